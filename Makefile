@@ -1,0 +1,75 @@
+# Every chore of the project. `make demo` and `make test` do all that they need by themselves.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+# The environment is made anew when the lock says something else, and only then.
+LOCKED := .venv/.locked-$(shell sha256sum requirements/dev.lock | cut -c1-12)
+INSTALLED := .venv/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test quick integration lint format bench docs lock clean cloud
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) cloud ## a pool that grows and shrinks with its queue, on this machine alone (root)
+	@$(BIN)/updraft demo $(DEMO)
+
+# The real parts are taken from a machine image, built once; it takes root.
+IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
+test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
+	image="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
+	UPDRAFT_TEST_IMAGE="$$image" HYPOTHESIS_PROFILE=thorough $(PYTEST) --cov --cov-report=term:skip-covered
+
+quick: $(INSTALLED) ## the tests without real parts: two minutes at most
+	$(PYTEST) -m "not integration"
+
+integration: $(INSTALLED) cloud ## the tests with real parts only (root)
+	image="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
+	UPDRAFT_TEST_IMAGE="$$image" $(PYTEST) -m integration
+
+lint: $(INSTALLED) ## style, types and the layers of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## put the code into the house's shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED) cloud ## the numbers of the project, as a table and as bench.json (root)
+	$(BIN)/python -m tests.bench
+
+docs: $(INSTALLED) ## write docs/reference/ from the code
+	$(BIN)/python -m updraft.cli.reference docs/reference
+
+# uv is found on the PATH or in the environment; it is needed for nothing else.
+UV = $(or $(shell command -v uv),$(BIN)/uv)
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url pyproject.toml
+lock: ## the newest versions that pyproject.toml allows, with their hashes
+	$(COMPILE) --upgrade --output-file requirements/run.lock
+	$(COMPILE) --upgrade --group dev --output-file requirements/dev.lock
+
+clean: ## remove what the chores made (images of machines stay)
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage bench.json
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+cloud:
+	@tools/prerequisites cloud
+
+$(LOCKED): requirements/dev.lock
+	@tools/prerequisites python
+	rm -rf .venv
+	"$$(command -v python3.11 || command -v python3)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	touch $@
+
+$(INSTALLED): $(LOCKED) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@

@@ -1,0 +1,3 @@
+"""updraft gives an HTCondor pool the machines its jobs need, and takes them away without losing a job."""
+
+__version__ = "0.1.0"

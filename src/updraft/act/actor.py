@@ -1,0 +1,336 @@
+"""Carries out a plan, action by action. Every action is safe to do again after a crash at any point of it.
+
+What lasts is written in this order: first the intent (the ledger's row, the tag), then the deed, then its
+outcome. `step` is called with a name between any two of them, so that a test can end the process there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from updraft.act.books import Books, news
+from updraft.act.consoles import boot_failure
+from updraft.act.lanes import Lanes, Task
+from updraft.act.launching import Launcher, UserData
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_RETIRING,
+    Driver,
+)
+from updraft.condor.base import Pool
+from updraft.core.model import (
+    Action,
+    Adopt,
+    Disown,
+    Drain,
+    DrainMode,
+    DrainRecord,
+    Forget,
+    Launch,
+    Plan,
+    Reason,
+    RequeueJobs,
+    Snapshot,
+    Terminate,
+    Undrain,
+)
+from updraft.core.settings import Policy
+from updraft.errors import DrainRefused, LedgerError, UpdraftError
+from updraft.ledger import Ledger
+
+DEADLINE = 10.0
+CONSOLES_AT_ONCE = 5  # of a broken image's machines: one console tells as much as a hundred
+
+
+def _no_step(_name: str) -> None:
+    """Nothing happens between two side effects, but in tests."""
+
+
+class Actor:
+    """Does what a plan says. One action's failure is an event, and the others go on."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        pool: Pool,
+        drivers: Mapping[str, Driver],
+        user_data: UserData,
+        ledger: Ledger,
+        clock: Callable[[], float],
+        lanes: Lanes | None = None,
+        step: Callable[[str], None] = _no_step,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._lanes = lanes or Lanes()
+        self._step = step
+        self.reconfigure(policy, pool, drivers, user_data)
+
+    def reconfigure(
+        self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver], user_data: UserData
+    ) -> None:
+        """Go on with a changed configuration."""
+        self._pool = pool
+        self._drivers = dict(drivers)
+        self._pool_name = policy.pool
+        self._launcher = Launcher(
+            policy=policy,
+            pool=pool,
+            user_data=user_data,
+            ledger=self._ledger,
+            clock=self._clock,
+            step=self._step,
+        )
+
+    def carry_out(self, plan: Plan, snapshot: Snapshot) -> tuple[str, ...]:
+        """Write what the plan wants remembered, then do its actions.
+
+        Returns the names of actions that are not done by the deadline. Raises LedgerError where nothing can
+        be written: then nothing more is done, because nothing would be known of it.
+        """
+        books = Books(self._ledger, snapshot, plan)
+        self._step("plan: before the records")
+        with self._ledger.together():
+            self._ledger.remember(plan.records)
+            self._ledger.settle(plan.settled)
+            for machine, kind, reason in news(plan, snapshot):
+                self._ledger.event(snapshot.now, kind, machine, reason)
+        self._step("plan: recorded")
+        unmarked = self._tag_retiring(plan, books)
+        return self._lanes.run(self._tasks(plan, books, snapshot, unmarked))
+
+    # ------------------------------------------------------------------------------------ the actions
+
+    def _tasks(
+        self, plan: Plan, books: Books, snapshot: Snapshot, unmarked: frozenset[str]
+    ) -> Iterable[Task]:
+        # What is gone must not be matched to, and what is not ended costs: these go before new launches.
+        order = (Adopt, Forget, RequeueJobs, Undrain, Terminate, Drain, Disown, Launch)
+        for action in sorted(plan.actions, key=lambda action: order.index(type(action))):
+            lane, name = _name(action)
+            yield Task(lane, name, partial(self._one, action, name, books, snapshot, unmarked))
+
+    def _one(
+        self, action: Action, name: str, books: Books, snapshot: Snapshot, unmarked: frozenset[str]
+    ) -> None:
+        try:
+            match action:
+                case Launch():
+                    self._launcher.launch(action, self._driver(action.offer.cloud), books)
+                case Drain():
+                    if action.mode is DrainMode.BUSY or action.cloud not in unmarked:
+                        self._drain(action, books)
+                case Adopt():
+                    self._adopt(action, books)
+                case _:
+                    self._end(action, books)
+        except LedgerError:
+            raise
+        except Exception as error:  # one action's failure is news, and no reason to leave the others
+            self._event(books, "failed", name, _why(error), {"wanted": action.reason.text})
+
+    def _end(self, action: Undrain | Terminate | Disown | RequeueJobs | Forget, books: Books) -> None:
+        match action:
+            case Undrain():
+                self._undrain(action, books)
+            case Terminate():
+                self._terminate(action, books)
+            case Disown():
+                self._disown(action, books)
+            case RequeueJobs():
+                self._requeue(action, books)
+            case Forget():
+                self._forget(action, books)
+
+    def _tag_retiring(self, plan: Plan, books: Books) -> frozenset[str]:
+        """Write the intent of the empty drains on the instances, a call for each cloud.
+
+        Returns the clouds where that failed: there, nothing is drained in this cycle.
+        """
+        wanted: dict[str, list[str]] = {}
+        for action in plan.actions:
+            if isinstance(action, Drain) and action.mode is DrainMode.EMPTY:
+                wanted.setdefault(action.cloud, []).append(action.machine)
+        marked: set[str] = set()
+
+        def tag(cloud: str, ids: list[str]) -> None:
+            self._step("drain: before the tag")
+            try:
+                self._driver(cloud).tag(ids, {TAG_RETIRING: "yes"})
+            except Exception as error:
+                self._event(books, "failed", cloud, _why(error), {"wanted": "tag machines as retiring"})
+                return
+            marked.add(cloud)
+            self._step("drain: tagged")
+
+        tasks = [Task(cloud, f"tag {cloud}", partial(tag, cloud, ids)) for cloud, ids in wanted.items()]
+        self._lanes.run(tasks)
+        return frozenset(wanted) - marked
+
+    def _drain(self, action: Drain, books: Books) -> None:
+        slots = books.slots_of(action.cloud, action.machine)
+        if not slots:
+            text = f"{action.machine} has no slot in the pool to drain"
+            self._event(books, "drain-failed", action.machine, Reason("no-slot", text))
+            return
+        record = books.record(action.cloud, action.machine)
+        drain = record.drain if record and record.drain and record.drain.mode is action.mode else None
+        drain = drain or DrainRecord(action.mode, self._clock(), action.reason, None, action.deadline)
+        books.change(action.cloud, action.machine, drain=drain)
+        self._step("drain: recorded")
+        try:
+            self._pool.drain(
+                slots, action.mode, f"updraft {action.reason.code}: {action.reason.text}", DEADLINE
+            )
+        except DrainRefused as error:
+            self._busy_again(action, books, error)
+            return
+        self._step("drain: asked")
+        books.change(action.cloud, action.machine, drain=replace(drain, accepted_at=self._clock()))
+        self._event(books, "drain", action.machine, action.reason, {"mode": str(action.mode)})
+        self._step("drain: accepted")
+
+    def _busy_again(self, action: Drain, books: Books, error: DrainRefused) -> None:
+        """The startd said no: the machine stays, and every sign of the drain goes."""
+        self._step("drain: refused")
+        if action.mode is DrainMode.EMPTY:
+            self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
+            self._step("drain: untagged")
+        record = books.record(action.cloud, action.machine)
+        wanted = record.wanted_drain if record else None
+        # Asked by hand to go if it is empty: it isn't, and that is the answer.
+        kept = None if wanted is not None and wanted.mode is DrainMode.EMPTY else wanted
+        books.change(action.cloud, action.machine, drain=None, wanted_drain=kept, busy_at=self._clock())
+        text = f"{action.machine} is busy again and stays: {_why(error).text}"
+        self._event(books, "busy-again", action.machine, Reason("busy-again", text))
+
+    def _undrain(self, action: Undrain, books: Books) -> None:
+        slots = books.slots_of(action.cloud, action.machine)
+        if slots:
+            self._pool.undrain(slots, DEADLINE)
+        self._step("undrain: asked")
+        instance = books.instances.get((action.cloud, action.machine))
+        if instance is not None and instance.retiring:
+            self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
+        books.change(action.cloud, action.machine, drain=None)
+        self._event(books, "undrain", action.machine, action.reason)
+
+    def _terminate(self, action: Terminate, books: Books) -> None:
+        driver = self._driver(action.cloud)
+        ids = tuple(machine for machine in action.machines if books.ours(action.cloud, machine))
+        for stranger in set(action.machines) - set(ids):
+            text = f"{stranger} is not known as ours, and is left alone"
+            self._event(books, "failed", stranger, Reason("not-ours", text))
+        if not ids:
+            return
+        said = self._keep_consoles(driver, action.cloud, ids, books)
+        self._step("terminate: before the record")
+        books.change_all(action.cloud, ids, terminate_asked_at=self._clock())
+        self._step("terminate: recorded")
+        driver.terminate(ids)
+        self._step("terminate: asked")
+        for machine in ids:
+            self._event(books, "terminate", machine, said.get(machine, action.reason))
+
+    def _keep_consoles(
+        self, driver: Driver, cloud: str, ids: Iterable[str], books: Books
+    ) -> Mapping[str, Reason]:
+        """What machines that never joined have printed is lost with them; to fail at that stops nothing.
+
+        Returns why they end, in the words of their own boots, of those that said what failed.
+        """
+        said: dict[str, Reason] = {}
+        records = [books.record(cloud, machine) for machine in ids]
+        silent = [r.id for r in records if r and r.joined_at is None and r.terminate_asked_at is None]
+        for machine in silent[:CONSOLES_AT_ONCE]:
+            try:
+                text = driver.console(machine)
+            except Exception as error:
+                self._event(books, "failed", machine, _why(error), {"wanted": "its console output"})
+                continue
+            if text:
+                self._ledger.keep_console(cloud, machine, text, self._clock())
+            record, line = books.record(cloud, machine), boot_failure(text)
+            if line and record is not None and record.end is not None:
+                said[machine] = Reason(record.end.code, f"{record.end.text}; its boot said: {line}")
+                books.change(cloud, machine, end=said[machine])
+        return said
+
+    def _adopt(self, action: Adopt, books: Books) -> None:
+        if action.worker_class:
+            tags = {
+                TAG_CLASS: action.worker_class,
+                TAG_LAUNCH: action.launch_key,
+                TAG_GENERATION: action.generation,
+                TAG_POOL: self._pool_name,
+            }
+            self._driver(action.cloud).tag(
+                (action.machine,), {name: text or None for name, text in tags.items()}
+            )
+            self._step("adopt: tagged")
+        self._event(books, "adopt", action.machine, action.reason)
+
+    def _disown(self, action: Disown, books: Books) -> None:
+        tags = (TAG_RETIRING, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_POOL)
+        # The pool's tag goes last and by itself: while it is there, a crash leaves the machine ours.
+        self._driver(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
+        self._step("disown: half")
+        self._driver(action.cloud).tag((action.machine,), {TAG_POOL: None})
+        self._step("disown: untagged")
+        books.change(action.cloud, action.machine, ended_at=self._clock(), end=action.reason)
+        self._event(books, "disown", action.machine, action.reason)
+
+    def _requeue(self, action: RequeueJobs, books: Books) -> None:
+        self._pool.requeue(action.schedd, action.jobs, f"updraft: {action.reason.text}", DEADLINE)
+        detail = {"schedd": action.schedd, "jobs": list(action.jobs)}
+        self._event(books, "requeue-jobs", action.machine, action.reason, detail)
+
+    def _forget(self, action: Forget, books: Books) -> None:
+        self._pool.forget(action.slots, DEADLINE)
+        self._event(books, "forget", action.machine, action.reason)
+
+    # ------------------------------------------------------------------------------------------ inside
+
+    def _driver(self, cloud: str) -> Driver:
+        try:
+            return self._drivers[cloud]
+        except KeyError:
+            raise UpdraftError(
+                f"cloud {cloud} is not in the configuration: nothing can be done there"
+            ) from None
+
+    def _event(
+        self,
+        books: Books,
+        kind: str,
+        subject: str,
+        reason: Reason,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        books.event(self._clock(), kind, subject, reason, detail)
+
+
+def _name(action: Action) -> tuple[str, str]:
+    """The lane of an action, and its name: one that is under way under that name isn't begun again."""
+    match action:
+        case Launch():
+            return action.offer.cloud, f"launch {action.key}"
+        case Terminate():
+            return action.cloud, f"terminate {action.cloud} {' '.join(action.machines)}"
+        case RequeueJobs():
+            return f"schedd {action.schedd}", f"requeue-jobs {action.machine} {action.schedd}"
+        case Forget():
+            return "pool", f"forget {action.machine}"
+        case _:
+            return action.cloud, f"{type(action).__name__.lower()} {action.machine}"
+
+
+def _why(error: Exception) -> Reason:
+    text = " ".join(str(error).split())[:500]
+    if isinstance(error, UpdraftError):
+        return Reason(getattr(error, "code", "failed"), text or type(error).__name__)
+    return Reason("unexpected", f"{type(error).__name__}: {text}")

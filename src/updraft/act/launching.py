@@ -1,0 +1,143 @@
+"""Launching: the intent, the token, the user-data, the call, and what came of it."""
+
+from collections.abc import Callable, Iterable
+
+from updraft.act.books import Books
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
+from updraft.condor.base import Pool
+from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason
+from updraft.core.settings import Policy
+from updraft.errors import CloudError, CloudUnavailable, UpdraftError
+from updraft.ledger import Ledger
+
+UserData = Callable[[Launch, str], bytes]
+"""From a launch and the token of its machines to their user-data; raises BootstrapError."""
+
+
+class Launcher:
+    """Makes one launch happen, once. `step` is called between any two things that last."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        pool: Pool,
+        user_data: UserData,
+        ledger: Ledger,
+        clock: Callable[[], float],
+        step: Callable[[str], None],
+    ) -> None:
+        self._policy = policy
+        self._pool = pool
+        self._user_data = user_data
+        self._ledger = ledger
+        self._clock = clock
+        self._step = step
+
+    def launch(self, action: Launch, driver: Driver, books: Books) -> None:
+        """Write the intent, ask the cloud, write the outcome. A failure is an outcome."""
+        intent = _intent(action, self._clock())
+        self._step("launch: before the intent")
+        self._ledger.intend(intent)
+        self._step("launch: intended")
+        try:
+            request = self._request(action)
+        except Exception as error:  # the cloud was not asked: certainly nothing was made
+            self._failed(books, action, LaunchState.REFUSED, _why(error, "not-prepared"))
+            return
+        self._step("launch: prepared")
+        try:
+            made = driver.launch(request)
+        except CloudUnavailable as error:
+            self._failed(books, action, LaunchState.UNKNOWN, _why(error))
+        except CloudError as error:
+            self._failed(books, action, LaunchState.REFUSED, _why(error))
+        except Exception as error:  # whatever it was, it came after the request may have gone out
+            self._failed(books, action, LaunchState.UNKNOWN, _why(error, "unexpected"))
+        else:
+            self._step("launch: asked")
+            self._made(books, action, intent, made)
+
+    def _request(self, action: Launch) -> LaunchRequest:
+        offer = action.offer
+        worker = self._policy.classes[offer.worker_class]
+        token = self._pool.mint_token(action.key, worker.lifetime + worker.drain_deadline)
+        return LaunchRequest(
+            key=action.key,
+            count=action.count,
+            image=offer.image,
+            flavor=offer.flavor,
+            zone=offer.zone,
+            market=offer.market,
+            user_data=self._user_data(action, token),
+            tags={
+                TAG_POOL: self._policy.pool,
+                TAG_CLASS: offer.worker_class,
+                TAG_LAUNCH: action.key,
+                TAG_GENERATION: offer.generation,
+            },
+        )
+
+    def _made(
+        self, books: Books, action: Launch, intent: LaunchRecord, instances: Iterable[Instance]
+    ) -> None:
+        made = tuple(instances)
+        ids = tuple(instance.id for instance in made)
+        with self._ledger.together():
+            self._ledger.outcome(action.key, LaunchState.ACCEPTED, ids)
+            books.add(_record(intent, instance) for instance in made)
+            detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "ids": list(ids)}
+            books.event(self._clock(), "launch", action.key, action.reason, {**detail, "asked": action.count})
+        self._step("launch: recorded")
+
+    def _failed(self, books: Books, action: Launch, state: LaunchState, reason: Reason) -> None:
+        self._step("launch: failed")
+        with self._ledger.together():
+            self._ledger.outcome(action.key, state, error=reason)
+            detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "asked": action.count}
+            books.event(self._clock(), f"launch-{state}", action.key, reason, detail)
+
+
+def _intent(action: Launch, now: float) -> LaunchRecord:
+    offer = action.offer
+    return LaunchRecord(
+        key=action.key,
+        cloud=offer.cloud,
+        zone=offer.zone,
+        flavor=offer.flavor,
+        market=offer.market,
+        worker_class=offer.worker_class,
+        image=offer.image,
+        generation=offer.generation,
+        count=action.count,
+        resources=offer.resources,
+        price=offer.price,
+        asked_at=now,
+        state=LaunchState.INTENDED,
+    )
+
+
+def _record(intent: LaunchRecord, instance: Instance) -> MachineRecord:
+    return MachineRecord(
+        id=instance.id,
+        cloud=intent.cloud,
+        launch_key=intent.key,
+        worker_class=intent.worker_class,
+        flavor=intent.flavor,
+        generation=intent.generation,
+        requested_at=intent.asked_at,
+        resources=intent.resources,
+        zone=instance.zone or intent.zone,
+        market=intent.market,
+        image=intent.image,
+        price=intent.price,
+    )
+
+
+def _why(error: Exception, code: str = "") -> Reason:
+    text = " ".join(str(error).split())[:500]
+    if isinstance(error, CloudError):
+        return Reason(error.code, text or error.code)
+    if isinstance(error, UpdraftError):
+        return Reason(code, text)
+    return Reason(code, f"{type(error).__name__}: {text}")

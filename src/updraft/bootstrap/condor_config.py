@@ -1,0 +1,91 @@
+"""HTCondor configuration as text: values in, lines out, nothing interpreted on the way.
+
+A configuration line is one line; `$` begins a macro, and a string in a ClassAd ends at a quote. What comes
+from outside passes through `classad_string` or `expression`, so that it can't be anything but what it says.
+"""
+
+import re
+from collections.abc import Mapping
+
+from updraft.errors import BootstrapError
+
+# The distribution ships the same in 00-security; an image made otherwise may not, and without it a daemon
+# has no rights at all. Releases before 23.10 know only the older name.
+SECURITY = """\
+if version >= 23.10.0
+    use security:recommended
+else
+    use security:recommended_v9_0
+endif
+"""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Names that mean something to HTCondor's configuration itself: an attribute so called would change the
+# machine instead of describing it.
+# fmt: off
+_TAKEN = frozenset(
+    {
+        "dollar", "start", "rank", "requirements", "suspend", "continue", "preempt", "kill", "want_suspend",
+        "want_vacate", "memory", "disk", "num_cpus", "daemon_list", "condor_host", "trust_domain",
+        "uid_domain", "filesystem_domain", "startd_attrs", "execute", "spool", "log", "lock", "run", "bin",
+        "sbin", "lib", "libexec", "etc", "hostname", "full_hostname", "ip_address", "maxjobretirementtime",
+        "runbenchmarks", "update_interval", "master_update_interval"
+    }
+)
+# fmt: on
+_HOST = re.compile(r"[A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\]")
+_DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?")
+
+
+def classad_string(value: str) -> str:
+    """`value` as a ClassAd string on a configuration line.
+
+    Raises BootstrapError for control characters, quotes and backslashes, which no name of ours has and
+    which HTCondor's old and new ClassAd syntax read differently.
+    """
+    if any(ord(char) < 32 or ord(char) == 127 for char in value) or '"' in value or "\\" in value:
+        raise BootstrapError(f"{value!r} cannot be advertised: no quotes, backslashes or control characters")
+    return '"' + _literal(value) + '"'
+
+
+def expression(name: str, value: str) -> str:
+    """The ClassAd expression of the attribute `name` as it stands on a configuration line."""
+    text = value.strip()
+    if not text or any(char in text for char in "\r\n\0") or text.endswith("\\"):
+        raise BootstrapError(f"the value of the machine attribute {name} must be one line with an expression")
+    return _literal(text)
+
+
+def attribute_name(name: str) -> str:
+    """`name`, if it can be the name of a site's own machine attribute; else BootstrapError."""
+    if not _NAME.fullmatch(name):
+        raise BootstrapError(f"{name!r} is no name for a machine attribute: letters, digits and _ only")
+    if name.lower().startswith("updraft") or name.lower() in _TAKEN:
+        raise BootstrapError(f"the machine attribute {name} is taken: choose another name")
+    return name
+
+
+def domain(what: str, value: str) -> str:
+    """`value`, if it reads as a domain; else BootstrapError that names `what`."""
+    if not _DOMAIN.fullmatch(value):
+        raise BootstrapError(f"the {what} {value!r} is no domain name")
+    return value
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port (9618 unless said) of a collector's `host[:port]`; IPv6 in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, "9618"
+    if not _HOST.fullmatch(host) or not port.isdigit() or not 0 < int(port) < 65536:
+        raise BootstrapError(f"the collector address {address!r} is not of the form host or host:port")
+    return host.strip("[]"), int(port)
+
+
+def lines(settings: Mapping[str, str | int | bool]) -> str:
+    """`name = value` lines; numbers and truth values as HTCondor writes them."""
+    return "".join(f"{name} = {value}\n" for name, value in settings.items())
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", "$(DOLLAR)")

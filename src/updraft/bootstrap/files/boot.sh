@@ -1,0 +1,70 @@
+#!/bin/sh
+# The last step of a first boot: what HTCondor needs is looked at, HTCondor is started and waited for.
+# Its one line on the console (updraft-boot: ok, or updraft-boot: FAILED: why) is what people search for.
+set -u
+
+EXPECT=  # names of the daemons that must come up
+PATIENCE=60  # seconds to wait for them
+KEY=  # a signing key to make, if it isn't there
+UNITS=  # units to start once HTCondor runs
+. /etc/updraft/boot.conf
+
+say() {
+    echo "updraft-boot: $1"
+    if [ -c /dev/console ]; then
+        echo "updraft-boot: $1" 2>/dev/null >/dev/console || :
+    fi
+}
+
+fail() {
+    mkdir -p /run/updraft
+    echo "$1" >/run/updraft/failed
+    say "FAILED: $1"
+    exit 1
+}
+
+runs() {
+    # The kernel keeps 15 letters of a name.
+    cat /proc/[0-9]*/comm 2>/dev/null | grep -q -x "$(printf %.15s "$1")"
+}
+
+make_key() {
+    [ -s "$KEY" ] && return
+    { mkdir -p "${KEY%/*}" && chmod 700 "${KEY%/*}"; } || fail "no folder for the signing key"
+    # Text, because a key with a zero byte in it is cut there by older releases.
+    (umask 077 && head -c 64 /dev/urandom | base64 -w 0 >"$KEY.new" && mv "$KEY.new" "$KEY") ||
+        fail "the signing key cannot be made"
+}
+
+wait_for() {
+    tries=$((PATIENCE * 5))
+    while ! runs "$1"; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "$1 did not start within $PATIENCE s"
+        sleep 0.2
+    done
+}
+
+if [ -e /usr/local/lib/updraft/install ]; then
+    sh /usr/local/lib/updraft/install || fail "$(cat /run/updraft/why 2>/dev/null || echo 'the installation failed')"
+fi
+command -v condor_master >/dev/null || fail "the image has no HTCondor (condor_master is not there)"
+[ -s /etc/condor/config.d/91-updraft-instance.conf ] || fail "cloud-init knows no usable instance id"
+sh /usr/local/lib/updraft/close-metadata || fail "the metadata address cannot be closed to jobs (ip rule)"
+condor_config_val DAEMON_LIST >/dev/null || fail "HTCondor cannot read its configuration"
+chmod 700 /etc/condor/tokens.d 2>/dev/null
+[ -z "$KEY" ] || make_key
+# Where systemd-tmpfiles doesn't run, these are nobody's work.
+install -d -o condor -g condor -m 775 /run/condor /run/lock/condor || fail "the user condor is not there"
+
+mkdir -p /var/lib/updraft && : >/var/lib/updraft/booted
+systemctl enable condor.service || :
+systemctl start condor.service || fail "the service condor does not start"
+for daemon in $EXPECT; do
+    wait_for "$daemon"
+done
+for unit in $UNITS; do
+    systemctl enable "$unit" || fail "the service $unit cannot be enabled"
+    systemctl start "$unit" || fail "the service $unit does not start"
+done
+say ok

@@ -1,0 +1,17 @@
+# Runs at every boot before anything of ours is written and before HTCondor can start.
+id=$(cat /var/lib/cloud/data/instance-id 2>/dev/null)
+case $id in
+    "" | *[!A-Za-z0-9._:-]*) ;; # the boot script reports it
+    *)
+        mkdir -p /etc/condor/config.d
+        # In the slots' names too: host names come back, and a job's RemoteHost is all that a schedd remembers.
+        # A name without an @ would be looked up in the DNS first, which takes 10 s where there is none.
+        # shellcheck disable=SC2016  # the macro is HTCondor's
+        printf 'UpdraftInstance = "%s"\nSTARTD_NAME = %s@$(FULL_HOSTNAME)\n' "$id" "$id" \
+            >/etc/condor/config.d/91-updraft-instance.conf
+        ;;
+esac
+# An image may start HTCondor by itself: it has to wait until the site's own layers have run.
+mkdir -p /etc/systemd/system/condor.service.d
+printf '[Unit]\nConditionPathExists=/var/lib/updraft/booted\n' >/etc/systemd/system/condor.service.d/updraft.conf
+systemctl daemon-reload 2>/dev/null || :

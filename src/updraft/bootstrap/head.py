@@ -1,0 +1,202 @@
+"""The user-data of a head: the pool's central manager and submit node, with the controller on it.
+
+It makes its own keys at its first boot and holds no credentials of any cloud.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from updraft.bootstrap import condor_config as cc
+from updraft.bootstrap import machine
+from updraft.bootstrap.install import Install, install_files
+from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
+from updraft.errors import BootstrapError
+
+SIGNING_KEY = "updraft-workers"
+"""The name of the key that signs the tokens of workers, and nothing else."""
+
+WORKER_USER = "worker-"
+"""A worker's token is for `worker-<launch key>@<trust domain>`."""
+
+SAMPLES: Mapping[str, str] = {
+    "README.txt": "0644",
+    "test.sub": "0644",
+    "test-docker.sub": "0644",
+    "test.sh": "0755",
+}
+"""What the first user finds at home, with the rights of each file."""
+
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+# A name with extras and version as pip takes it, or the address or path of a wheel; never an option.
+_SOURCE = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._~:/%@+=\[\],#&?-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSpec:
+    """All that a head is told; times in seconds.
+
+    `users` are accounts to make; `ssh_keys` (public keys) open the first of them, and with `samples` it finds
+    sample jobs at home. `controller_config` is the text of updraft.toml; None leaves the controller off.
+    `files` are further files of root, path to text, such as the layers that updraft.toml names. `updraft` is
+    where the program is; where the image has none, pip installs `source` from `index` (empty: pip's own), as
+    `install` says what else the image may lack.
+    The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
+    large pool, `quick` sets those of a small one. `superusers` may act on other people's jobs; `settings` are
+    further lines of configuration, as they are.
+    """
+
+    trust_domain: str
+    uid_domain: str
+    condor_host: str = "$(IP_ADDRESS)"
+    users: tuple[str, ...] = ()
+    controller_config: str | None = field(default=None, repr=False)
+    updraft: str = "/usr/local/bin/updraft"
+    source: str = ""
+    index: str = ""
+    ssh_keys: tuple[str, ...] = ()
+    samples: bool = False
+    install: Install = field(default_factory=Install)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    job_lease: float = 2400.0
+    negotiator_interval: int = 60
+    negotiator_cycle_delay: int = 20
+    negotiator_min_interval: int = 5
+    schedd_interval: int = 300
+    superusers: tuple[str, ...] = ("root", "condor")
+    settings: Mapping[str, str] = field(default_factory=dict)
+    layers: tuple[Layer, ...] = ()
+
+
+def quick(spec: HeadSpec) -> HeadSpec:
+    """The same head with the intervals of a pool so small that looking often costs nothing."""
+    return replace(
+        spec, negotiator_interval=5, negotiator_cycle_delay=1, negotiator_min_interval=1, schedd_interval=5
+    )
+
+
+def head_user_data(spec: HeadSpec, *, limit: int = EC2_LIMIT) -> bytes:
+    """The user-data of a head. Raises BootstrapError as `worker_user_data` does."""
+    return compose(head_layers(spec), limit=limit)
+
+
+def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
+    """The layers in their order: updraft's own, the site's, and the start of HTCondor as the last."""
+    _check(spec)
+    boot = {
+        "EXPECT": "condor_collector condor_negotiator condor_schedd",
+        "KEY": f"/etc/condor/passwords.d/{SIGNING_KEY}",
+        "UNITS": "updraft.service" if spec.controller_config is not None else "",
+        "UPDRAFT": spec.updraft,
+        "SOURCE": spec.source,
+        "INDEX": spec.index,
+    }
+    own: dict[str, Any] = {
+        "bootcmd": machine.early_steps(),
+        "write_files": [
+            machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
+            machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", head_config(spec)),
+            *machine.boot_files(boot),
+            *_controller_files(spec),
+            *install_files(spec.install),
+            *(machine.file(path, text, "0600") for path, text in spec.files.items()),
+            *_samples(spec),
+        ],
+    }
+    if spec.users:
+        first, *others = spec.users
+        keys = {"ssh_authorized_keys": list(spec.ssh_keys)} if spec.ssh_keys else {}
+        own["users"] = ["default", {**_account(first), **keys}, *map(_account, others)]
+    return (
+        Layer("updraft's head", own),
+        *spec.layers,
+        Layer("updraft's start of HTCondor", {"runcmd": _last_steps(spec)}),
+    )
+
+
+def _last_steps(spec: HeadSpec) -> list[Any]:
+    """HTCondor starts once updraft is there: a head without it would be a pool without workers."""
+    if spec.controller_config is None:
+        return [*machine.boot_steps()]
+    return [["sh", "-c", f"sh {machine.SCRIPTS}/get-updraft && sh {machine.SCRIPTS}/boot"]]
+
+
+def _samples(spec: HeadSpec) -> list[dict[str, Any]]:
+    """Written in the last stage, when the account and its home are there."""
+    if not spec.samples or not spec.users:
+        return []
+    user = spec.users[0]
+    return [
+        machine.file(f"/home/{user}/{name}", machine.shipped(f"samples/{name}"), mode)
+        | {"owner": user, "defer": True}
+        for name, mode in SAMPLES.items()
+    ]
+
+
+def head_config(spec: HeadSpec) -> str:
+    """HTCondor's configuration of a head. Holds no secret."""
+    rights = {name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()}
+    return cc.lines(
+        {
+            "DAEMON_LIST": "MASTER COLLECTOR NEGOTIATOR SCHEDD",
+            "CONDOR_HOST": spec.condor_host,
+            "TRUST_DOMAIN": spec.trust_domain,
+            "UID_DOMAIN": spec.uid_domain,
+            **rights,
+            "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
+            # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
+            "SHADOW_WORKLIFE": 0,
+            "QUEUE_SUPER_USERS": ", ".join(spec.superusers),
+            "NEGOTIATOR_INTERVAL": spec.negotiator_interval,
+            "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
+            "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,
+            "SCHEDD_INTERVAL": spec.schedd_interval,
+            **spec.settings,
+        }
+    )
+
+
+def worker_rights(trust_domain: str) -> Mapping[str, str]:
+    """The settings that let workers in, each with the identities to add to those that it has.
+
+    A worker's token is good for this at the collector, and for nothing anywhere else.
+    """
+    workers = f"{WORKER_USER}*@{trust_domain}"
+    return {"COLLECTOR.ALLOW_ADVERTISE_STARTD": workers, "COLLECTOR.ALLOW_ADVERTISE_MASTER": workers}
+
+
+def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
+    if spec.controller_config is None:
+        return []
+    unit = machine.shipped("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
+    return [
+        machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
+        machine.file("/etc/systemd/system/updraft.service", unit),
+        machine.file(f"{machine.SCRIPTS}/get-updraft", machine.shipped("get-updraft.sh"), "0755"),
+    ]
+
+
+def _account(name: str) -> dict[str, Any]:
+    return {"name": name, "shell": "/bin/bash", "lock_passwd": True}
+
+
+def _check(spec: HeadSpec) -> None:
+    cc.domain("trust domain", spec.trust_domain)
+    cc.domain("UID domain", spec.uid_domain)
+    for name in spec.users:
+        if not _USER.fullmatch(name):
+            raise BootstrapError(f"{name!r} is no name for a user account")
+    if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", spec.updraft):
+        raise BootstrapError(f"{spec.updraft!r} is no absolute path of a program")
+    for what, value in (("source", spec.source), ("index", spec.index)):
+        if value and not _SOURCE.fullmatch(value):
+            raise BootstrapError(
+                f"the {what} {value!r} of updraft is neither a name with a version nor an address"
+            )
+    for key in spec.ssh_keys:
+        if "PRIVATE" in key or not re.fullmatch(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\r\n]*)?", key):
+            raise BootstrapError("an SSH key of the first user is no public key, in one line")
+    for path in spec.files:
+        if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path) or ".." in path.split("/"):
+            raise BootstrapError(f"{path!r} is no absolute path of a file for the head")

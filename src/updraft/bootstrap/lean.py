@@ -1,0 +1,27 @@
+"""Scripts without what only people read: user-data has little room, and the source keeps the words."""
+
+import ast
+from collections.abc import Iterator
+
+from updraft.bootstrap import machine
+
+
+def lean(name: str) -> str:
+    """A shipped script without its comment lines, empty lines and (of Python) docstrings."""
+    text = machine.shipped(name)
+    told = set(_docstrings(ast.parse(text))) if name.endswith(".py") else set()
+    kept = [
+        line
+        for number, line in enumerate(text.splitlines(), 1)
+        if number not in told and line.strip() and (not line.lstrip().startswith("#") or number == 1)
+    ]
+    return "\n".join(kept) + "\n"
+
+
+def _docstrings(tree: ast.Module) -> Iterator[int]:
+    """The lines of all docstrings, but of those that are all that a body has."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is not None and len(node.body) > 1:
+            yield from range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)

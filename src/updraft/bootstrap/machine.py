@@ -1,0 +1,39 @@
+"""What user-data of workers and heads have in common: the files shipped as data, and the steps of a boot."""
+
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = "/usr/local/lib/updraft"
+CONFIG_DIR = "/etc/condor/config.d"
+
+
+def shipped(name: str) -> str:
+    """The text of one of the files that the package ships as data."""
+    return files("updraft.bootstrap").joinpath("files", name).read_text(encoding="utf-8")
+
+
+def file(path: str, content: str, mode: str = "0644") -> dict[str, Any]:
+    """One entry of cloud-init's `write_files`, owned by root."""
+    return {"path": path, "content": content, "permissions": mode, "owner": "root:root"}
+
+
+def early_steps() -> list[list[str]]:
+    """`bootcmd`: at each boot, before any file is written and before HTCondor can start."""
+    return [["sh", "-c", shipped("close-metadata.sh") + shipped("early.sh")]]
+
+
+def boot_steps() -> list[list[str]]:
+    """`runcmd`: the last step of the first boot."""
+    return [["sh", f"{SCRIPTS}/boot"]]
+
+
+def boot_files(settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The scripts of a boot, and what this kind of machine expects of it."""
+    conf = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
+    return [
+        file(f"{SCRIPTS}/close-metadata", shipped("close-metadata.sh"), "0755"),
+        file(f"{SCRIPTS}/boot", shipped("boot.sh"), "0755"),
+        file("/etc/updraft/boot.conf", conf),
+    ]

@@ -1,0 +1,251 @@
+"""The user-data of a worker: it joins the pool, does its work, and ends itself when it is alone."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from updraft.bootstrap import condor_config as cc
+from updraft.bootstrap import machine
+from updraft.bootstrap.install import Install, install_files, universe_macros
+from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
+from updraft.bootstrap.lean import lean
+from updraft.errors import BootstrapError
+
+DAY = 86400.0
+
+# Root of a machine may drain it, but only under a name that the collector knows: any slot's does.
+_DRAIN = (
+    "condor_drain -graceful -exit-on-completion -reason 'updraft: lifetime' "
+    '"slot1@$(condor_config_val STARTD_NAME)"'
+)
+# What updraft-notice runs; the controller knows a drain of its own house by how the reason begins.
+_SLOT = '"slot1@$(condor_config_val STARTD_NAME)"'
+_WHY = "-reason 'updraft spot-notice: the cloud takes the machine back at {when}'"
+_CLOSE = f"condor_drain -graceful {_WHY} {_SLOT}"
+_VACATE = f"condor_drain -cancel {_SLOT}; condor_drain -quick {_WHY} {_SLOT}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """All that a worker of one launch is told; times in seconds.
+
+    `collectors` are `host[:port]`, at least one; `token` is HTCondor's, a secret. `attributes` are extra
+    machine attributes (name to ClassAd expression). `static_slots` None is one partitionable slot. `cpus` and
+    `memory` (MiB) make the machine as large as its flavor says where it can't see that itself.
+    `vacate_time` is what a job that is evicted gets to save its work.
+    `head_gone_after` is never less than `job_lease`. `boot_deadline` is for HTCondor's first start, from the
+    last stage of cloud-init; `startd_gone_after` is how long a startd may be away (a restart) before the
+    machine ends; `failed_boot_after` how long a failed boot is left on for its console to be read.
+    `update_interval` is how often a startd advertises itself, and the longest time from drained to gone: a
+    pool of thousands wants more. `install` is what the first boot installs. `spot_interval` is how often a
+    spot machine asks whether it is to be taken back, `spot_least` how long it reckons with where that isn't
+    said legibly. `cernvm` makes the user-data of a form that CernVM's own contextualisation can read too.
+    """
+
+    pool: str
+    collectors: tuple[str, ...]
+    trust_domain: str
+    uid_domain: str
+    token: str = field(repr=False)
+    worker_class: str
+    cloud: str
+    zone: str
+    image: str
+    flavor: str
+    market: str
+    launch_key: str
+    generation: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    static_slots: int | None = None
+    cpus: int | None = None
+    memory: int | None = None
+    lifetime: float = 7 * DAY
+    drain_deadline: float = 3600.0
+    vacate_time: float = 120.0
+    job_lease: float = 2400.0
+    head_gone_after: float = 3600.0
+    boot_deadline: float = 1800.0
+    startd_gone_after: float = 300.0
+    failed_boot_after: float = 300.0
+    update_interval: float = 5.0
+    guard_interval: float = 15.0
+    spot_interval: float = 5.0
+    spot_least: float = 30.0
+    install: Install = field(default_factory=Install)
+    cernvm: bool = False
+    layers: tuple[Layer, ...] = ()
+
+
+def worker_user_data(spec: WorkerSpec, *, limit: int = EC2_LIMIT) -> bytes:
+    """The user-data of every machine of one launch.
+
+    Raises BootstrapError for a value that can't be what it should be, for layers that contradict each other,
+    and for more than `limit` bytes.
+    """
+    return compose(worker_layers(spec), limit=limit, cernvm=spec.cernvm)
+
+
+def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
+    """The layers in their order: updraft's own, the site's, and the start of HTCondor as the last."""
+    _check(spec)
+    own: dict[str, Any] = {
+        "bootcmd": machine.early_steps(),
+        "write_files": [
+            machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
+            machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", worker_config(spec)),
+            machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
+            *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
+            machine.file(f"{machine.SCRIPTS}/guard", machine.shipped("guard.py"), "0755"),
+            machine.file("/etc/updraft/guard.json", guard_settings(spec)),
+            machine.file(
+                "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
+            ),
+            machine.file("/var/lib/cloud/scripts/per-boot/updraft", machine.shipped("each-boot.sh"), "0755"),
+            *install_files(spec.install),
+            *_notice_files(spec),
+        ],
+    }
+    return (
+        Layer("updraft's worker", own),
+        *spec.layers,
+        Layer("updraft's start of HTCondor", {"runcmd": machine.boot_steps()}),
+    )
+
+
+def worker_config(spec: WorkerSpec) -> str:
+    """HTCondor's configuration of a worker. Holds no secret."""
+    settings: dict[str, str | int | bool] = {
+        "DAEMON_LIST": "MASTER STARTD",
+        "CONDOR_HOST": ", ".join(spec.collectors),
+        "TRUST_DOMAIN": spec.trust_domain,
+        "UID_DOMAIN": spec.uid_domain,
+        # With the instance id in it: the ad goes with the machine, not with the next one of its host name.
+        "MASTER_NAME": "$(STARTD_NAME)",
+        # Accounts of submitters don't exist here, and must not be needed.
+        "STARTER_ALLOW_RUNAS_OWNER": False,
+        # Without it a graceful drain evicts at once. It counts from the start of a job, not of the drain, and
+        # a drain evicts as soon as no more than the time to vacate is left of it: so it covers all the time
+        # that a job can have run here, and that.
+        "MAXJOBRETIREMENTTIME": math.ceil(spec.lifetime + spec.drain_deadline + spec.vacate_time),
+        "MachineMaxVacateTime": math.ceil(spec.vacate_time),
+        # A benchmark under way delays the end of a drained machine by half a minute.
+        "RUNBENCHMARKS": 0,
+        # Also how long an emptied startd waits until it exits: it looks only then.
+        "UPDATE_INTERVAL": math.ceil(spec.update_interval),
+        "MASTER_UPDATE_INTERVAL": max(60, math.ceil(spec.update_interval)),
+    }
+    if spec.cpus is not None:
+        settings["NUM_CPUS"] = spec.cpus
+    if spec.memory is not None:
+        settings["MEMORY"] = spec.memory
+    settings |= universe_macros(spec.install.universes)
+    return cc.lines(settings | _slots(spec.static_slots) | _attributes(spec))
+
+
+def guard_settings(spec: WorkerSpec) -> str:
+    """What `updraft-guard` reads, as JSON; times in seconds. Holds no secret."""
+    return json.dumps(
+        {
+            "heads": [cc.split_address(address) for address in spec.collectors],
+            "state": "/var/lib/updraft/guard-state.json",
+            "failed": "/run/updraft/failed",
+            "drain": ["sh", "-c", _DRAIN],
+            "power_off": [["systemctl", "poweroff"], ["shutdown", "-h", "now"], ["poweroff"]],
+            "settings": {
+                "interval": spec.guard_interval,
+                "lifetime": spec.lifetime,
+                "drain_deadline": spec.drain_deadline,
+                "head_gone_after": spec.head_gone_after,
+                "boot_deadline": spec.boot_deadline,
+                "startd_gone_after": spec.startd_gone_after,
+                "failed_boot_after": spec.failed_boot_after,
+            },
+        },
+        indent=1,
+    )
+
+
+def notice_settings(spec: WorkerSpec) -> str:
+    """What `updraft-notice` reads, as JSON; times in seconds."""
+    return json.dumps(
+        {
+            "metadata": "169.254.169.254",
+            "interval": spec.spot_interval,
+            "least": spec.spot_least,
+            "commands": {"close": ["sh", "-c", _CLOSE], "vacate": ["sh", "-c", _VACATE]},
+        },
+        indent=1,
+    )
+
+
+def _units(spec: WorkerSpec) -> str:
+    return "updraft-notice.service" if spec.market == "spot" else ""
+
+
+def _notice_files(spec: WorkerSpec) -> list[dict[str, Any]]:
+    """The watcher for the cloud's notice, on machines that may get one."""
+    if spec.market != "spot":
+        return []
+    unit = machine.shipped("updraft-notice.service")
+    return [
+        machine.file(f"{machine.SCRIPTS}/notice", lean("notice.py"), "0755"),
+        machine.file("/etc/updraft/notice.json", notice_settings(spec)),
+        machine.file("/etc/systemd/system/updraft-notice.service", unit),
+    ]
+
+
+def _slots(static: int | None) -> dict[str, str | int | bool]:
+    if static is None:
+        return {"NUM_SLOTS_TYPE_1": 1, "SLOT_TYPE_1": "100%", "SLOT_TYPE_1_PARTITIONABLE": True}
+    return {
+        "NUM_SLOTS_TYPE_1": static,
+        "SLOT_TYPE_1": f"1/{static}",
+        "SLOT_TYPE_1_PARTITIONABLE": False,
+    }
+
+
+def _attributes(spec: WorkerSpec) -> dict[str, str | int | bool]:
+    """The attributes by which the pool says whose machine it is; the instance id is found at boot.
+
+    The names are those of `updraft.condor.base`, which this room doesn't import; a test holds them together.
+    """
+    own = {
+        "UpdraftPool": spec.pool,
+        "UpdraftClass": spec.worker_class,
+        "UpdraftCloud": spec.cloud,
+        "UpdraftZone": spec.zone,
+        "UpdraftImage": spec.image,
+        "UpdraftFlavor": spec.flavor,
+        "UpdraftMarket": spec.market,
+        "UpdraftLaunch": spec.launch_key,
+        "UpdraftGeneration": spec.generation,
+    }
+    values: dict[str, str | int | bool] = {name: cc.classad_string(value) for name, value in own.items()}
+    for name, value in spec.attributes.items():
+        values[cc.attribute_name(name)] = cc.expression(name, value)
+    advertised = " ".join(["UpdraftInstance", *values])
+    return values | {"STARTD_ATTRS": f"$(STARTD_ATTRS) {advertised}"}
+
+
+def _check(spec: WorkerSpec) -> None:
+    cc.domain("trust domain", spec.trust_domain)
+    cc.domain("UID domain", spec.uid_domain)
+    if not spec.collectors:
+        raise BootstrapError("a worker needs the address of at least one collector")
+    for address in spec.collectors:
+        cc.split_address(address)
+    if not spec.token.strip() or len(spec.token.split()) != 1:
+        raise BootstrapError("a worker needs a token, in one line")
+    if spec.head_gone_after < spec.job_lease:
+        raise BootstrapError(
+            f"head_gone_after ({spec.head_gone_after:g} s) must not be less than the job lease "
+            f"({spec.job_lease:g} s): a job whose head comes back within its lease would be lost"
+        )
+    if not spec.cernvm and any(layer.is_context for layer in spec.layers):
+        raise BootstrapError(
+            'a layer that begins with "[" is CernVM\'s own: set contextualisation = "cernvm"'
+        )
+    if spec.static_slots is not None and spec.static_slots < 1:
+        raise BootstrapError(f"static slots must be 1 or more, not {spec.static_slots}")

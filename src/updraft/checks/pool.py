@@ -1,0 +1,244 @@
+"""What is to be known of the pool: who answers, what we may do there, whether workers will be let in."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from updraft.checks.asking import Answer
+from updraft.checks.finding import Area, Finding
+from updraft.condor.probe import CollectorSeen, ScheddSeen
+from updraft.config.units import spell
+from updraft.errors import PoolDenied, UpdraftError
+
+POOL = Area("pool")
+OLDEST = (23, 0)
+SKEW_NOTED = 10.0
+SKEW_MAX = 60.0
+CYCLE_AGE = 3600.0
+_DRAIN_TOOL = "condor_drain"
+_EXISTING = "`updraft init --pool-lines` shows the lines that the pool needs"
+_WHY = {
+    "READ": "read its ads",
+    "ADMINISTRATOR": "drain machines",
+    "ADVERTISE_STARTD": "clear the ads of machines that are gone",
+    "ADVERTISE_MASTER": "clear the ads of machines that are gone",
+    "UPDATE_AD_GENERIC": "say that this controller acts for the pool (DAEMON)",
+}
+
+
+class Probe(Protocol):
+    """What is asked of a pool; `condor.probe.PoolProbe` does it."""
+
+    def collector(self, deadline: float) -> CollectorSeen:
+        """What the collector says of itself, and what we may do there."""
+
+    def schedds(self, deadline: float) -> Mapping[str, ScheddSeen | str]:
+        """Every schedd; a sentence in place of one that doesn't answer."""
+
+    def tools_version(self) -> str:
+        """The version of HTCondor's tools on this machine."""
+
+    def tool(self, name: str) -> str:
+        """Where a tool is; empty where this machine has none."""
+
+    def worker_token(self, deadline: float) -> Mapping[str, str]:
+        """What a freshly made worker's token is good for at the collector."""
+
+    def close(self) -> None:
+        """End its children."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """The answers to `questions`; `known_schedds` are those that a daemon has seen before."""
+
+    now: float
+    collector: Answer
+    schedds: Answer
+    tools: Answer
+    drain_tool: bool
+    token: Answer
+    signing_key: str
+    known_schedds: Sequence[str] = ()
+
+
+def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
+    """What to ask of a pool."""
+    return {
+        "collector": lambda: probe.collector(deadline),
+        "schedds": lambda: probe.schedds(deadline),
+        "tools": probe.tools_version,
+        "token": lambda: probe.worker_token(deadline),
+    }
+
+
+def judge(facts: PoolFacts) -> Iterator[Finding]:
+    """Everything that is to be said of a pool."""
+    yield from tools(facts)
+    seen = facts.collector.value
+    if facts.collector.error is not None:
+        yield _silent_collector(facts.collector.error)
+        names = "schedds, negotiator, rights, clock, workers' tokens"
+        yield POOL.skipped(names, "the collector, through which all of it goes, doesn't answer")
+        return
+    yield POOL.ok("collector", f"{seen.name} answers, HTCondor {seen.version or 'of unknown version'}")
+    yield from clock(seen)
+    yield from rights(seen)
+    yield from negotiator(facts, seen)
+    yield from schedds(facts)
+    yield from worker_tokens(facts, seen)
+
+
+def tools(facts: PoolFacts) -> Iterator[Finding]:
+    """HTCondor's own tools are here, of a version that was tried, and not older than the pool."""
+    if facts.tools.error is not None or not facts.drain_tool:
+        why = str(facts.tools.error or f"{_DRAIN_TOOL} is not there").rstrip(".")
+        yield POOL.problem(
+            "HTCondor's tools",
+            f"this machine can't drain: {why}",
+            "install HTCondor here, or run updraft on the head, where it is",
+        )
+        return
+    version = facts.tools.value
+    seen = facts.collector.value
+    pool = seen.version if seen is not None else ""
+    oldest = min((_numbers(one) for one in (version, pool) if one), default=OLDEST)
+    if oldest < OLDEST:
+        least = ".".join(map(str, OLDEST))
+        text = f"tools {version}, pool {pool or 'unknown'}: older than what was tried ({least})"
+        yield POOL.warning("HTCondor's versions", text, f"update HTCondor to {least} or later")
+    elif pool and _numbers(version)[:1] != _numbers(pool)[:1]:
+        text = f"the tools here are {version}, the pool is {pool}"
+        yield POOL.warning("HTCondor's versions", text, "install the pool's release here")
+    else:
+        yield POOL.ok("HTCondor's versions", f"tools {version}" + (f", pool {pool}" if pool else ""))
+
+
+def _silent_collector(error: UpdraftError) -> Finding:
+    if isinstance(error, PoolDenied):
+        return POOL.problem("collector", _short(error), f"let this machine read the pool; {_EXISTING}")
+    return POOL.problem(
+        "collector",
+        f"it doesn't answer: {_short(error)}",
+        "start HTCondor on the head (`systemctl start condor`), or correct collector in [pool]; port 9618 "
+        "must be open from here",
+    )
+
+
+def clock(seen: CollectorSeen) -> Iterator[Finding]:
+    """The collector's clock agrees with ours."""
+    off = abs(seen.skew)
+    way = "ahead of" if seen.skew > 0 else "behind"
+    if off <= SKEW_NOTED:
+        yield POOL.ok("clock", "the collector's clock agrees with this machine's")
+        return
+    text = f"the collector's clock is {spell(off)} {way} this machine's"
+    remedy = "let chrony or systemd-timesyncd set both clocks: tokens and deadlines depend on them"
+    yield POOL.problem("clock", text, remedy) if off > SKEW_MAX else POOL.warning("clock", text, remedy)
+
+
+def rights(seen: CollectorSeen) -> Iterator[Finding]:
+    """We may do at the collector what a controller does there."""
+    refused = [right for right, identity in seen.rights.items() if not identity]
+    if not refused:
+        who = sorted(set(seen.rights.values()) - {seen.rights.get("READ", "")}) or ["everybody"]
+        yield POOL.ok("rights at the collector", f"{', '.join(who)} may read, drain and advertise")
+    for right in refused:
+        yield POOL.problem(
+            f"right {right}",
+            f"the collector refuses us what it takes to {_WHY.get(right, 'control the pool')}",
+            f"run as root on the head, or give the token's identity that right; {_EXISTING}",
+        )
+
+
+def negotiator(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:
+    """Somebody matches jobs to machines."""
+    if not seen.negotiators:
+        yield POOL.problem(
+            "negotiator",
+            "the pool has none: no job starts",
+            "start it: NEGOTIATOR in DAEMON_LIST on the head",
+        )
+    elif seen.cycle_ended is not None and facts.now - seen.cycle_ended > CYCLE_AGE:
+        age = spell(round(facts.now - seen.cycle_ended))
+        text = f"its last cycle that is known ended {age} ago"
+        yield POOL.warning("negotiator", text, "look at NegotiatorLog on the head")
+    else:
+        yield POOL.ok("negotiator", "it is there")
+
+
+def schedds(facts: PoolFacts) -> Iterator[Finding]:
+    """Every schedd answers, those seen earlier too, and lets us give jobs back."""
+    if facts.schedds.error is not None:
+        yield POOL.problem("schedds", _short(facts.schedds.error), "look at SchedLog on the submit nodes")
+        return
+    found: Mapping[str, ScheddSeen | str] = facts.schedds.value
+    for name in [one for one in facts.known_schedds if one not in found]:
+        yield POOL.problem(
+            f"schedd {name}",
+            "it was in the pool earlier, and the collector has it no more: its jobs are frozen",
+            f"start HTCondor on {name.rpartition('@')[2]}; if it is gone for good, wait half an hour",
+        )
+    if not found:
+        yield POOL.problem(
+            "schedds", "the pool has none: there is nowhere to submit to", "start one: SCHEDD in DAEMON_LIST"
+        )
+    for name, one in found.items():
+        yield _schedd(name, one)
+
+
+def _schedd(name: str, seen: ScheddSeen | str) -> Finding:
+    what = f"schedd {name}"
+    if isinstance(seen, str):
+        return POOL.problem(
+            what, f"it doesn't answer: {seen}", "look at SchedLog there; its port must be open from here"
+        )
+    if not seen.identity:
+        return POOL.problem(
+            what,
+            "it answers, and we may not give jobs of vanished machines back (WRITE)",
+            f"run as root on the head, or give the token's identity WRITE there; {_EXISTING}",
+        )
+    user = seen.identity.partition("@")[0]
+    if seen.superusers is None:
+        return POOL.skipped(what, "it answers; whether we are queue superuser it doesn't say")
+    if not {user, seen.identity} & set(seen.superusers):
+        return POOL.problem(
+            what,
+            f"{seen.identity} is none of its queue superusers ({', '.join(seen.superusers)})",
+            f"add {user} to QUEUE_SUPER_USERS there; {_EXISTING}",
+        )
+    return POOL.ok(what, f"it answers; {seen.identity} may give jobs back")
+
+
+def worker_tokens(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:
+    """A worker's token can be made, and the collector takes it."""
+    what, key = "workers' tokens", facts.signing_key
+    if facts.token.error is not None:
+        # The collector names the keys that it has: only where it has ours is something else amiss.
+        missing = bool(seen.issuers) and key not in seen.issuers
+        why = f"the collector has no key {key}" if missing else _short(facts.token.error)
+        yield POOL.problem(
+            what,
+            f"no token can be made: {why}",
+            f"make the signing key {key} on the head, as root; {_EXISTING}",
+        )
+        return
+    refused = [right for right, identity in facts.token.value.items() if not identity]
+    if refused:
+        yield POOL.problem(
+            what,
+            f"a token can be made, and the collector doesn't take it ({', '.join(refused)})",
+            f"allow worker-*@… these rights at the collector, and the key {key} there; {_EXISTING}",
+        )
+        return
+    identity = next(iter(facts.token.value.values()), "")
+    yield POOL.ok(what, f"one was made, and the collector took it as {identity}")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _short(error: UpdraftError) -> str:
+    return " ".join(str(error).split()).rstrip(".")[:300]

@@ -1,0 +1,60 @@
+"""One look at everything: all questions at the same time, then the findings in the order of the report."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from updraft.checks import clouds, host, pool
+from updraft.checks.asking import ask
+from updraft.checks.finding import Finding
+from updraft.checks.host import LedgerFacts
+from updraft.clouds.base import Driver
+from updraft.config.model import Settings
+
+DEADLINE = 7.5
+_FOR_CHILDREN = 1.0  # a child's own deadline ends a little earlier, so that its answer says which
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look."""
+
+    file: Path
+    settings: Settings
+    drivers: Mapping[str, Callable[[], Driver]]
+    probe: pool.Probe
+    signing_key: str
+    ledger: LedgerFacts
+    known_schedds: Sequence[str]
+    now: float
+
+
+def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
+    """Ask all of it, for `deadline` seconds at most, and yield what it comes to."""
+    asked = {
+        f"pool: {name}": one for name, one in pool.questions(site.probe, deadline - _FOR_CHILDREN).items()
+    }
+    for name, make in site.drivers.items():
+        images = clouds.images_wanted(site.settings, name)
+        asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
+    answers = ask(asked, deadline)
+    yield from host.versions()
+    yield from host.configuration(site.file, site.settings)
+    yield from host.state_dir(site.settings.pool.state_dir)
+    yield from host.daemon(site.ledger)
+    yield from host.boots(site.ledger)
+    yield from pool.judge(
+        pool.PoolFacts(
+            now=site.now,
+            collector=answers["pool: collector"],
+            schedds=answers["pool: schedds"],
+            tools=answers["pool: tools"],
+            drain_tool=bool(site.probe.tool("condor_drain")),
+            token=answers["pool: token"],
+            signing_key=site.signing_key,
+            known_schedds=site.known_schedds,
+        )
+    )
+    for name in site.drivers:
+        own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}
+        yield from clouds.judge(clouds.CloudFacts(name, site.settings, own))

@@ -1,0 +1,131 @@
+"""`plan` and `run`: one live look, and the loop of them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from updraft.cli.main import Call
+from updraft.cli.output import Column, console, json_option, say_json, table, waiting
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+    from updraft.core.model import Plan, Snapshot
+
+LOG_FORMS = ("text", "json")
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def plan(call: Call, as_json: bool) -> None:
+    """Look once at pool, clouds and ledger, and show what would be done and why. Nothing is done.
+
+    The sources that don't answer are named: nothing is planned from what isn't known.
+    """
+    from updraft.daemon import report
+
+    with waiting("looking at the pool and the clouds"), looked(call) as (_, snapshot, decided):
+        document = report.document(snapshot, decided, standing=None, timings={}, generation=1)
+    if as_json:
+        say_json(document)
+        return
+    show_plan(document)
+
+
+@contextmanager
+def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
+    """One look and the plan it leads to; nothing is written. The pool's children end with it."""
+    from updraft.cli.wiring import make_observer, make_parts
+    from updraft.condor.judge import Judge
+    from updraft.config import load
+    from updraft.core.plan import plan as decide
+    from updraft.daemon import run_once
+    from updraft.errors import LedgerError
+    from updraft.ledger.reader import Reader
+
+    settings = load(call.file)
+    parts = make_parts(settings)
+    try:
+        try:
+            ledger: Any = Reader(settings.pool.ledger)
+        except LedgerError:
+            if settings.pool.ledger.exists():
+                raise
+            ledger = Blank()
+        with Judge() as judge:
+            observer = make_observer(parts, ledger, judge)
+            snapshot, decided = run_once(observer, decide, parts.policy, time.time())
+        yield settings, snapshot, decided
+    finally:
+        getattr(parts.pool, "close", lambda: None)()
+
+
+class Blank:
+    """A ledger that nothing was written to yet: what a first look remembers."""
+
+    def view(self, now: float) -> Any:
+        """Nothing."""
+        from updraft.core.model import LedgerView
+
+        return LedgerView()
+
+    def learned(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """Nothing."""
+        return None
+
+
+def show_plan(document: dict[str, Any]) -> None:
+    """The plan for people: what isn't known, the actions, and who waits for what."""
+    from updraft.cli.status import group_table, source_table
+
+    out = console()
+    silent = source_table(document["sources"], document["at"])
+    if silent is not None:
+        out.print(silent)
+        out.print()
+    if document["actions"]:
+        rows = [(action["what"], action["text"], action["reason"]["code"]) for action in document["actions"]]
+        out.print(table([Column("would"), Column("what and why", wide=True), Column("reason")], rows))
+    else:
+        out.print("nothing to do")
+    groups = [group for group in document["groups"] if group["idle"]]
+    if groups:
+        out.print()
+        out.print(group_table(groups))
+    for warning in document["warnings"]:
+        out.print(f"\nwarning: {warning['text']}", markup=False)
+
+
+@click.command()
+@click.option(
+    "--log",
+    "log_form",
+    type=click.Choice(LOG_FORMS),
+    default="text",
+    show_default=True,
+    help="The form of the log on stderr.",
+)
+@click.option(
+    "--record",
+    "record",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write every decision into files in this folder, for `updraft replay`.",
+)
+@click.pass_obj
+def run(call: Call, log_form: str, record: Path | None) -> None:
+    """Run the daemon in the foreground, until SIGTERM or Ctrl-C. Machines stay when it stops.
+
+    SIGHUP takes up a changed configuration; machines of an older one finish their work and are replaced. A
+    second daemon for the same pool, on whatever host, waits until the first is gone.
+    """
+    from updraft.cli.wiring import run_daemon
+
+    run_daemon(call.file, log_form, record)

@@ -1,0 +1,352 @@
+"""Writes docs/reference/ from the code: `python -m updraft.cli.reference docs/reference`.
+
+Verbs come from click, settings from the models, errors from the error tree, reason codes from every place in
+the source that makes one, the forms of JSON from their schemas. A test fails when a page says otherwise.
+"""
+
+import ast
+import inspect
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from updraft import errors, importers
+from updraft.cli.main import updraft
+from updraft.cli.schemas import FORMS
+from updraft.cli.verbs import VERBS, installed, load_verb
+from updraft.config.drivers import driver_entry, driver_names, settings_model
+from updraft.config.known import TABLES
+from updraft.config.part import Part
+from updraft.config.units import spell
+from updraft.importers.tables import tables
+
+SOURCE = Path(errors.__file__).parent
+NOTE = "<!-- Written by `make docs` from the code; change it there. -->\n"
+
+
+def pages() -> Mapping[str, str]:
+    """Every page of the reference, by the name of its file."""
+    return {
+        "commands.md": commands_page(),
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "reasons.md": reasons_page(),
+        "json.md": json_page(),
+        "import.md": import_page(),
+    }
+
+
+def write(folder: Path) -> None:
+    """Write all pages into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def page(title: str, *parts: str) -> str:
+    """A page of this reference."""
+    return "\n\n".join([f"# {title}", NOTE.strip(), *(part.strip() for part in parts if part.strip())]) + "\n"
+
+
+def markdown_table(titles: list[str], rows: list[list[str]]) -> str:
+    """A table; a `|` inside a cell is escaped."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [titles, ["---"] * len(titles), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+def commands_page() -> str:
+    """Every verb with its arguments and options, as `--help` has them."""
+    intro = (
+        "`updraft [--config PATH] VERB`. Exit codes: 0 done; 1 a problem was found; 2 the call or the "
+        "configuration is wrong; 130 interrupted. `--json` is described in [json.md](json.md)."
+    )
+    parts = [command for name in VERBS if installed(name) for command in _commands(name, load_verb(name))]
+    return page("Commands", intro, _options(updraft), *parts)
+
+
+def _commands(path: str, command: click.Command) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        yield f"## updraft {path}\n\n{_plain_help(command)}"
+        for name, inner in command.commands.items():
+            yield from _commands(f"{path} {name}", inner)
+        return
+    context = click.Context(command, info_name=f"updraft {path}")
+    usage = " ".join([f"updraft {path}", *command.collect_usage_pieces(context)])
+    text = f"## updraft {path}\n\n```\n{usage}\n```\n\n{_plain_help(command)}"
+    yield f"{text}\n\n{_options(command)}"
+
+
+def _plain_help(command: click.Command) -> str:
+    """What a verb says of itself, without the mark that keeps click from filling a paragraph."""
+    return inspect.cleandoc(command.help or "").replace("\b\n", "")
+
+
+def _options(command: click.Command) -> str:
+    context = click.Context(command)
+    records = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
+    rows = [[f"`{names}`", text] for names, text in filter(None, records)]
+    return markdown_table(["option", "what it does"], rows) if rows else ""
+
+
+# ---------------------------------------------------------------------------------------------- settings
+
+
+def settings_page() -> str:
+    """Every key of updraft.toml."""
+    intro = (
+        "`updraft.toml` is looked for in this order: `--config PATH`, `$UPDRAFT_CONFIG`, `./updraft.toml`, "
+        "`/etc/updraft/updraft.toml`. Durations carry a unit (`40m`, `1h30m`, `7d`), sizes too "
+        "(`4GiB`); money is "
+        "a plain number per hour, in one currency for the whole file. `updraft config check` "
+        "names every fault "
+        "with its line. NAME stands for a name of the site's choice."
+    )
+    drivers = (_driver_text(name) for name in driver_names())
+    return page("Settings", intro, *(_settings_table(name, model) for name, model in TABLES), *drivers)
+
+
+def _driver_text(name: str) -> str:
+    """What a driver's own keys are: from its settings model, else from what it says of itself."""
+    title = f'## [clouds.NAME] with driver = "{name}"'
+    entry = driver_entry(name)
+    model = None if entry is None else settings_model(entry)
+    if model is None:
+        return f"{title}\n\n{inspect.cleandoc(entry.load().__doc__ or '') if entry else ''}"
+    fields = model.model_fields
+    rows = [[f"`{key}`", _default(field)] for key, field in fields.items()]
+    columns = ["key", "default"]
+    if all(field.description for field in fields.values()):
+        columns.append("meaning")
+        rows = [[*row, _oneline(field.description)] for row, field in zip(rows, fields.values(), strict=True)]
+    return f"{title}\n\n{_oneline(model.__doc__)}\n\n{markdown_table(columns, rows)}"
+
+
+def _settings_table(name: str, model: type[Part]) -> str:
+    rows = [
+        [f"`{key}`", _default(field), _oneline(field.description)]
+        for key, field in model.model_fields.items()
+    ]
+    return (
+        f"## [{name}]\n\n{_oneline(model.__doc__)}\n\n{markdown_table(['key', 'default', 'meaning'], rows)}"
+    )
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, Part) or value is None or value in ({}, (), ""):
+        return "none"
+    if isinstance(value, BaseModel | dict):
+        return "see above"
+    if isinstance(value, float) and any(map(_is_seconds, field.metadata)):
+        return f"`{spell(value)}`"
+    return f"`{', '.join(value) if isinstance(value, tuple) else value}`"
+
+
+def _is_seconds(mark: Any) -> bool:
+    return getattr(getattr(mark, "func", None), "__name__", "") == "seconds"
+
+
+def _oneline(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+def errors_page() -> str:
+    """The error tree, and each error with its exit code."""
+    tree = inspect.cleandoc(errors.__doc__ or "").partition("::\n")[2].partition("\nWhoever")[0]
+    rows = [
+        [
+            f"`{one.__name__}`",
+            str(one.exit_code),
+            f"`{one.code}`" if issubclass(one, errors.CloudError) else "",
+            _oneline(one.__doc__),
+        ]
+        for one in error_classes()
+    ]
+    intro = (
+        "Every error that updraft raises on purpose is shown as one sentence on stderr. Anything "
+        "else is a bug: "
+        "please report it, with the traceback that `UPDRAFT_DEBUG=1` shows."
+    )
+    drawn = "```\n" + inspect.cleandoc(tree) + "\n```"
+    return page(
+        "Errors", intro, drawn, markdown_table(["error", "exit code", "reason code", "meaning"], rows)
+    )
+
+
+def error_classes() -> list[type[errors.UpdraftError]]:
+    """Every error, in the order in which the tree has them."""
+    found = [one for one in vars(errors).values() if inspect.isclass(one)]
+    return [one for one in found if issubclass(one, errors.UpdraftError)]
+
+
+# ----------------------------------------------------------------------------------------------- reasons
+
+
+def reasons_page() -> str:
+    """Every reason code, with the sentences that come with it and the rooms that say it."""
+    intro = (
+        "A reason is a short code and a sentence. The same pair reaches the log, the ledger, "
+        "`status`, `explain` "
+        "and `events`; programs may rely on the code. `…` stands for what differs from case to case."
+    )
+    rows = [
+        [f"`{code}`", "<br>".join(sorted(texts)) or "(as the cause says it)", ", ".join(sorted(rooms))]
+        for code, (texts, rooms) in sorted(reason_codes().items())
+    ]
+    return page("Reasons", intro, markdown_table(["code", "sentence", "said by"], rows))
+
+
+Said = tuple[set[str], set[str]]
+
+
+def reason_codes(source: Path = SOURCE) -> Mapping[str, Said]:
+    """Each reason code in the source, with its sentences and the rooms that make it."""
+    found: dict[str, Said] = defaultdict(lambda: (set(), set()))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
+    constants = {name: text for tree in trees.values() for name, text in _constants(tree)}
+    for path, tree in trees.items():
+        room = path.relative_to(source).parts[0].removesuffix(".py")
+        for code, text in _reasons_in(tree, constants):
+            texts, rooms = found[code]
+            texts |= {text} if text else set()
+            rooms.add(room)
+    for one in error_classes():
+        if issubclass(one, errors.CloudError):
+            found[one.code][0].add(_oneline(one.__doc__))
+            found[one.code][1].add("clouds")
+    return found
+
+
+def _reasons_in(tree: ast.Module, constants: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    nodes = list(ast.walk(tree))
+    named = {
+        (target.id, node.lineno): _sentence(node.value)
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason"):
+            continue
+        if len(node.args) == 2:
+            text = _sentence(node.args[1]) or _last_said(named, node.args[1])
+            for code in _codes(node.args[0], constants):
+                yield code, text
+
+
+def _last_said(named: Mapping[tuple[str, int], str], node: ast.expr) -> str:
+    """The text that a variable was last given above this place."""
+    if not isinstance(node, ast.Name):
+        return ""
+    above = [(line, text) for (name, line), text in named.items() if name == node.id and line < node.lineno]
+    return max(above, default=(0, ""))[1]
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The module's constants that are texts."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
+                    yield target.id, node.value.value
+
+
+def _codes(node: ast.expr, constants: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Name) and node.id in constants:
+        yield constants[node.id]
+    elif isinstance(node, ast.IfExp):
+        yield from _codes(node.body, constants)
+        yield from _codes(node.orelse, constants)
+    elif isinstance(node, ast.JoinedStr):
+        yield _sentence(node)
+
+
+def _sentence(node: ast.expr) -> str:
+    """A text as it stands in the source, with … for what is put into it."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.IfExp):
+        return _sentence(node.body)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return ""
+
+
+# -------------------------------------------------------------------------------------------------- json
+
+
+def json_page() -> str:
+    """The forms of what `--json` prints."""
+    intro = (
+        "Every verb that shows has `--json`: one document on stdout, `events` one a line. "
+        "`version` is 1; a key "
+        "described here keeps its name and meaning as long as it is, and keys that are not "
+        "described here may "
+        "come and go. Times are POSIX seconds, durations are seconds, memory is MiB, disk is KiB."
+    )
+    return page("JSON", intro, *(f"## updraft {verb}\n\n{_form_text(form)}" for verb, form in FORMS.items()))
+
+
+def _form_text(form: Mapping[str, Any]) -> str:
+    rows = [[f"`{path}`", kind, text] for path, kind, text in _keys(form, "")]
+    return f"{form['description']}\n\n{markdown_table(['key', 'type', 'meaning'], rows)}"
+
+
+def _keys(form: Mapping[str, Any], above: str) -> Iterator[tuple[str, str, str]]:
+    for key, value in form.get("properties", {}).items():
+        path = f"{above}{key}"
+        yield path, _type_of(value), value.get("description", "")
+        inner = value["items"] if value.get("type") == "array" else value
+        more = inner.get("additionalProperties")
+        if isinstance(more, dict):
+            yield from _keys(more, f"{path}.NAME.")
+        yield from _keys(inner, f"{path}[]." if inner is not value else f"{path}.")
+
+
+def _type_of(value: Mapping[str, Any]) -> str:
+    if "enum" in value:
+        return " or ".join(f'"{one}"' for one in value["enum"])
+    if "const" in value:
+        return str(value["const"])
+    if "anyOf" in value:
+        return "object or null"
+    kind = value.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+# ------------------------------------------------------------------------------------------------ import
+
+
+def import_page() -> str:
+    """What `updraft import` makes of each key, from the importers' own rules."""
+    intro = (
+        "`updraft import` recognises each file by its content, writes `updraft.toml` to stdout and says on "
+        "stderr what became of each key. A key that isn't named here is reported as unknown. How to go on: "
+        "[from ECM](../howto/from-ecm.md), [from elastiq](../howto/from-elastiq.md)."
+    )
+    parts = (
+        f"## {title}\n\n{markdown_table(titles, rows)}" for title, titles, rows in tables(*importers.PROGRAMS)
+    )
+    return page("Import", intro, *parts)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

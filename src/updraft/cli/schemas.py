@@ -1,0 +1,398 @@
+"""The forms of what `--json` prints, as JSON Schema: the promise of docs/reference/json.md, checked in tests.
+
+A key that is here stays, with its meaning, as long as `version` is 1; new keys may come beside it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def _form(about: str, /, **properties: Schema) -> Schema:
+    return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
+
+
+def _list(of: Schema, what: str = "") -> Schema:
+    return {"type": "array", "items": of, "description": what}
+
+
+def _value(kind: str, what: str, *, none: bool = False) -> Schema:
+    return {"type": [kind, "null"] if none else kind, "description": what}
+
+
+VERSION: Schema = {"const": 1, "description": "The version of this form."}
+REASON = _form(
+    "A reason: docs/reference/reasons.md has every code.",
+    code=_value("string", "Short and stable."),
+    text=_value("string", "One sentence, for people."),
+)
+NO_REASON: Schema = {"anyOf": [REASON, {"type": "null"}], "description": "A reason, or null."}
+RESOURCES = _form(
+    "A quantity of machine.",
+    cpus=_value("integer", "Cores."),
+    memory=_value("integer", "MiB."),
+    disk=_value("integer", "KiB."),
+    gpus=_value("integer", "GPUs."),
+)
+DAEMON = _form(
+    "The daemon, as the ledger shows it.",
+    alive=_value("boolean", "It has looked at the pool within the last minute, and its process lives."),
+    acting=_value("boolean", "It acts; false while it waits for another controller."),
+    standing={**NO_REASON, "description": "Why it doesn't act, or null."},
+    host=_value("string", "Where it runs."),
+    pid=_value("integer", "Its process there.", none=True),
+    since=_value("number", "When it started.", none=True),
+    looked_at=_value("number", "When it last looked.", none=True),
+    age=_value("number", "How many seconds ago that was.", none=True),
+)
+GROUP = _form(
+    "A job group: waiting jobs alike in everything that matching looks at.",
+    key=_value("string", "Its name within this document."),
+    idle=_value("integer", "Jobs that wait."),
+    joined=_value("integer", "Of these, how many find room on joined machines."),
+    coming=_value("integer", "How many on machines on their way."),
+    new=_value("integer", "How many on machines that the plan launches."),
+    unmet=_value("integer", "How many find none."),
+    held_back=_list(
+        {
+            **REASON,
+            "properties": {**REASON["properties"], "remedy": _value("string", "What would change it.")},
+        },
+        "Limits, rests and the like that stopped a purchase.",
+    ),
+)
+COOLDOWN = _form(
+    "A rest after failures.",
+    scope=_value("string", '"offer", "image" or "cloud".'),
+    key=_value("string", "Which one."),
+    until=_value("number", "When it ends."),
+    failures=_value("integer", "Failures in a row."),
+    probe=_value("boolean", "True where one machine may go out to try."),
+    reason=REASON,
+)
+ACTION = _form(
+    "Something that the plan does.",
+    what=_value("string", "launch, drain, undrain, terminate, adopt, disown, requeuejobs or forget."),
+    text=_value("string", "The same for people."),
+    reason=REASON,
+)
+SOURCES: Schema = {
+    "type": "object",
+    "description": "Every source by name: schedds, the collector, the clouds.",
+    "additionalProperties": _form("A source.", state={"enum": ["known", "unknown"], "description": "Which."}),
+}
+REQUEST = _form(
+    "An operator's wish that isn't done.",
+    id=_value("integer", "Its number."),
+    at=_value("number", "When it was asked for."),
+    who=_value("string", "By whom."),
+    kind={"enum": ["drain", "undrain", "terminate", "adopt", "disown", "destroy"], "description": "What."},
+    machine=_value("string", "Which machine; empty for all."),
+    kill_jobs=_value("boolean", "Whether jobs may be killed for it."),
+)
+MACHINE = _form(
+    "A machine.",
+    id=_value("string", "The cloud's own name of it."),
+    cloud=_value("string", "The cloud, as updraft.toml names it."),
+    **{"class": _value("string", "Its worker class.")},
+    flavor=_value("string", "Its flavor."),
+    zone=_value("string", "Its zone."),
+    market=_value("string", '"on-demand" or "spot".'),
+    image=_value("string", "Its image."),
+    generation=_value("string", "The hash of what it was launched with."),
+    launch=_value("string", "The launch key."),
+    price=_value("number", "Per hour; null where it isn't known.", none=True),
+    phase={
+        "enum": ["requested", "booting", "joined", "draining", "ending", "gone", "lost", "failed"],
+        "description": "Where it is in its life.",
+    },
+    reason=REASON,
+    deadline=_value("number", "Until when it may stay as it is.", none=True),
+    requested_at=_value("number", "When it was asked for."),
+    joined_at=_value("number", "When it joined the pool.", none=True),
+    busy_at=_value("number", "When it last had a claim.", none=True),
+    ended_at=_value("number", "When it was gone.", none=True),
+    age=_value("number", "Seconds since it was asked for, up to its end."),
+    drain={"type": ["object", "null"], "description": "The drain that was begun, or null."},
+)
+JOBS = _form(
+    "All jobs of the pool.", idle=_value("integer", "Waiting."), running=_value("integer", "Running.")
+)
+EVENT = _form(
+    "One event; each is a document of its own, on a line of its own.",
+    version=VERSION,
+    id=_value("integer", "Grows with time."),
+    at=_value("number", "When."),
+    kind=_value("string", "What kind of thing happened."),
+    subject=_value("string", "The machine, launch or cloud that it happened to."),
+    code=_value("string", "The reason's code."),
+    text=_value("string", "The reason's sentence."),
+    detail=_value("object", "More of it."),
+)
+OFFER = _form(
+    "An offer, and whether jobs of the group can run on it.",
+    offer=_value("string", "class@cloud/zone/flavor/market."),
+    price=_value("number", "Per hour; null where it isn't known.", none=True),
+    holds=_value("integer", "How many of these jobs fit; null where it was not evaluated.", none=True),
+    fails=_list(REASON, "The clauses that fail, on either side."),
+    rests=_list(COOLDOWN, "Rests that keep it from being bought."),
+)
+JOB = _form(
+    "A job in a queue.",
+    id=_value("string", "CLUSTER.PROC."),
+    schedd=_value("string", "The schedd that has it."),
+    owner=_value("string", "Its owner."),
+    state=_value("string", "idle, running, held, suspended, removed or completed."),
+    since=_value("number", "When it was submitted."),
+)
+WISH = _form(
+    "A wish that was written down.",
+    id=_value("integer", "Its number."),
+    kind=_value("string", "What."),
+    machine=_value("string", "Which machine; empty for all."),
+    kill_jobs=_value("boolean", "Whether jobs may be killed for it."),
+    outcome=_value("string", "What became of it; null while that is open.", none=True),
+)
+WISHES = _form(
+    "What was asked of the daemon.", version=VERSION, daemon=DAEMON, requests=_list(WISH, "Each wish.")
+)
+
+FINDING = _form(
+    "One thing that was looked at.",
+    area=_value("string", 'Where it belongs: "here", "pool", "cloud NAME".'),
+    what=_value("string", "What it is."),
+    state={"enum": ["ok", "warning", "problem", "skipped"], "description": "Skipped isn't ok: nobody knows."},
+    text=_value("string", "How it stands, or why it can't be said."),
+    remedy=_value("string", "What to do; empty where nothing needs doing."),
+)
+IMAGE = _form(
+    "An image.",
+    cloud=_value("string", "Its cloud."),
+    id=_value("string", "Its id."),
+    name=_value("string", "Its name."),
+    state=_value("string", "As the cloud says it."),
+    arch=_value("string", "Architecture; empty where the cloud doesn't say."),
+    owner=_value("string", "Whose it is."),
+    created=_value("number", "When it was made.", none=True),
+)
+CLOUD_OFFER = _form(
+    "Something that can be bought.",
+    cloud=_value("string", "Its cloud."),
+    zone=_value("string", "Where."),
+    flavor=_value("string", "The size of machine."),
+    market=_value("string", "on-demand or spot."),
+    resources=RESOURCES,
+    price=_value("number", "Per hour, or null.", none=True),
+    left=_value("integer", "How many more there are, or null.", none=True),
+    arch=_value("string", "Architecture."),
+)
+CLOUD_ERROR = _form(
+    "A cloud that didn't answer.",
+    cloud=_value("string", "Its name."),
+    text=_value("string", "Why."),
+)
+_FIGURES = {
+    "jobs": "Jobs that arrived.",
+    "completed": "Jobs that were done at the end.",
+    "wait_mean": "Mean wait in seconds, from a job's arrival to its first start.",
+    "wait_p50": "Half of the jobs waited no longer.",
+    "wait_p95": "95 of 100 jobs waited no longer.",
+    "wait_p99": "99 of 100 jobs waited no longer.",
+    "wait_max": "The longest wait.",
+    "slowdown": "Mean bounded slowdown: wait and run time, divided by the run time (at least 10 s).",
+    "makespan": "Seconds from the first arrival to the last job's end.",
+    "cost": "What all machines cost, in the unit of the prices.",
+    "core_hours_paid": "Core-hours of all machines.",
+    "core_hours_used": "Core-hours of jobs that came to something.",
+    "paid_per_used": "The one divided by the other.",
+    "idle_share": "Part of the paid core-hours in which no job ran.",
+    "killed": "Runs of jobs that an order to end a machine cut short.",
+    "lost": "Runs of jobs that ended with their machine's own death.",
+    "machines": "Machines that were launched.",
+    "per_thousand": "The same for 1,000 jobs.",
+    "api_calls": "Calls to the clouds.",
+    "violations": "Looks at which a limit was exceeded.",
+    "over_bound": "The cost divided by the least possible.",
+    "under_accuracy": "SPEC's elasticity metrics: cores that lacked, as a part of those asked for.",
+    "over_accuracy": "Cores that were too many, as a part of those asked for.",
+    "under_timeshare": "Part of the time in which cores lacked.",
+    "over_timeshare": "Part of the time in which there were too many.",
+}
+SIMULATED = _form(
+    "A setting, and what became of it.",
+    name=_value("string", "Its name."),
+    rival=_value("boolean", "Whether another system's rule decided."),
+    metrics=_form(
+        "Its figures; null where one doesn't apply.",
+        **{name: _value("number", about, none=True) for name, about in _FIGURES.items()},
+    ),
+    to_cores=_value("object", "Numbers of cores, and the seconds until so many had joined, or null."),
+    bound=_value("number", "The least that these jobs can cost on these offers, or null.", none=True),
+    calls=_value("object", "How many API calls of each kind there were."),
+    violations=_value("object", "At how many looks which limit was exceeded."),
+    refused_drains=_value("integer", "Drains that found a machine busy: it stayed."),
+    cycle=_value("number", "Seconds between two of its looks."),
+    cycles=_value("integer", "Looks."),
+    decisions=_value("integer", "Looks at which anything had changed, so that it was decided anew."),
+    machines_of=_value("object", "How many machines of each flavor (and market) were launched."),
+)
+FORMS: Mapping[str, Schema] = {
+    "plan": _form(
+        "One look and the plan that it leads to.",
+        version=VERSION,
+        at=_value("number", "When it was looked."),
+        pool=_value("string", "The pool's name."),
+        sources=SOURCES,
+        jobs=JOBS,
+        groups=_list(GROUP, "Who waits."),
+        machines=_list(_form("A machine's outlook.", machine=_value("string", "Its id."), reason=REASON)),
+        cooldowns=_list(COOLDOWN, "Rests."),
+        warnings=_list(REASON, "What is reported and leads to nothing by itself."),
+        actions=_list(ACTION, "What would be done."),
+    ),
+    "status": _form(
+        "The daemon's last look.",
+        version=VERSION,
+        pool=_value("string", "The pool's name."),
+        daemon=DAEMON,
+        jobs=JOBS,
+        machines=_form(
+            "All machines together.",
+            total=_value("integer", "How many."),
+            phases=_value("object", "How many in each phase."),
+            cost_per_hour=_value("number", "What those of known price cost."),
+            unknown_prices=_value("integer", "How many have a price that isn't known."),
+        ),
+        sources=SOURCES,
+        groups=_list(GROUP, "Who waits."),
+        actions=_list(ACTION, "What was decided."),
+        cooldowns=_list(COOLDOWN, "Rests."),
+        warnings=_list(REASON, "What is reported."),
+        requests=_list(REQUEST, "Wishes that aren't done."),
+    ),
+    "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
+    "events": EVENT,
+    "replay": _form(
+        "The decisions of a recording, made again.",
+        version=VERSION,
+        decisions=_list(
+            _form(
+                "One decision.",
+                number=_value("integer", "Its place in the file, from 1."),
+                at=_value("number", "When it was made."),
+                same=_value("boolean", "Whether the plan is the recorded one, byte for byte."),
+                differs=_list(_value("string", "A part of the plan."), "What differs."),
+                actions=_list(
+                    _form(
+                        "An action of the plan made now.",
+                        what=_value("string", "Its kind."),
+                        code=_value("string", "The reason's code."),
+                        text=_value("string", "The reason."),
+                    )
+                ),
+            )
+        ),
+    ),
+    "explain JOB": _form(
+        "Why jobs wait.",
+        version=VERSION,
+        jobs=_list(JOB, "The jobs of this name."),
+        groups=_list(
+            {**GROUP, "properties": {**GROUP["properties"], "request": RESOURCES, "offers": _list(OFFER)}},
+            "The groups that those of them that wait are planned for in.",
+        ),
+    ),
+    "explain MACHINE": _form(
+        "One machine.",
+        version=VERSION,
+        machine=MACHINE,
+        launch={"type": ["object", "null"], "description": "The launch that made it, or null."},
+        events=_list(_value("object", "As `events` has them."), "What happened to it."),
+        console=_value("string", "The console output that was kept, or null.", none=True),
+        daemon=DAEMON,
+    ),
+    "simulate": _form(
+        "Settings that were simulated over one workload.",
+        version=VERSION,
+        workload=_form(
+            "The jobs.",
+            name=_value("string", "The file or the generator."),
+            jobs=_value("integer", "How many."),
+            seconds=_value("number", "From the first arrival to the last."),
+            core_hours=_value("number", "The work in them."),
+            begins=_value("number", "When the first arrived, in POSIX seconds, or null.", none=True),
+            sha256=_value("string", "The file's; empty where there is none."),
+            notes=_list(_value("string", "A sentence."), "What was done to them on the way."),
+            left_out=_value("object", "How many records were left out, by the reason."),
+        ),
+        conditions=_form(
+            "What all settings share.",
+            cycle=_value("number", "Seconds between two looks."),
+            seed=_value("integer", "Where chance begins."),
+            boot=_value(
+                "number", "Seconds until a machine joins, the median, unless its cloud says otherwise."
+            ),
+            failures=_value("number", "Part of the machines that never join."),
+            interruptions=_value("number", "How often an hour a spot machine is taken away."),
+        ),
+        settings=_list(SIMULATED, "Each setting, in the order of the call."),
+        front=_list(
+            _value("string", "A name."),
+            "Settings that no other beats in cost and mean wait, the cheapest first.",
+        ),
+    ),
+    "drain": WISHES,
+    "undrain": WISHES,
+    "terminate": WISHES,
+    "adopt": WISHES,
+    "disown": WISHES,
+    "destroy": WISHES,
+    "service status": _form(
+        "The daemon as systemd and the ledger show it.",
+        version=VERSION,
+        unit={
+            "type": ["object", "null"],
+            "description": "The unit: installed, enabled (true or false) and state; null without systemd.",
+        },
+        daemon={
+            "anyOf": [DAEMON, {"type": "null"}],
+            "description": "The daemon; null where none has ever run.",
+        },
+    ),
+    "check": _form(
+        "Everything that a working pool needs.",
+        version=VERSION,
+        file=_value("string", "The configuration."),
+        seconds=_value("number", "How long the look took."),
+        counts=_value("object", "How many findings are ok, warning, problem and skipped."),
+        findings=_list(FINDING, "In the order of the report."),
+    ),
+    "images": _form(
+        "The images of the clouds.",
+        version=VERSION,
+        images=_list(IMAGE, "By cloud and name."),
+        errors=_list(CLOUD_ERROR, "The clouds that didn't answer."),
+    ),
+    "offers": _form(
+        "What can be bought.",
+        version=VERSION,
+        offers=_list(CLOUD_OFFER, "The cheapest first."),
+        errors=_list(CLOUD_ERROR, "The clouds that didn't answer."),
+    ),
+    "config check": _form(
+        "A configuration that is right.",
+        version=VERSION,
+        file=_value("string", "The file."),
+        pool=_value("string", "The pool's name."),
+        clouds=_list(_value("string", "A name."), "Its clouds."),
+        classes=_list(_value("object", "A class."), "Its classes, each with its generation."),
+    ),
+    "version": _form(
+        "What this is.",
+        version=VERSION,
+        updraft=_value("string", "updraft's version."),
+        python=_value("string", "Python's."),
+        htcondor=_value("string", "That of HTCondor's bindings."),
+    ),
+}

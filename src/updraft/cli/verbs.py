@@ -1,0 +1,78 @@
+"""Every verb with the place of its code, so that `updraft status` loads nothing of the other verbs."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+# verb: (module:command, what `updraft --help` says of it). In the order in which a person meets them.
+VERBS: Mapping[str, tuple[str, str]] = {
+    "demo": ("updraft.cli.demo:demo", "See it all work on this machine alone, then clean up."),
+    "init": ("updraft.cli.init:init", "Write an updraft.toml: asks at a terminal, else takes flags."),
+    "check": ("updraft.cli.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
+    "images": ("updraft.cli.catalogue:images", "List the images that the clouds have."),
+    "offers": ("updraft.cli.catalogue:offers", "List what the clouds sell, with prices and what is left."),
+    "config": ("updraft.cli.settings:config", "Check updraft.toml."),
+    "import": ("updraft.cli.importing:import_", "Turn an ecm.conf or an elastiq.conf into updraft.toml."),
+    "plan": ("updraft.cli.look:plan", "Look once, and show what would be done and why. Does nothing."),
+    "run": ("updraft.cli.look:run", "Run the daemon, in the foreground."),
+    "replay": ("updraft.cli.replay:replay", "Make recorded decisions again, and compare them."),
+    "status": ("updraft.cli.status:status", "Show the pool: jobs, machines, what is going on."),
+    "machines": ("updraft.cli.status:machines", "List the machines, each with its phase and the reason."),
+    "events": ("updraft.cli.events:events", "Show what happened, and why."),
+    "simulate": ("updraft.cli.simulate:simulate", "What jobs would cost and how long they would wait."),
+    "explain": ("updraft.cli.explain:explain", "Why a job waits; what will become of a machine."),
+    "drain": ("updraft.cli.wishes:drain", "Close machines to new jobs; they go when their jobs are done."),
+    "undrain": ("updraft.cli.wishes:undrain", "Take a drain back."),
+    "terminate": ("updraft.cli.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
+    "userdata": ("updraft.cli.userdata:userdata", "Show what a worker or a head is told at its first boot."),
+    "service": ("updraft.cli.service:service", "The systemd unit: install it, look at it, read its log."),
+    "adopt": ("updraft.cli.wishes:adopt", "Take an instance into the pool's care."),
+    "disown": ("updraft.cli.wishes:disown", "Let go of a machine: it stays, and is yours to end."),
+    "destroy": ("updraft.cli.wishes:destroy", "Drain and remove every machine of the pool."),
+    "local": ("updraft.cli.local:local", "The cloud on one machine: start, look, stop."),
+    "version": ("updraft.cli.settings:version", "Say which updraft this is."),
+}
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs by name and loads one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, loaded now; None where there is no such verb."""
+        return load_verb(cmd_name) if cmd_name in VERBS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that was called. Raises UsageError with the nearest verb where there is none such."""
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], VERBS, n=1)
+            hint = f'did you mean "{close[0]}"?' if close else "`updraft --help` lists them"
+            raise click.UsageError(f'there is no verb "{args[0]}"; {hint}')
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs for `--help`, from the table alone."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+def load_verb(name: str) -> click.Command:
+    """The command of a verb of the table."""
+    module, _, attribute = VERBS[name][0].partition(":")
+    command = getattr(import_module(module), attribute)
+    assert isinstance(command, click.Command)  # noqa: S101 (the table above is ours; a test loads all of it)
+    return command
+
+
+def installed(name: str) -> bool:
+    """True where the code of this verb is there."""
+    return find_spec(VERBS[name][0].partition(":")[0]) is not None

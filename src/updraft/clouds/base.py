@@ -1,0 +1,196 @@
+"""The contract of a cloud driver, and the tags by which a machine is known to be ours.
+
+A driver is synchronous, keeps no policy and no clock of its own, retries nothing but a broken connection of
+an idempotent read, and raises only `updraft.errors.CloudError`s, always `from` the cause. Metrics, rate
+limits and dry-run are wrappers around a driver, never branches inside it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+from updraft.core.model import CloudOffer, Instance, Quota
+
+T = TypeVar("T")
+
+TAG_POOL = "updraft:pool"
+TAG_CLASS = "updraft:class"
+TAG_LAUNCH = "updraft:launch"
+TAG_GENERATION = "updraft:generation"
+TAG_RETIRING = "updraft:retiring"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """One call for `count` alike machines. `key` makes it happen once; `tags` are written with the launch."""
+
+    key: str
+    count: int
+    image: str
+    flavor: str
+    zone: str
+    market: str
+    user_data: bytes = field(repr=False)  # it holds the launch's token
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class Driver(Protocol):
+    """A cloud. The comments are the contract; `tests/clouds/conformance.py` holds every driver to it."""
+
+    name: str
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Every instance that carries this pool's tag, also one that the ledger doesn't know; all pages.
+
+        Terminated ones may be listed for a while or not at all.
+        """
+
+    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
+        """Ask for `request.count` machines, in one API call where the cloud can.
+
+        The same launch key twice never makes more machines: the second call returns those of the first.
+        Returns what was accepted, which may be fewer than asked for, and never waits for a boot.
+        Raises NoCapacity, QuotaExceeded, Throttled, AuthFailed or BadRequest when none was made, and
+        CloudUnavailable when it isn't known: the tags settle it at the next look.
+        """
+
+    def terminate(self, ids: Iterable[str]) -> None:
+        """End these instances, in batches. One already gone, or never there, is success."""
+
+    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
+        """Write these tags; None removes one. An instance already gone is success."""
+
+    def offers(self) -> tuple[CloudOffer, ...]:
+        """What can be bought: flavors with cpus, memory, disk, GPUs, architecture, price, zone, market."""
+
+    def quota(self) -> Quota:
+        """What is left of each quota, machines that updraft doesn't own counted.
+
+        `unlimited` only where the cloud says so; what isn't known is None.
+        """
+
+    def console(self, machine: str) -> str:
+        """The end of the instance's console output (at most 64 KiB); empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInfo:
+    """A machine image as the cloud lists it. `created` is epoch seconds, None where the cloud doesn't say."""
+
+    id: str
+    name: str
+    state: str
+    arch: str
+    owner: str
+    created: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many seconds a driver's last answers may serve while nothing is in motion.
+
+    `machines` is for up to `page` of them: for n times as many it is n times as long.
+    """
+
+    machines: float = 10.0
+    quota: float = 60.0
+    offers: float = 300.0
+    page: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sold:
+    """What a cloud sells as far as its settings alone say, with nothing asked of it: for simulations.
+
+    A driver's module may have a function `sold(name, settings)` that returns this, or None where the settings
+    don't say it. `machines` and `cores` are quotas, None without end; `boot` is how many seconds a machine
+    usually takes to join, None where that isn't known.
+    """
+
+    offers: tuple[CloudOffer, ...]
+    machines: int | None = None
+    cores: int | None = None
+    boot: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aged(Generic[T]):
+    """An answer, and how many seconds ago its question was asked of the cloud."""
+
+    value: T
+    age: float
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A driver that may answer from memory, and says how old the answer is."""
+
+    def aged_machines(self) -> Aged[tuple[Instance, ...]]:
+        """As `machines()`, with the age of the answer."""
+
+    def aged_quota(self) -> Aged[Quota]:
+        """As `quota()`, with the age of the answer."""
+
+
+@runtime_checkable
+class ImageFinder(Protocol):
+    """A driver that can say which image a launch would boot, also one that its catalogue doesn't list."""
+
+    def image(self, wanted: str) -> ImageInfo | None:
+        """The usable image of this name or id; None where there is none."""
+
+
+def image_finder_of(driver: Driver) -> ImageFinder | None:
+    """This driver, or the one it is wrapped around, where it can look for an image; else None."""
+    inner: object = driver
+    while inner is not None:
+        if isinstance(inner, ImageFinder):
+            return inner
+        inner = getattr(inner, "driver", None)
+    return None
+
+
+def catalogue_of(driver: Driver) -> "Catalogue | None":
+    """What this driver, or the one it is wrapped around, can tell people; None where it tells nothing."""
+    inner: object = driver
+    while inner is not None:
+        if isinstance(inner, Catalogue):
+            return inner
+        inner = getattr(inner, "driver", None)
+    return None
+
+
+FindingState = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: how it stands, in a sentence, and what to do about it ("" where ok)."""
+
+    what: str
+    state: FindingState
+    text: str
+    remedy: str = ""
+
+
+@runtime_checkable
+class Catalogue(Protocol):
+    """What a driver may tell people beyond the contract; ask with `isinstance(driver, Catalogue)`.
+
+    Every method is a call to the cloud and raises the `CloudError`s that a driver raises.
+    """
+
+    def images(self) -> tuple[ImageInfo, ...]:
+        """The images that can be launched: those of the account, and those that the settings name."""
+
+    def key_pairs(self) -> tuple[str, ...]:
+        """The names of the account's key pairs, in order."""
+
+    def create_key_pair(self, name: str) -> str:
+        """Make a key pair and return its private key as text; it can't be asked for again.
+
+        Raises BadRequest when there is one of that name already.
+        """
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What is to be known of this endpoint: what it lacks, and what stands in for it."""

@@ -1,0 +1,185 @@
+"""One pool's driver for a fake cloud."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_RETIRING,
+    Finding,
+    ImageInfo,
+    LaunchRequest,
+    Sold,
+)
+from updraft.clouds.fake.instance import FakeInstance
+from updraft.clouds.fake.settings import site_settings
+from updraft.clouds.fake.site import MARKETS, Site, batches
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota
+from updraft.errors import BadRequest, CloudError
+
+BATCH = 100
+CONSOLE_BYTES = 64 * 1024
+
+
+class FakeCloud:
+    """Keeps the contract of `updraft.clouds.base.Driver` for one pool on a `Site`."""
+
+    def __init__(self, site: Site, pool: str) -> None:
+        self.name = site.name
+        self.pool = pool
+        self.site = site
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Every instance with this pool's tag that the listing shows; a call for each page."""
+        with self._call("machines", 0):
+            found = [self._shown(instance, state) for instance, state in self.site.listed(self.pool)]
+        for _ in range(self.site.settings.page_size, len(found), self.site.settings.page_size):
+            self.site.record("machines", 0)
+        return tuple(found)
+
+    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
+        """Make machines of this request, once; see the contract."""
+        tags = {**request.tags, TAG_POOL: self.pool, TAG_LAUNCH: request.key}
+        tagged = LaunchRequest(
+            request.key, request.count, request.image, request.flavor, request.zone, request.market,
+            request.user_data, tags,
+        )  # fmt: skip
+        with self._call("launch", request.count, request.zone, request.flavor):
+            made = self.site.launch(tagged)
+        return tuple(self._shown(instance, instance.state(self.site.clock())) for instance in made)
+
+    def terminate(self, ids: Iterable[str]) -> None:
+        """End these instances, a hundred with each call."""
+        for batch in batches(ids, BATCH):
+            with self._call("terminate", len(batch)):
+                for machine in batch:
+                    self.site.terminate(machine)
+
+    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
+        """Write or (None) remove tags, on a hundred instances with each call."""
+        for batch in batches(ids, BATCH):
+            with self._call("tag", len(batch)):
+                for machine in batch:
+                    self._write_tags(machine, tags)
+
+    def offers(self) -> tuple[CloudOffer, ...]:
+        """Every flavor in every zone on the markets that have a price for it; on demand always."""
+        settings = self.site.settings
+        with self._call("offers", 0):
+            return tuple(
+                CloudOffer(
+                    cloud=self.name,
+                    zone=zone,
+                    flavor=name,
+                    market=market,
+                    resources=flavor.resources,
+                    price=self.site.price(name, market),
+                    left=self.site.left(zone, name) if settings.tells_left else None,
+                    arch=flavor.arch,
+                )
+                for zone in settings.zones
+                for name, flavor in settings.flavors.items()
+                for market in MARKETS
+                if market == "on-demand" or flavor.spot_price is not None
+            )
+
+    def quota(self) -> Quota:
+        """What is left, with everybody's machines counted."""
+        with self._call("quota", 0):
+            return self.site.quota()
+
+    def console(self, machine: str) -> str:
+        """The end of what the instance has printed."""
+        with self._call("console", 1):
+            instance = self.site.instances.get(machine)
+            return instance.console(self.site.clock())[-CONSOLE_BYTES:] if instance else ""
+
+    # ------------------------------------------------------------------------------ what people may ask
+
+    def images(self) -> tuple[ImageInfo, ...]:
+        """The images of the settings; one called `*` where the cloud takes any."""
+        with self._call("images", 0):
+            return tuple(
+                ImageInfo(id=name, name=name, state="available", arch="", owner=self.name)
+                for name in self.site.settings.images or ("*",)
+            )
+
+    def key_pairs(self) -> tuple[str, ...]:
+        """The names of the key pairs that were made here, and of the one in the settings."""
+        with self._call("key_pairs", 0):
+            named = self.site.settings.key_name
+            return tuple(sorted(self.site.key_pairs | ({named} if named else set())))
+
+    def create_key_pair(self, name: str) -> str:
+        """A made-up key pair: a text that opens nothing."""
+        with self._call("create_key_pair", 1):
+            if name in self.site.key_pairs:
+                raise BadRequest(f"{self.name}: there is a key pair {name!r} already")
+            self.site.key_pairs.add(name)
+        return f"made-up private key of {name}\n"
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Nothing: a fake cloud lacks nothing."""
+        with self._call("findings", 0):
+            return ()
+
+    @contextmanager
+    def _call(self, name: str, count: int, zone: str = "", flavor: str = "") -> Iterator[None]:
+        try:
+            self.site.faults.raise_for(name, self.site.clock(), zone=zone, flavor=flavor, after=False)
+            yield
+            self.site.faults.raise_for(name, self.site.clock(), zone=zone, flavor=flavor, after=True)
+        except CloudError as error:
+            self.site.record(name, count, error.code)
+            raise
+        self.site.record(name, count)
+
+    def _write_tags(self, machine: str, tags: Mapping[str, str | None]) -> None:
+        instance = self.site.instances.get(machine)
+        if instance is None:
+            return
+        for tag, value in tags.items():
+            if value is None:
+                instance.tags.pop(tag, None)
+            else:
+                instance.tags[tag] = value
+
+    def _shown(self, instance: FakeInstance, state: CloudState) -> Instance:
+        tags = instance.tags
+        return Instance(
+            id=instance.id,
+            cloud=self.name,
+            state=state,
+            launched_at=instance.launched_at,
+            worker_class=tags.get(TAG_CLASS, ""),
+            launch_key=tags.get(TAG_LAUNCH, ""),
+            generation=tags.get(TAG_GENERATION, ""),
+            retiring=TAG_RETIRING in tags,
+            zone=instance.zone,
+            flavor=instance.flavor_name,
+            market=instance.market,
+            image=instance.image,
+            address=instance.address if state is CloudState.RUNNING else "",
+            fault=instance.fault if state is CloudState.ERROR else "",
+        )
+
+
+def from_settings(
+    name: str, pool: str, settings: Mapping[str, Any], clock: Callable[[], float] = time.time
+) -> FakeCloud:
+    """A fake cloud of its own for this pool. Raises ConfigError that names each wrong key."""
+    return FakeCloud(Site(name, site_settings(name, settings), clock), pool)
+
+
+def sold(name: str, settings: Mapping[str, Any]) -> Sold:
+    """What such a cloud sells, as its settings say it."""
+    checked = site_settings(name, settings).model_copy(update={"faults": (), "tells_left": True})
+    offers = FakeCloud(Site(name, checked, lambda: 0.0), "").offers()
+    boots = [checked.boot(one.zone, one.flavor, "") for one in offers[:1]]
+    boot = boots[0].start + boots[0].join if boots else None
+    return Sold(offers, checked.quota_machines, checked.quota_cores, boot)

@@ -1,0 +1,397 @@
+"""The state of a local cloud: its machines, their tags, its quotas, and what may be asked of it."""
+
+import ipaddress
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from updraft.clouds.local.config import (
+    MARKETS,
+    ROLES,
+    USER_DATA_LIMIT,
+    Flavor,
+    LocalCloudConfig,
+    Quotas,
+    host_name,
+)
+from updraft.clouds.local.faults import Fault, FaultKind, Faults
+from updraft.clouds.local.machine import Blueprint, Console, Process
+
+PENDING, RUNNING, STOPPING, TERMINATED = "pending", "running", "stopping", "terminated"
+_ALIVE = (PENDING, RUNNING, STOPPING)
+_REBOOT_GRACE = 20.0  # seconds for what runs on a machine to end before it is started anew
+
+
+class RefusedError(Exception):
+    """The cloud's answer is no: `code` is its own word for why."""
+
+    def __init__(self, code: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one run call asks for. `role` "controller" gives the machines the API's credential."""
+
+    key: str
+    count: int
+    image: str
+    flavor: str
+    zone: str
+    market: str = "on-demand"
+    user_data: bytes = b""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    role: str = ""
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine as the cloud remembers it; `times` says when it entered each state."""
+
+    id: str
+    order: Order
+    flavor: Flavor
+    address: str
+    tags: dict[str, str]
+    state: str = PENDING
+    times: dict[str, float] = field(default_factory=dict)
+    why_ended: str = ""
+    notice_at: float | None = None
+    console: Console = field(default_factory=Console)
+    process: Process | None = None
+    stop_now: threading.Event = field(default_factory=threading.Event)
+
+    def show(self) -> dict[str, Any]:
+        """The machine as an answer of the API."""
+        order = self.order
+        return {
+            "id": self.id,
+            "state": self.state,
+            "times": dict(self.times),
+            "key": order.key,
+            "image": order.image,
+            "flavor": order.flavor,
+            "zone": order.zone,
+            "market": order.market,
+            "role": order.role,
+            "address": self.address,
+            "name": host_name(self.address),
+            "tags": dict(self.tags),
+            "why_ended": self.why_ended,
+            "pid": self.process.inside if self.process and self.state != TERMINATED else None,
+        }
+
+
+class Cloud:
+    """A cloud that lives in this process. Every method may be called by any thread."""
+
+    def __init__(self, config: LocalCloudConfig, folder: Path, common_layer: Path) -> None:
+        self.config = config
+        self._folder = folder
+        self._common_layer = common_layer
+        self._lock = threading.RLock()
+        self._machines: dict[str, Machine] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
+        self._faults = Faults()
+        self._quotas = config.quotas
+        self._addresses = config.addresses()
+        self._next_address = 0
+
+    def run(self, order: Order) -> list[dict[str, Any]]:
+        """Launch up to `count` machines: as many as quotas and capacity allow, or refuse if that is none.
+
+        The same key again returns the machines of its first call and makes none.
+        """
+        with self._lock:
+            if order.key in self._keys:
+                return [self._machines[id_].show() for id_ in self._keys[order.key] if id_ in self._machines]
+            flavor = self._check(order)
+            count = self._room(order, flavor)
+            made = [self._make(order, flavor) for _ in range(count)]
+            self._keys[order.key] = tuple(machine.id for machine in made)
+            lost = self._faults.launch(
+                FaultKind.LOST_ANSWER, order.image, order.flavor, order.zone, time.time()
+            )
+            shown = [machine.show() for machine in made]
+        for machine in made:
+            threading.Thread(
+                target=self._boot, args=(machine,), name=f"boot-{machine.id}", daemon=True
+            ).start()
+        if lost:
+            raise RefusedError("internal-error", "the answer to this launch is lost, on request")
+        return shown
+
+    def page(self, tags: Mapping[str, str], after: str) -> tuple[list[dict[str, Any]], str]:
+        """One page of the machines with these tags, and where the next begins ("" where this is the last)."""
+        limit = self.config.page_size
+        with self._lock:
+            self._forget_old()
+            ids = sorted(
+                id_ for id_, m in self._machines.items() if tags.items() <= m.tags.items() and id_ > after
+            )
+            page = [self._machines[id_].show() for id_ in ids[:limit]]
+        return page, ids[limit - 1] if len(ids) > limit else ""
+
+    def terminate(self, ids: Iterable[str]) -> None:
+        """End these machines: init is asked, after the grace the plug is pulled. Unknown ones are gone."""
+        for machine in self._known(ids):
+            self._stop(machine, "terminated by the API")
+
+    def crash(self, ids: Iterable[str]) -> None:
+        """Pull the plug of these machines: they never come to know it."""
+        for machine in self._known(ids):
+            with self._lock:
+                machine.why_ended = machine.why_ended or "its host died"
+                machine.stop_now.set()
+                process = machine.process
+            if process is not None:
+                process.kill()
+
+    def reboot(self, ids: Iterable[str]) -> None:
+        """Start these machines anew, each on its own disk, with the id, address and tags that it has."""
+        for machine in self._known(ids):
+            process = machine.process
+            if machine.state == RUNNING and process is not None:
+                threading.Thread(target=process.reboot, args=(_REBOOT_GRACE,), daemon=True).start()
+
+    def notice(self, ids: Iterable[str]) -> None:
+        """Give these machines a spot notice: their end comes after the cloud's notice time."""
+        for machine in self._known(ids):
+            with self._lock:
+                if machine.notice_at is not None:
+                    continue
+                machine.notice_at = time.time() + self.config.spot_notice
+            timer = threading.Timer(
+                self.config.spot_notice, self._stop, (machine, "its spot capacity was taken back")
+            )
+            timer.daemon = True
+            timer.start()
+
+    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
+        """Write tags; None removes one. Unknown machines are passed over."""
+        for machine in self._known(ids):
+            with self._lock:
+                for name, value in tags.items():
+                    if value is None:
+                        machine.tags.pop(name, None)
+                    else:
+                        machine.tags[name] = value
+
+    def console(self, id_: str) -> str:
+        """The end of a machine's console; empty for one that isn't known."""
+        machine = self._machines.get(id_)
+        return machine.console.read() if machine else ""
+
+    def offers(self) -> list[dict[str, Any]]:
+        """Every flavor in every zone on every market that it is sold on, with its price and what is left."""
+        with self._lock:
+            return [
+                {
+                    "zone": zone.name,
+                    "flavor": flavor.name,
+                    "market": market,
+                    "cpus": flavor.cpus,
+                    "memory": flavor.memory,
+                    "disk": flavor.disk,
+                    "gpus": flavor.gpus,
+                    "price": price,
+                    "left": None if zone.cores is None else self._zone_left(zone.name) // flavor.cpus,
+                }
+                for zone in self.config.zones
+                for flavor in self.config.flavors
+                for market, price in flavor.prices.items()
+            ]
+
+    def quota(self) -> dict[str, int | None]:
+        """What is left of each quota; None where there is no such quota."""
+        with self._lock:
+            quotas = self._quotas
+            used, cores = self._used()
+        return {
+            "machines": None if quotas.machines is None else max(0, quotas.machines - used),
+            "cores": None if quotas.cores is None else max(0, quotas.cores - cores),
+        }
+
+    def set_faults(self, faults: list[Fault]) -> None:
+        """Replace the faults by these."""
+        with self._lock:
+            self._faults.set(faults, time.time())
+
+    def set_quotas(self, quotas: Quotas) -> None:
+        """Replace the project's quotas; machines beyond the new ones stay."""
+        with self._lock:
+            self._quotas = quotas
+
+    def call_faults(self) -> list[Fault]:
+        """What the API call that has just come in suffers."""
+        with self._lock:
+            return self._faults.call(time.time())
+
+    def at(self, address: str) -> Machine | None:
+        """The live machine at this address."""
+        with self._lock:
+            return next(
+                (m for m in self._machines.values() if m.address == address and m.state in _ALIVE), None
+            )
+
+    def _known(self, ids: Iterable[str]) -> list[Machine]:
+        with self._lock:
+            return [self._machines[id_] for id_ in ids if id_ in self._machines]
+
+    def _check(self, order: Order) -> Flavor:
+        """The order's flavor, if this order could ever be carried out."""
+        flavor = self.config.flavor(order.flavor)
+        zones = [zone.name for zone in self.config.zones]
+        if order.count < 1:
+            raise RefusedError("bad-request", f"count is {order.count} and must be at least 1")
+        if not order.key:
+            raise RefusedError("bad-request", "a launch needs a key")
+        if flavor is None:
+            raise RefusedError("bad-request", f"there is no flavor {order.flavor!r}")
+        for what, value, known in (
+            ("image", order.image, self.config.images),
+            ("zone", order.zone, zones),
+            ("market", order.market, MARKETS),
+            ("market for this flavor", order.market, flavor.prices),
+            ("role", order.role, ROLES),
+        ):
+            if value not in known:
+                raise RefusedError(
+                    "bad-request", f"there is no {what} {value!r}; there is {', '.join(known)}"
+                )
+        if len(order.user_data) > USER_DATA_LIMIT:
+            raise RefusedError(
+                "bad-request", f"user-data is {len(order.user_data)} bytes; at most {USER_DATA_LIMIT} go"
+            )
+        return flavor
+
+    def _room(self, order: Order, flavor: Flavor) -> int:
+        """How many of the machines asked for can be made now; refuses where it is none."""
+        quota = self.quota()
+        machines, cores = quota["machines"], quota["cores"]
+        allowed = min(
+            order.count,
+            order.count if machines is None else machines,
+            order.count if cores is None else cores // flavor.cpus,
+        )
+        if allowed < 1:
+            raise RefusedError(
+                "quota-exceeded", f"the project's quota leaves {machines} machines and {cores} cores"
+            )
+        now = time.time()
+        fits = min(allowed, self._zone_left(order.zone) // flavor.cpus, len(self._free_addresses()))
+        wanted = (order.image, order.flavor, order.zone)
+        fits = sum(not self._faults.launch(FaultKind.NO_CAPACITY, *wanted, now) for _ in range(fits))
+        if fits < 1:
+            raise RefusedError("no-capacity", f"{order.zone} has no room for {order.flavor} now")
+        return fits
+
+    def _used(self) -> tuple[int, int]:
+        alive = [machine for machine in self._machines.values() if machine.state in _ALIVE]
+        return len(alive), sum(machine.flavor.cpus for machine in alive)
+
+    def _zone_left(self, name: str) -> int:
+        cores = next(zone.cores for zone in self.config.zones if zone.name == name)
+        if cores is None:
+            return 1_000_000
+        there = (m for m in self._machines.values() if m.order.zone == name and m.state in _ALIVE)
+        return max(0, cores - sum(machine.flavor.cpus for machine in there))
+
+    def _free_addresses(self) -> list[str]:
+        """Addresses that no live machine has, in turn: one that has just become free comes back late."""
+        taken = {machine.address for machine in self._machines.values() if machine.state in _ALIVE}
+        turn = self._addresses[self._next_address :] + self._addresses[: self._next_address]
+        return [address for address in turn if address not in taken]
+
+    def _make(self, order: Order, flavor: Flavor) -> Machine:
+        address = self._free_addresses()[0]
+        self._next_address = (self._addresses.index(address) + 1) % len(self._addresses)
+        machine = Machine(f"i-{secrets.token_hex(8)}", order, flavor, address, dict(order.tags))
+        machine.times[PENDING] = time.time()
+        self._machines[machine.id] = machine
+        return machine
+
+    def _boot(self, machine: Machine) -> None:
+        order, now = machine.order, time.time()
+        with self._lock:
+            fault = self._faults.boot(order.image, order.flavor, order.zone, now)
+        if fault is not None:
+            self._enter(machine, RUNNING)
+            if fault.kind is FaultKind.NEVER_BOOTS:
+                machine.console.write(
+                    b"Kernel panic - not syncing: VFS: Unable to mount root fs (on request)\n"
+                )
+                machine.stop_now.wait()
+            else:
+                machine.console.write(f"firmware: waiting {fault.seconds} s (on request)\n".encode())
+                machine.stop_now.wait(fault.seconds)
+        if not machine.stop_now.is_set():
+            self._power_on(machine)
+        elif machine.process is None:
+            self._enter(machine, TERMINATED)
+
+    def _power_on(self, machine: Machine) -> None:
+        config = self.config
+        blueprint = Blueprint(
+            id=machine.id,
+            folder=self._folder / machine.id,
+            layers=(*config.images[machine.order.image], str(self._common_layer)),
+            flavor=machine.flavor,
+            name=host_name(machine.address),
+            address=machine.address,
+            prefix=ipaddress.IPv4Interface(config.network).network.prefixlen,
+            gateway=config.gateway,
+        )
+        process = Process(blueprint, machine.console)
+        try:
+            process.start(lambda: self._enter(machine, TERMINATED))
+        except Exception as error:  # whatever it is, the machine has failed and the cloud goes on
+            machine.why_ended = "it could not be started"
+            machine.console.write(f"cloud: this machine could not be started: {error}\n".encode())
+            self._enter(machine, TERMINATED)
+            return
+        with self._lock:
+            machine.process = process
+            self._enter(machine, RUNNING)
+            too_late = machine.stop_now.is_set()
+        if too_late:
+            process.kill()
+
+    def _stop(self, machine: Machine, why: str) -> None:
+        with self._lock:
+            if machine.state not in (PENDING, RUNNING):
+                return
+            machine.why_ended = machine.why_ended or why
+            self._enter(machine, STOPPING)
+            machine.stop_now.set()
+            process = machine.process
+        if process is not None:
+            threading.Thread(target=self._shut_down, args=(process,), daemon=True).start()
+
+    def _shut_down(self, process: Process) -> None:
+        process.ask_to_stop()
+        if not process.wait(self.config.stop_grace):
+            process.kill()
+
+    def _enter(self, machine: Machine, state: str) -> None:
+        """States only go forward."""
+        order = (PENDING, RUNNING, STOPPING, TERMINATED)
+        with self._lock:
+            if order.index(state) > order.index(machine.state):
+                machine.state = state
+                machine.times[state] = time.time()
+                if state == TERMINATED and not machine.why_ended:
+                    machine.why_ended = "it was shut down from inside"
+
+    def _forget_old(self) -> None:
+        before = time.time() - self.config.listed_after_end
+        old = [id_ for id_, m in self._machines.items() if m.times.get(TERMINATED, before) < before]
+        for id_ in old:
+            del self._machines[id_]

@@ -1,0 +1,189 @@
+"""The driver of the local cloud: a client of its API that speaks the words of the house."""
+
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_RETIRING,
+    Finding,
+    ImageInfo,
+    LaunchRequest,
+    Sold,
+)
+from updraft.clouds.local.client import Client, role_credential
+from updraft.clouds.local.config import Quotas, default_flavors, default_zones
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
+from updraft.errors import AuthFailed, BadRequest, ConfigError
+
+TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
+USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
+_BATCH = 100
+_SETTINGS = ("endpoint", "credential_file", "timeout")
+
+
+def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDriver":
+    """The driver of the cloud called `name`, for machines of `pool`.
+
+    Settings: `endpoint` (`unix:/path` or `http://host:port`), `credential_file` (a file with the credential;
+    without it UPDRAFT_LOCAL_CLOUD_TOKEN counts, else the machine's own role), `timeout` in seconds. Raises
+    ConfigError for others, AuthFailed where there is no credential.
+    """
+    unknown = sorted(set(settings) - set(_SETTINGS))
+    if unknown:
+        raise ConfigError(f"Cloud {name}: the local driver knows no setting {unknown[0]!r}.")
+    endpoint = settings.get("endpoint")
+    if not isinstance(endpoint, str) or not endpoint.startswith(("unix:/", "http://")):
+        raise ConfigError(f"Cloud {name}: `endpoint` must be unix:/path or http://host:port.")
+    return LocalDriver(
+        name, pool, Client(endpoint, _credential(name, settings), timeout=_timeout(name, settings))
+    )
+
+
+def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
+    """What a local cloud sells unless it was started with flavors of its own, which only its API knows."""
+    flavors, zones, quotas = default_flavors(), default_zones(), Quotas()
+    offers = tuple(
+        CloudOffer(
+            name, zone.name, flavor.name, market,
+            Resources(flavor.cpus, flavor.memory, flavor.disk, flavor.gpus),
+            price, None if zone.cores is None else zone.cores // flavor.cpus,
+        )
+        for zone in zones
+        for flavor in flavors
+        for market, price in flavor.prices.items()
+    )  # fmt: skip
+    return Sold(offers, quotas.machines, quotas.cores, USUAL_BOOT)
+
+
+class LocalDriver:
+    """See `updraft.clouds.base.Driver`: this is that contract, kept by the local cloud."""
+
+    def __init__(self, name: str, pool: str, client: Client) -> None:
+        self.name = name
+        self._pool = pool
+        self._client = client
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Every instance of this pool, those terminated lately included."""
+        return tuple(self._instance(machine) for machine in self._client.machines({TAG_POOL: self._pool}))
+
+    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
+        """One call for all of them; the launch key is the cloud's own idempotency key."""
+        made = self._client.run(
+            key=request.key,
+            count=request.count,
+            image=request.image,
+            flavor=request.flavor,
+            zone=request.zone,
+            market=request.market,
+            tags={**request.tags, TAG_POOL: self._pool, TAG_LAUNCH: request.key},
+            user_data=request.user_data,
+        )
+        return tuple(self._instance(machine) for machine in made)
+
+    def terminate(self, ids: Iterable[str]) -> None:
+        """In batches of a hundred."""
+        for batch in _batches(ids):
+            self._client.terminate(batch)
+
+    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
+        """In batches of a hundred."""
+        for batch in _batches(ids):
+            self._client.tag(batch, tags)
+
+    def offers(self) -> tuple[CloudOffer, ...]:
+        """Every flavor, zone and market of the cloud."""
+        return tuple(
+            CloudOffer(
+                cloud=self.name,
+                zone=offer["zone"],
+                flavor=offer["flavor"],
+                market=offer["market"],
+                resources=Resources(offer["cpus"], offer["memory"], offer["disk"], offer["gpus"]),
+                price=offer["price"],
+                left=offer["left"],
+            )
+            for offer in self._client.offers()
+        )
+
+    def quota(self) -> Quota:
+        """Machines and cores; the cloud has no quota of memory and says so by leaving it out."""
+        quota = self._client.quota()
+        endless = frozenset(name for name in ("machines", "cores") if quota[name] is None) | {"memory"}
+        return Quota(machines=quota["machines"], cores=quota["cores"], unlimited=endless)
+
+    def console(self, machine: str) -> str:
+        """The end of its console."""
+        return self._client.console(machine)
+
+    def images(self) -> tuple[ImageInfo, ...]:
+        """The images that the cloud was started with; all are of this machine's own architecture."""
+        arch = platform.machine().upper()
+        return tuple(
+            ImageInfo(id=name, name=name, state="available", arch=arch, owner="this machine")
+            for name in self._client.images()
+        )
+
+    def key_pairs(self) -> tuple[str, ...]:
+        """None: nobody logs in to these machines by SSH."""
+        return ()
+
+    def create_key_pair(self, name: str) -> str:
+        """Refused: see `key_pairs`."""
+        raise BadRequest(
+            f"Cloud {self.name}: the local cloud has no key pairs; `updraft local shell` opens a shell."
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Nothing: the local cloud has all that the contract asks for."""
+        return ()
+
+    def _instance(self, machine: Mapping[str, Any]) -> Instance:
+        tags: Mapping[str, str] = machine["tags"]
+        return Instance(
+            id=machine["id"],
+            cloud=self.name,
+            state=CloudState(machine["state"]),
+            launched_at=machine["times"]["pending"],
+            worker_class=tags.get(TAG_CLASS, ""),
+            launch_key=tags.get(TAG_LAUNCH, ""),
+            generation=tags.get(TAG_GENERATION, ""),
+            retiring=TAG_RETIRING in tags,
+            zone=machine["zone"],
+            flavor=machine["flavor"],
+            market=machine["market"],
+            image=machine["image"],
+            address=machine["address"],
+            fault=machine["why_ended"],
+        )
+
+
+def _batches(ids: Iterable[str]) -> Iterable[list[str]]:
+    all_ids = list(ids)
+    return (all_ids[at : at + _BATCH] for at in range(0, len(all_ids), _BATCH))
+
+
+def _timeout(name: str, settings: Mapping[str, Any]) -> float:
+    timeout = settings.get("timeout", 30.0)
+    if not isinstance(timeout, int | float) or timeout <= 0:
+        raise ConfigError(f"Cloud {name}: `timeout` must be a number of seconds above 0.")
+    return float(timeout)
+
+
+def _credential(name: str, settings: Mapping[str, Any]) -> str:
+    file = settings.get("credential_file")
+    if file is not None:
+        try:
+            return Path(file).read_text().strip()
+        except OSError as error:
+            raise AuthFailed(
+                f"Cloud {name}: the credential file {file} can't be read: {error.strerror}."
+            ) from error
+    return os.environ.get(TOKEN_VARIABLE) or role_credential()

@@ -1,0 +1,214 @@
+"""The cloud's API: JSON over HTTP, on a unix socket for the host and on the bridge for machines.
+
+Every call is `POST /v1/CALL` with a JSON object and a bearer token. A refusal is a JSON object with `code`,
+`message` and, where there is one, `retry_after`.
+"""
+
+import base64
+import binascii
+import hmac
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from updraft.clouds.local.cloud import Cloud, Order, RefusedError
+from updraft.clouds.local.config import API_PORT, Quotas
+from updraft.clouds.local.faults import Fault, FaultKind
+
+_STATUS = {
+    "auth-failed": 401,
+    "bad-request": 400,
+    "forbidden": 403,
+    "internal-error": 500,
+    "no-capacity": 503,
+    "no-such-call": 404,
+    "quota-exceeded": 403,
+    "throttled": 429,
+}
+_BODY_LIMIT = 4 * 1024 * 1024
+_PART = 64 * 1024
+Call = Callable[[Cloud, dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The API's two credentials: `admin` may do everything, `controller` what a cloud's user may."""
+
+    admin: str
+    controller: str
+
+
+def _run(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    order = Order(**{**body, "user_data": base64.b64decode(body.get("user_data", ""), validate=True)})
+    return {"machines": cloud.run(order)}
+
+
+def _list(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    machines, following = cloud.page(body.get("tags", {}), body.get("next", ""))
+    return {"machines": machines, "next": following}
+
+
+def _set_faults(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    cloud.set_faults([Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]])
+    return {}
+
+
+def _set_quotas(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    cloud.set_quotas(Quotas(**body))
+    return {}
+
+
+def _done(method: Callable[..., None], *names: str) -> Call:
+    def call(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+        method(cloud, *(body[name] for name in names))
+        return {}
+
+    return call
+
+
+_USER_CALLS: Mapping[str, Call] = {
+    "run": _run,
+    "list": _list,
+    "terminate": _done(Cloud.terminate, "ids"),
+    "tag": _done(Cloud.tag, "ids", "tags"),
+    "offers": lambda cloud, _body: {"offers": cloud.offers()},
+    "images": lambda cloud, _body: {"images": list(cloud.config.images)},
+    "quota": lambda cloud, _body: {"quota": cloud.quota()},
+    "console": lambda cloud, body: {"console": cloud.console(body["id"])},
+}
+# Calls that no real cloud offers, or none that updraft makes: for tests and demonstrations on the host.
+_ADMIN_CALLS: Mapping[str, Call] = {
+    "crash": _done(Cloud.crash, "ids"),
+    "notice": _done(Cloud.notice, "ids"),
+    "reboot": _done(Cloud.reboot, "ids"),
+    "faults": _set_faults,
+    "quotas": _set_quotas,
+}
+
+
+class ApiServer(ThreadingHTTPServer):
+    """The API on the bridge's address."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: Any, cloud: Cloud, tokens: Tokens) -> None:
+        super().__init__(address, _Handler)
+        self.cloud = cloud
+        self.tokens = tokens
+
+
+class UnixApiServer(ApiServer):
+    """The same API on a unix socket that only root can open."""
+
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        path = Path(str(self.server_address))  # a path, for this family
+        path.unlink(missing_ok=True)
+        # A socket's path has at most 107 bytes; by the folder's descriptor any path is short enough.
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.socket.bind(f"/proc/self/fd/{folder}/{path.name}")
+        finally:
+            os.close(folder)
+        path.chmod(0o600)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        request, _ = self.socket.accept()
+        return request, ("host", 0)
+
+
+def servers(cloud: Cloud, tokens: Tokens, socket_path: Path) -> tuple[ApiServer, ApiServer]:
+    """The API on the bridge and on the socket, listening and not yet serving."""
+    return ApiServer((cloud.config.gateway, API_PORT), cloud, tokens), UnixApiServer(
+        str(socket_path), cloud, tokens
+    )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ApiServer
+    timeout = 60
+
+    def do_POST(self) -> None:
+        self._unread = 0
+        try:
+            self._unread = self._length()
+            calls = self._authorised()
+            body = self._body()
+            status, answer = 200, self._call(calls, body)
+        except RefusedError as refusal:
+            status = _STATUS.get(refusal.code, 500)
+            answer = {"code": refusal.code, "message": refusal.message, "retry_after": refusal.retry_after}
+        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            status, answer = 400, {"code": "bad-request", "message": f"the call is malformed: {error!r}"}
+        self._read_the_rest()
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _authorised(self) -> Mapping[str, Call]:
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+        if hmac.compare_digest(token, self.server.tokens.admin.encode()):
+            return {**_USER_CALLS, **_ADMIN_CALLS}
+        if hmac.compare_digest(token, self.server.tokens.controller.encode()):
+            return _USER_CALLS
+        raise RefusedError("auth-failed", "the API's credential is missing or wrong")
+
+    def _length(self) -> int:
+        length = int(self.headers.get("Content-Length", "0"))
+        if length < 0:
+            raise ValueError(f"Content-Length: {length}")
+        return length
+
+    def _body(self) -> dict[str, Any]:
+        if self._unread > _BODY_LIMIT:
+            raise RefusedError("bad-request", f"the call is larger than {_BODY_LIMIT} bytes")
+        length, self._unread = self._unread, 0
+        body = json.loads(self.rfile.read(length) or b"{}")
+        if not isinstance(body, dict):
+            raise RefusedError("bad-request", "the call is not a JSON object")
+        return body
+
+    def _read_the_rest(self) -> None:
+        # A connection that is closed over an unread call takes the refusal with it: the caller sees a reset.
+        with suppress(OSError):
+            left = min(self._unread, 2 * _BODY_LIMIT)
+            while left > 0 and (part := self.rfile.read(min(left, _PART))):
+                left -= len(part)
+
+    def _call(self, calls: Mapping[str, Call], body: dict[str, Any]) -> dict[str, Any]:
+        name = self.path.removeprefix("/v1/")
+        if name not in calls:
+            known = name in _ADMIN_CALLS
+            raise RefusedError(
+                "forbidden" if known else "no-such-call", f"{name!r} can't be called with this credential"
+            )
+        if name not in _ADMIN_CALLS:
+            _suffer(self.server.cloud.call_faults())
+        return calls[name](self.server.cloud, body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
+        """Say nothing: what was asked for is in the answers."""
+
+
+def _suffer(faults: list[Fault]) -> None:
+    for fault in faults:
+        if fault.kind is FaultKind.API_SLOW:
+            time.sleep(fault.seconds)
+        elif fault.kind is FaultKind.API_DOWN:
+            raise RefusedError("internal-error", "the API is down, on request")
+        elif fault.kind is FaultKind.AUTH_FAILED:
+            raise RefusedError("auth-failed", "the credential is not accepted, on request")
+        else:
+            raise RefusedError("throttled", "too many calls, on request", fault.seconds or None)

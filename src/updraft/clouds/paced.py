@@ -1,0 +1,116 @@
+"""Asking a cloud no more often than it has news: a wrapper, so that no driver need keep an answer.
+
+The loop looks every few seconds; a remote cloud where nothing happens is asked every ten. An answer from
+memory says how old it is, so that nobody takes it for a look.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from updraft.clouds.base import Aged, Driver, LaunchRequest, Pace
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota
+
+T = TypeVar("T")
+
+MOVING = (CloudState.PENDING, CloudState.STOPPING)
+
+
+class _Memory(Generic[T]):
+    """The last answer to one question. What was asked before a change is not kept after it."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._answer: tuple[T, float, float] | None = None
+        self._change = 0
+
+    def get(self, ask: Callable[[], T], lasts: Callable[[T], float]) -> Aged[T]:
+        """The last answer while it lasts, else a new one. Raises what `ask` raises; an error isn't kept."""
+        with self._lock:
+            now = self._clock()
+            if self._answer is not None and now < self._answer[2]:
+                return Aged(self._answer[0], now - self._answer[1])
+            change = self._change
+        value = ask()
+        with self._lock:
+            if change == self._change:
+                self._answer = (value, now, now + lasts(value))
+        return Aged(value, self._clock() - now)
+
+    def forget(self) -> None:
+        """Something changed: the next answer is a new one, also if one is under way now."""
+        with self._lock:
+            self._change += 1
+            self._answer = None
+
+
+class Paced:
+    """A driver that is asked for machines, offers and quota at its own pace.
+
+    It is asked at once after anything that was done through this wrapper, and as long as any machine is on
+    its way up or down. Safe for many threads. `driver` is what it is wrapped around.
+    """
+
+    def __init__(self, driver: Driver, pace: Pace, clock: Callable[[], float] = time.monotonic) -> None:
+        self.driver = driver
+        self.name = driver.name
+        self._pace = pace
+        self._machines: _Memory[tuple[Instance, ...]] = _Memory(clock)
+        self._offers: _Memory[tuple[CloudOffer, ...]] = _Memory(clock)
+        self._quota: _Memory[Quota] = _Memory(clock)
+
+    def machines(self) -> tuple[Instance, ...]:
+        """As the driver, or as it said lately."""
+        return self.aged_machines().value
+
+    def aged_machines(self) -> Aged[tuple[Instance, ...]]:
+        """The same, with the age of the answer."""
+        return self._machines.get(self.driver.machines, self._machines_last)
+
+    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
+        """As the driver."""
+        with self._changing():
+            return self.driver.launch(request)
+
+    def terminate(self, ids: Iterable[str]) -> None:
+        """As the driver."""
+        with self._changing():
+            self.driver.terminate(ids)
+
+    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
+        """As the driver."""
+        with self._changing():
+            self.driver.tag(ids, tags)
+
+    def offers(self) -> tuple[CloudOffer, ...]:
+        """As the driver, or as it said lately."""
+        return self._offers.get(self.driver.offers, lambda _: self._pace.offers).value
+
+    def quota(self) -> Quota:
+        """As the driver, or as it said lately."""
+        return self.aged_quota().value
+
+    def aged_quota(self) -> Aged[Quota]:
+        """The same, with the age of the answer."""
+        return self._quota.get(self.driver.quota, lambda _: self._pace.quota)
+
+    def console(self, machine: str) -> str:
+        """As the driver."""
+        return self.driver.console(machine)
+
+    def _machines_last(self, machines: tuple[Instance, ...]) -> float:
+        if any(one.state in MOVING for one in machines):
+            return 0.0
+        pages = -(-len(machines) // self._pace.page)
+        return self._pace.machines * max(1, pages)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            yield
+        finally:  # also a call that failed may have done something
+            self._machines.forget()
+            self._quota.forget()

@@ -1,0 +1,135 @@
+"""Child processes that talk to HTCondor, one for each source, each call with a deadline.
+
+HTCondor's library holds the interpreter while it waits for the network, so it is never called in the daemon's
+own process. A child that misses its deadline is killed and replaced; another source's child doesn't notice.
+"""
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, ParamSpec, TypeVar
+
+import pebble
+
+from updraft.errors import PoolDenied, PoolError, PoolTimeout
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_PR_SET_PDEATHSIG = 1
+# A child is replaced after so many calls, and may not grow beyond so many bytes: a leak or an endless answer
+# ends one child, never the machine.
+_CALLS_PER_CHILD = 2000
+_CHILD_BYTES = 3 << 30
+_TEXT = 300
+
+
+class Children:
+    """The children of one pool. `environment` is added to theirs before HTCondor's library is loaded."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._pools: dict[str, pebble.ProcessPool] = {}
+        self._lock = threading.Lock()
+        self._starter = ThreadPoolExecutor(1, "updraft-children")
+        self._closed = False
+
+    def call(
+        self, source: str, deadline: float, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run `function` in the child of `source`, and return what it returns.
+
+        Raises PoolTimeout when there is no answer within `deadline` seconds, and the function's own
+        PoolError; anything else that went wrong in there is a PoolError too.
+        """
+        future = self._pool(source).schedule(_guarded, args=(function, args, kwargs))
+        try:
+            return future.result(timeout=deadline)  # type: ignore[no-any-return]
+        except (FutureTimeout, CancelledError) as error:
+            future.cancel()  # type: ignore[no-untyped-call]
+            raise PoolTimeout(f"{source} gave no answer within {deadline:g} s") from error
+        except pebble.ProcessExpired as error:
+            raise PoolError(f"the process that asked {source} died ({error.exitcode})") from error
+
+    def _pool(self, source: str) -> pebble.ProcessPool:
+        with self._lock:
+            if self._closed:
+                raise PoolError(f"{source} isn't asked in this way any more: the configuration has changed")
+            pool = self._pools.get(source)
+            if pool is None or not pool.active:
+                pool = pebble.ProcessPool(
+                    max_workers=1,
+                    max_tasks=_CALLS_PER_CHILD,
+                    initializer=prepare,
+                    initargs=(self._environment, os.getpid()),
+                    context=multiprocessing.get_context("spawn"),
+                )
+                self._pools[source] = pool
+                # The kernel takes the end of the thread that started a child for the end of its parent: it
+                # must be a thread that stays, and pebble starts the first child in the thread that asks.
+                self._starter.submit(getattr, pool, "active").result()
+            return pool
+
+    def drop(self, keep: frozenset[str]) -> None:
+        """End the children of sources that are no more; `keep` names those to leave."""
+        with self._lock:
+            gone = [self._pools.pop(source) for source in set(self._pools) - keep]
+        for pool in gone:
+            _end(pool)
+
+    def close(self) -> None:
+        """End all children. A call that is under way has no answer, and there are no further ones."""
+        with self._lock:
+            self._closed = True
+        self.drop(frozenset())
+        self._starter.shutdown(wait=False)
+
+
+def _end(pool: pebble.ProcessPool) -> None:
+    pool.stop()  # type: ignore[no-untyped-call]
+    with contextlib.suppress(FutureTimeout):
+        pool.join(5)
+
+
+def prepare(environment: Mapping[str, str], parent: int) -> None:
+    """Make this process a child: it dies with its parent, leaves Ctrl-C to it, and can't grow without end."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before we asked to be told
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_AS, (_CHILD_BYTES, _CHILD_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ.update(environment)
+
+
+def _guarded(function: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    import htcondor2
+
+    try:
+        return function(*args, **kwargs)
+    except htcondor2.HTCondorException as error:
+        raise mapped(str(error)) from None
+    except MemoryError:
+        raise PoolError("HTCondor's answer is larger than a child may hold") from None
+
+
+def mapped(text: str) -> PoolError:
+    """The error that a text of HTCondor's stands for, cut to one short line."""
+    short = " ".join(text.split())[:_TEXT]
+    lower = short.lower()
+    if any(
+        word in lower
+        for word in ("denied", "authoriz", "not authenticated", "unauthenticated", "secman:2004")
+    ):
+        return PoolDenied(f"HTCondor refused: {short}")
+    if "timed out" in lower or "timeout" in lower:
+        return PoolTimeout(f"HTCondor gave no answer: {short}")
+    return PoolError(f"HTCondor failed: {short}")

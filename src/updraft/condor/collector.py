@@ -1,0 +1,369 @@
+"""What the collector knows (slots, controllers, its own age), and what is told to it. Runs in a child."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from updraft.condor.accounting import read_shares
+from updraft.condor.base import (
+    ATTR_CLASS,
+    ATTR_CLOUD,
+    ATTR_FLAVOR,
+    ATTR_GENERATION,
+    ATTR_INSTANCE,
+    ATTR_LAUNCH,
+    ATTR_POOL,
+    ControllerAd,
+    PoolSlots,
+)
+from updraft.core.kinds import foreign_kind_key, kind_key, template
+from updraft.core.model import Child, CollectorView, Resources, Slot
+from updraft.errors import PoolError
+
+_SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
+_PROJECTION = [
+    *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
+    *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
+    *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
+    "ChildName",
+    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
+    *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
+    *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
+]
+# Ads are asked for by name up to this many; for more, all are read once.
+_BY_NAME = 40
+_CONTROLLER = "IsUpdraftController"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotMemory:
+    """What is remembered between looks: templates by kind, and the kinds of slots that aren't ours."""
+
+    templates: dict[str, str] = field(default_factory=dict)
+    foreign: dict[tuple[str, float], str] = field(default_factory=dict)
+
+
+def read_schedds(collector: str | None) -> tuple[str, ...]:
+    """Names of all schedds that the collector knows, sorted."""
+    import htcondor2
+
+    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Schedd, projection=["Name"])
+    return tuple(sorted({name for ad in ads if (name := _text(ad, "Name"))}))
+
+
+def read_slots(
+    collector: str | None, pool: str, memory: SlotMemory, refresh: bool
+) -> tuple[PoolSlots, SlotMemory]:
+    """Every slot of the pool, and what to remember for the next look; `refresh` learns known kinds anew."""
+    import htcondor2
+
+    source = htcondor2.Collector(collector)
+    ads = source.query(htcondor2.AdType.Startd, _SLOTS, _PROJECTION)
+    settle_children(ads, lambda names: _at_work(source, names))
+    slots = [slot(ad, pool) for ad in ads if _text(ad, "Name")]
+    slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
+    view = CollectorView(
+        tuple(slots), collector_started(_own_ads(source)), _cycle_ended(source), read_shares(source)
+    )
+    used = {s.kind for s in slots}
+    return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
+
+
+def slot(ad: Any, pool: str) -> Slot:
+    """A slot from its ad. Its kind is empty where the whole ad must be seen to tell."""
+    ours = _text(ad, ATTR_POOL) == pool
+    partitionable = ad.get("PartitionableSlot") is True
+    resources = _resources(ad, "")
+    state = _text(ad, "State")
+    marks = [_text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)]
+    return Slot(
+        name=_text(ad, "Name"),
+        instance_id=_text(ad, ATTR_INSTANCE) if ours else "",
+        cloud=_text(ad, ATTR_CLOUD) if ours else "",
+        kind=kind_key(*marks) if ours and all(marks) else "",
+        total=_resources(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
+        free=resources if partitionable or state == "Unclaimed" else Resources(),
+        state=state,
+        activity=_text(ad, "Activity"),
+        heard=float(_int(ad, "LastHeardFrom")),
+        started=float(_int(ad, "DaemonStartTime")),
+        partitionable=partitionable,
+        children=_children(ad),
+        job_starts=_job_starts(ad),
+        draining=ad.get("Draining") is True or state == "Drained",
+        drain_reason=_text(ad, "DrainReason"),
+        launch_key=_text(ad, ATTR_LAUNCH) if ours else "",
+        address=_text(ad, "MyAddress"),
+        # A startd that drains takes Start out of its ad.
+        accepting=not (ad.get("Offline") is True or "Start" not in ad or ad.get("Start") is False),
+        retirement=_seconds(ad.get("RetirementTimeRemaining")),
+    )
+
+
+def _job_starts(ad: Any) -> int | None:
+    """Jobs started and claims asked for since the startd started: it moves with any use of the slot."""
+    if "JobStarts" not in ad and "ClaimRequests" not in ad:
+        return None
+    return _int(ad, "JobStarts") + _int(ad, "ClaimRequests")
+
+
+def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Iterable[str]]) -> None:
+    """Correct what partitionable slots' ads say of their children's activity, where it is older than theirs.
+
+    A startd tells at once when a dynamic slot begins a job, but its parent's ad, which repeats it, follows
+    with the next regular update: minutes later by HTCondor's own default. Until then the claim would look
+    as if it were still to take a job. `at_work` says which of these dynamic slots are busy.
+    """
+    waiting: dict[str, tuple[Any, int]] = {}
+    for ad in ads:
+        doing = list(
+            zip(*(_list(ad, f"Child{what}") for what in ("Name", "State", "Activity")), strict=False)
+        )
+        waiting |= {
+            name: (ad, at)
+            for at, (name, *does) in enumerate(doing)
+            if isinstance(name, str) and does == ["Claimed", "Idle"]
+        }
+    for name in at_work(sorted(waiting)) if waiting else ():
+        ad, at = waiting.get(name, (None, 0))
+        if ad is not None:
+            activities = _list(ad, "ChildActivity")
+            activities[at] = "Busy"
+            ad["ChildActivity"] = activities
+
+
+def _at_work(source: Any, names: Sequence[str]) -> Iterable[str]:
+    import htcondor2
+
+    constraint = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
+    return [_text(ad, "Name") for ad in source.query(htcondor2.AdType.Startd, constraint, ["Name"])]
+
+
+def _children(ad: Any) -> tuple[Child, ...]:
+    states = _list(ad, "ChildState")
+    lists = {
+        name: _list(ad, f"Child{name}")
+        for name in (
+            *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser"),
+            "RetirementTimeRemaining",
+        )
+    }
+
+    def at(name: str, index: int) -> Any:
+        return lists[name][index] if index < len(lists[name]) else None
+
+    return tuple(
+        Child(
+            state=state if isinstance(state, str) else "",
+            activity=_word(at("Activity", i)),
+            resources=Resources(*(_number(at(name, i)) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
+            user=_word(at("RemoteUser", i)),
+            retirement=_seconds(at("RetirementTimeRemaining", i)),
+        )
+        for i, state in enumerate(states)
+    )
+
+
+def learn(
+    slots: Sequence[Slot], memory: SlotMemory, whole: Callable[[Sequence[str]], Iterable[Any]], refresh: bool
+) -> tuple[list[Slot], SlotMemory]:
+    """`slots` with their kinds, and the memory with a template for each kind that has an open slot.
+
+    `whole` gives the whole ads of the slots with these names; it is asked only for what isn't known.
+    """
+    foreign = {(s.name, s.started): memory.foreign.get((s.name, s.started), "") for s in slots if not s.kind}
+    placed = [s if s.kind else replace(s, kind=foreign[s.name, s.started]) for s in slots]
+    wanted = {s.name for s in placed if not s.kind}
+    asked: set[str] = set()
+    for s in placed:
+        if s.kind and s.kind not in asked and _teaches(s) and (refresh or s.kind not in memory.templates):
+            asked.add(s.kind)
+            wanted.add(s.name)
+    ads = {_text(ad, "Name"): repr(ad) for ad in whole(sorted(wanted))} if wanted else {}
+    placed = [
+        s if s.kind or s.name not in ads else replace(s, kind=foreign_kind_key(ads[s.name])) for s in placed
+    ]
+    foreign.update({key: s.kind for s in placed if (key := (s.name, s.started)) in foreign})
+    fresh = {s.kind: template(ads[s.name]) for s in placed if s.kind and s.name in ads and _teaches(s)}
+    return placed, SlotMemory({**memory.templates, **fresh}, foreign)
+
+
+def _teaches(s: Slot) -> bool:
+    # A slot that drains has lost its Start and its Requirements: nothing is learned from it.
+    return s.accepting and not s.draining
+
+
+def slot_state(collector: str | None, pool: str, name: str) -> Slot | None:
+    """One slot as the collector has it now, or None."""
+    import classad2
+    import htcondor2
+
+    constraint = f"{_SLOTS} && Name == {classad2.quote(name)}"
+    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Startd, constraint, _PROJECTION)
+    return slot(ads[0], pool) if ads else None
+
+
+def _whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
+    import htcondor2
+
+    if not names:
+        return ()
+    return source.query(htcondor2.AdType.Startd, _named(_SLOTS, names))  # type: ignore[no-any-return]
+
+
+def _named(constraint: str, names: Sequence[str]) -> str:
+    """The constraint for ads of these names; for many names, that of all ads."""
+    import classad2
+
+    if len(names) > _BY_NAME:
+        return constraint
+    return f"{constraint} && ({' || '.join(f'Name == {classad2.quote(name)}' for name in names)})"
+
+
+def _own_ads(source: Any) -> Sequence[Any]:
+    import htcondor2
+
+    wanted = ["DaemonStartTime", "StatsLastUpdateTime", "StatsLifetime", "MyCurrentTime"]
+    return source.query(htcondor2.AdType.Collector, projection=wanted)  # type: ignore[no-any-return]
+
+
+def collector_started(ads: Sequence[Any]) -> float:
+    """When the collector started, by its own ad; the youngest of several. PoolError where it doesn't say."""
+    starts: list[int] = []
+    for ad in ads:
+        if _int(ad, "StatsLifetime") and _int(ad, "StatsLastUpdateTime"):
+            starts.append(_int(ad, "StatsLastUpdateTime") - _int(ad, "StatsLifetime"))
+        else:
+            starts.append(_int(ad, "DaemonStartTime") or _int(ad, "MyCurrentTime"))
+    if not starts or not min(starts):
+        raise PoolError("the collector doesn't say since when it runs; it has no ad of its own yet")
+    return float(max(starts))
+
+
+def _cycle_ended(source: Any) -> float | None:
+    import htcondor2
+
+    ads = source.query(htcondor2.AdType.Negotiator, projection=["LastNegotiationCycleEnd0"])
+    ends: list[int] = [_int(ad, "LastNegotiationCycleEnd0") for ad in ads]
+    latest: int = max(ends, default=0)
+    return float(latest) if latest else None
+
+
+def forget_ads(collector: str | None, slots: Sequence[str]) -> None:
+    """Invalidate the startd and master ads of the machines that these slots are on."""
+    import classad2
+    import htcondor2
+
+    source = htcondor2.Collector(collector)
+    for startd in sorted({name.partition("@")[2] or name for name in slots}):
+        text, tail = classad2.quote(startd), classad2.quote("@" + startd)
+        # All that this startd advertises: itself, its slots and the children of those.
+        its = f"(Name == {text} || substr(Name, -{len(startd) + 1}) == {tail})"
+        source.advertise([_query("Machine", its)], "INVALIDATE_STARTD_ADS")
+        # From release 24 on a startd has an ad of its own beside those of its slots, in another table.
+        source.advertise([_query("StartD", f"Name == {text}")], "INVALIDATE_STARTD_ADS")
+        source.advertise([_query("DaemonMaster", f"Name == {text}", startd)], "INVALIDATE_MASTER_ADS")
+
+
+def _query(target: str, requirements: str, name: str = "") -> Any:
+    import classad2
+
+    ad = classad2.ClassAd({"MyType": "Query", "TargetType": target})
+    ad["Requirements"] = classad2.ExprTree(requirements)
+    if name:  # spares the collector a walk over all of its ads, and then means this ad only
+        ad["Name"] = name
+    return ad
+
+
+def _controller_name(pool: str, controller: str) -> str:
+    return f"updraft/{pool}/{controller}"
+
+
+def read_controllers(collector: str | None, pool: str) -> tuple[ControllerAd, ...]:
+    """All controllers of this pool whose ads are within their lifetime, by the collector's clock."""
+    import classad2
+    import htcondor2
+
+    source = htcondor2.Collector(collector)
+    constraint = f"{ATTR_POOL} == {classad2.quote(pool)} && {_CONTROLLER}"
+    ads = source.query(htcondor2.AdType.Generic, constraint)
+    now = max((_int(ad, "StatsLastUpdateTime") for ad in _own_ads(source)), default=0)
+    return tuple(
+        ControllerAd(
+            _text(ad, "ControllerId"), _text(ad, "Host"), _real(ad, "Since"), _real(ad, "LastHeardFrom")
+        )
+        for ad in ads
+        if _int(ad, "LastHeardFrom") + _int(ad, "ClassAdLifetime") >= now
+    )
+
+
+def announce_controller(collector: str | None, pool: str, who: ControllerAd, lifetime: float) -> None:
+    """Advertise `who` for `lifetime` seconds."""
+    import classad2
+    import htcondor2
+
+    ad = classad2.ClassAd(
+        {
+            "MyType": "Generic",
+            _CONTROLLER: True,
+            "Name": _controller_name(pool, who.id),
+            ATTR_POOL: pool,
+            "ControllerId": who.id,
+            "Host": who.host,
+            "Since": who.since,
+            "ClassAdLifetime": max(1, math.ceil(lifetime)),
+        }
+    )
+    htcondor2.Collector(collector).advertise([ad], "UPDATE_AD_GENERIC")
+
+
+def retract_controller(collector: str | None, pool: str, who: ControllerAd) -> None:
+    """Withdraw the ad of `who`."""
+    import classad2
+    import htcondor2
+
+    name = _controller_name(pool, who.id)
+    ad = _query("Generic", f"Name == {classad2.quote(name)}", name)
+    htcondor2.Collector(collector).advertise([ad], "INVALIDATE_ADS_GENERIC")
+
+
+def _resources(ad: Any, prefix: str) -> Resources:
+    return Resources(*(_int(ad, prefix + name) for name in ("Cpus", "Memory", "Disk", "GPUs")))
+
+
+def _list(ad: Any, name: str) -> list[Any]:
+    value = ad.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _number(value: Any) -> int:
+    return int(_finite(value))
+
+
+def _seconds(value: Any) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and math.isfinite(value) else None
+
+
+def _finite(value: Any) -> float:
+    if isinstance(value, bool | Enum) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    return float(value)
+
+
+def _int(ad: Any, name: str) -> int:
+    return _number(ad.get(name))
+
+
+def _real(ad: Any, name: str) -> float:
+    return _finite(ad.get(name))
+
+
+def _word(value: Any) -> str:
+    return value[:512] if isinstance(value, str) else ""
+
+
+def _text(ad: Any, name: str) -> str:
+    return _word(ad.get(name))

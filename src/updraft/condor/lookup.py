@@ -1,0 +1,127 @@
+"""One job, as `explain` needs it: its state, and the group that it is planned for in."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from updraft.condor.access import PoolAccess, environment
+from updraft.condor.children import Children
+from updraft.condor.demand import group, locate, referred_names, significant_names
+from updraft.core.model import JobGroup
+from updraft.errors import PoolError, UsageError
+
+JOB = re.compile(r"(?P<cluster>\d{1,9})(\.(?P<proc>\d{1,9}))?(@(?P<schedd>[A-Za-z0-9][A-Za-z0-9._@-]*))?")
+STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "running", 7: "suspended"}
+JOBS_READ = 1000
+_PLAIN = ("ClusterId", "ProcId", "Owner", "JobStatus", "HoldReason", "RemoteHost", "QDate")
+
+
+@dataclass(frozen=True, slots=True)
+class JobName:
+    """A job as a person names it: CLUSTER[.PROC][@SCHEDD]."""
+
+    cluster: int
+    proc: int | None = None
+    schedd: str = ""
+
+    @property
+    def numbers(self) -> str:
+        """A constraint on the job's numbers."""
+        proc = "" if self.proc is None else f" && ProcId == {self.proc}"
+        return f"ClusterId == {self.cluster}{proc}"
+
+    @property
+    def constraint(self) -> str:
+        """The jobs of this name in one schedd's queue, and not their cluster's own ad."""
+        return f"{self.numbers} && ProcId >= 0"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """One job in a schedd's queue; `since` is when it was submitted."""
+
+    id: str
+    schedd: str
+    owner: str
+    state: str
+    since: float
+    hold_reason: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one schedd has under a name: its jobs, and the groups of those that wait."""
+
+    jobs: tuple[JobSeen, ...]
+    groups: tuple[JobGroup, ...]
+
+
+def job_name(text: str) -> JobName | None:
+    """The job that this names; None where it can't be a job's name."""
+    match = JOB.fullmatch(text)
+    if match is None:
+        return None
+    proc = match["proc"]
+    return JobName(int(match["cluster"]), None if proc is None else int(proc), match["schedd"] or "")
+
+
+def find_jobs(access: PoolAccess, schedds: Sequence[str], name: JobName, deadline: float) -> Found:
+    """The jobs of this name at these schedds, each asked with this deadline in seconds.
+
+    Raises UsageError where the named schedd isn't there, PoolError where one that matters doesn't answer.
+    """
+    asked = [schedd for schedd in schedds if name.schedd in ("", schedd, schedd.split(".", 1)[0])]
+    if not asked:
+        raise UsageError(f"the pool has no schedd {name.schedd or ''}; it has {', '.join(schedds) or 'none'}")
+    folder = Path(tempfile.mkdtemp(prefix="updraft-lookup-"))
+    children = Children(environment(access, folder))
+    try:
+        found = [
+            children.call(f"schedd {schedd}", deadline, read_jobs, access.collector, schedd, name)
+            for schedd in asked
+        ]
+    finally:
+        children.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    return Found(tuple(j for one in found for j in one.jobs), tuple(g for one in found for g in one.groups))
+
+
+def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
+    """Jobs of one schedd, and their groups as a look would make them. Runs in a child process."""
+    import classad2
+    import htcondor2
+
+    grouped = htcondor2.QueryOpt.GroupBy
+    try:
+        source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
+        jobs = source.query(name.constraint, list(_PLAIN), limit=JOBS_READ)
+        names = significant_names(source.query(opts=htcondor2.QueryOpt.AutoCluster))
+        # Grouped by exactly what a look groups by, or the group's key would be another. The constraint of a
+        # grouped query sees only what is grouped by, so the job's numbers are added, and taken out again.
+        everything = source.query("JobStatus == 1 || JobStatus == 2", list(names), opts=grouped)
+        numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
+        wanted = [*referred_names(everything, names), *numbers]
+        rows = source.query(f"JobStatus == 1 && {name.numbers}", wanted, opts=grouped)
+    except htcondor2.HTCondorException as error:
+        raise PoolError(f"schedd {schedd} did not say what became of the job: {str(error)[:200]}") from error
+    for row in rows:
+        for number in numbers:
+            del row[number]
+    return Found(tuple(_seen(schedd, ad) for ad in jobs), group(schedd, rows))
+
+
+def _seen(schedd: str, ad: Any) -> JobSeen:
+    return JobSeen(
+        id=f"{int(ad.get('ClusterId', 0))}.{int(ad.get('ProcId', 0))}",
+        schedd=schedd,
+        owner=str(ad.get("Owner", "")),
+        state=STATES.get(int(ad.get("JobStatus", 0)), "in an unknown state"),
+        since=float(ad.get("QDate", 0)),
+        hold_reason=str(ad.get("HoldReason", ""))[:500],
+        host=str(ad.get("RemoteHost", ""))[:200],
+    )

@@ -1,0 +1,199 @@
+"""One real HTCondor pool: reads in children, drains and tokens by HTCondor's own tools."""
+
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import classad2
+
+from updraft.condor import collector as ads
+from updraft.condor.access import PoolAccess, environment
+from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
+from updraft.condor.children import Children
+from updraft.condor.demand import ScheddMemory, read_demand
+from updraft.condor.jobs import requeue_jobs
+from updraft.condor.tools import DrainingAlreadyError, Tools
+from updraft.core.model import DrainMode, ScheddView, Slot
+from updraft.errors import DrainRefused, PoolError
+
+_OURS = "updraft"
+_COLLECTOR = "the collector"
+_TEMPLATE_AGE = 1800.0
+_MINT_DEADLINE = 20.0
+_LOOK_AGAIN = 0.3
+_TOKEN = re.compile(r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$")
+
+
+class HTCondorPool:
+    """A pool as `condor.base.Pool` promises it. Close it, or use it in a `with`, to end its children."""
+
+    def __init__(self, access: PoolAccess) -> None:
+        self._access = access
+        self._folder = Path(tempfile.mkdtemp(prefix="updraft-pool-"))
+        given = environment(access, self._folder)
+        self._children = Children(given)
+        self._tools = Tools(access.tools, given, access.collector)
+        self._lock = threading.Lock()
+        self._schedds: dict[str, ScheddMemory] = {}
+        self._slots = ads.SlotMemory()
+        self._refreshed = time.monotonic()
+
+    def __enter__(self) -> "HTCondorPool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all children, and remove the private configuration."""
+        self._children.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # ------------------------------------------------------------------------------------------- reads
+
+    def schedds(self, deadline: float) -> tuple[str, ...]:
+        """Names of all schedds that the collector knows."""
+        return self._children.call(_COLLECTOR, deadline, ads.read_schedds, self._access.collector)
+
+    def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:
+        """Idle job groups of one schedd, and its running jobs where `running` asks for them."""
+        with self._lock:
+            memory = self._schedds.get(schedd, ScheddMemory())
+        view, memory = self._children.call(
+            f"schedd {schedd}", deadline, read_demand, self._access.collector, schedd, running, memory
+        )
+        with self._lock:
+            self._schedds[schedd] = memory
+        return view
+
+    def slots(self, deadline: float) -> PoolSlots:
+        """Every partitionable or static slot of the pool with its children, and how old the collector is."""
+        now = time.monotonic()
+        with self._lock:
+            memory, refresh = self._slots, now - self._refreshed > _TEMPLATE_AGE
+        where = self._access.collector
+        seen, memory = self._children.call(
+            _COLLECTOR, deadline, ads.read_slots, where, self._access.name, memory, refresh
+        )
+        with self._lock:
+            self._slots = memory
+            self._refreshed = now if refresh else self._refreshed
+        return seen
+
+    # ------------------------------------------------------------------------------------------ drains
+
+    def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None:
+        """Close one machine: see `condor.base.Pool.drain`.
+
+        The startd itself checks that it is the machine that is meant, since names come back.
+        """
+        slot = _addressed(slots)
+        check = f"{ATTR_INSTANCE} =?= {classad2.quote(slot.instance_id)}"
+        # Without -debug the tool says the same of a startd that is dead and of one that refuses us.
+        words = ["condor_drain", "-debug", *self._tools.pool_words(), "-graceful"]
+        if mode is DrainMode.EMPTY:
+            words.append("-exit-on-completion")
+            check += ' && State=="Unclaimed"'
+        why = reason if reason.startswith(_OURS) else f"{_OURS}: {reason}"
+        try:
+            self._tools.run([*words, "-check", check, "-reason", why[:200], slot.name], deadline)
+        except DrainingAlreadyError as error:
+            self._ours_already(slot, mode, deadline, error)
+        except DrainRefused as error:
+            if mode is DrainMode.BUSY:
+                raise PoolError(f"{slot.name} is another machine now than {slot.instance_id}") from error
+            raise
+
+    def _ours_already(self, slot: Slot, mode: DrainMode, deadline: float, error: PoolError) -> None:
+        # The startd answered before its ad reached the collector: wait for the ad that shows the drain.
+        end = time.monotonic() + deadline
+        seen = self._look(slot.name, deadline)
+        while seen is not None and not seen.draining and time.monotonic() < end:
+            time.sleep(_LOOK_AGAIN)
+            seen = self._look(slot.name, deadline)
+        if seen is None:
+            return  # it has drained and left between the two
+        if seen.instance_id != slot.instance_id or not seen.drain_reason.startswith(_OURS):
+            raise PoolError(f"{slot.name} is drained by someone else: {seen.drain_reason[:100]}") from error
+        if mode is DrainMode.EMPTY and seen.busy:
+            raise DrainRefused(f"{slot.name} is drained, and still busy") from error
+
+    def undrain(self, slots: Sequence[Slot], deadline: float) -> None:
+        """Take back a busy drain. A machine that doesn't drain is success."""
+        slot = _addressed(slots)
+        seen = self._look(slot.name, deadline)
+        if seen is None or seen.instance_id != slot.instance_id:
+            raise PoolError(f"{slot.name} is not in the pool as {slot.instance_id}")
+        if seen.draining and not seen.drain_reason.startswith(_OURS):
+            raise PoolError(f"{slot.name} is drained by someone else: {seen.drain_reason[:100]}")
+        # Also where the ad shows no drain: it may be older than one that was just accepted.
+        self._tools.run(["condor_drain", "-debug", *self._tools.pool_words(), "-cancel", slot.name], deadline)
+
+    def _look(self, name: str, deadline: float) -> Slot | None:
+        where, pool = self._access.collector, self._access.name
+        return self._children.call(_COLLECTOR, deadline, ads.slot_state, where, pool, name)
+
+    # ---------------------------------------------------------------------------------- what is changed
+
+    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None:
+        """Give jobs of a machine that is gone back to the queue; a job that runs no more is left alone."""
+        where = self._access.collector
+        self._children.call(f"schedd {schedd}", deadline, requeue_jobs, where, schedd, tuple(jobs), reason)
+
+    def forget(self, slots: Sequence[str], deadline: float) -> None:
+        """Invalidate the machine's startd and master ads in the collector."""
+        self._children.call(_COLLECTOR, deadline, ads.forget_ads, self._access.collector, tuple(slots))
+
+    def controllers(self, deadline: float) -> tuple[ControllerAd, ...]:
+        """All controllers that advertise themselves for this pool's name, this one included."""
+        where, pool = self._access.collector, self._access.name
+        return self._children.call(_COLLECTOR, deadline, ads.read_controllers, where, pool)
+
+    def announce(self, ad: ControllerAd, lifetime: float, deadline: float) -> None:
+        """Advertise this controller, for `lifetime` seconds from now."""
+        where, pool = self._access.collector, self._access.name
+        self._children.call(_COLLECTOR, deadline, ads.announce_controller, where, pool, ad, lifetime)
+
+    def retract(self, ad: ControllerAd, deadline: float) -> None:
+        """Withdraw this controller's ad."""
+        where, pool = self._access.collector, self._access.name
+        self._children.call(_COLLECTOR, deadline, ads.retract_controller, where, pool, ad)
+
+    def mint_token(self, launch_key: str, lifetime: float) -> str:
+        """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
+        domain = self._access.trust_domain or self._tools.setting("TRUST_DOMAIN")
+        user = self._access.worker_identity.replace("{launch}", re.sub(r"[^A-Za-z0-9._-]", "-", launch_key))
+        words = [
+            "condor_token_create",
+            "-identity",
+            f"{user}@{domain}",
+            "-lifetime",
+            str(max(1, int(lifetime))),
+        ]
+        words += [
+            "-authz",
+            "ADVERTISE_STARTD",
+            "-authz",
+            "ADVERTISE_MASTER",
+            "-key",
+            self._access.signing_key,
+        ]
+        token = self._tools.run(words, _MINT_DEADLINE).strip()
+        if not _TOKEN.match(token):
+            raise PoolError("condor_token_create gave no token")
+        return token
+
+
+def _addressed(slots: Sequence[Slot]) -> Slot:
+    """The slot by which the machine's startd is addressed. PoolError where it isn't one machine of ours."""
+    ids = {slot.instance_id for slot in slots}
+    if len(ids) != 1 or not next(iter(ids)):
+        raise PoolError("only one machine of this pool's own, with its instance id, can be drained")
+    return slots[0]

@@ -1,0 +1,102 @@
+"""HTCondor's own tools, called in one place: argument lists, a deadline, bounded output, mapped errors."""
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
+
+_OUTPUT = 64 << 10
+_CODE = re.compile(r"error code (\d+)")
+# What `-debug` prints of a refusal. "Permission denied" isn't in it: that may be any file that can't be read.
+_DENIED = re.compile(r"AUTHENTICATE:\d+|required authentication|PERMISSION DENIED|not authorized|SECMAN:2010")
+
+CHECK_FALSE = 10003
+DRAINING_ALREADY = 10001
+
+
+class DrainingAlreadyError(PoolError):
+    """The startd drains already; whether for us, its ad says."""
+
+
+class Tools:
+    """Runs tools with `prefix` words before each, and `environment` added to this process's own."""
+
+    def __init__(self, prefix: Sequence[str], environment: Mapping[str, str], collector: str | None) -> None:
+        self._prefix = tuple(prefix)
+        self._environment = dict(environment)
+        self._collector = collector
+
+    def pool_words(self) -> tuple[str, ...]:
+        """`-pool …`, without which a tool goes past the collector and isn't given the right to drain."""
+        return ("-pool", self._collector or self.setting("COLLECTOR_HOST").split(",", 1)[0].strip())
+
+    def setting(self, name: str) -> str:
+        """What HTCondor's configuration says of this setting."""
+        return self.run(("condor_config_val", name), 10).strip()
+
+    def run(self, words: Sequence[str], deadline: float) -> str:
+        """What the tool printed. Raises PoolTimeout, PoolDenied, DrainRefused or another PoolError."""
+        name = words[0]
+        try:
+            process = subprocess.Popen(
+                [*self._prefix, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, **self._environment},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise PoolError(f"{name} cannot be run; install HTCondor's tools on this host") from error
+        out, err = _collect(process, name, deadline)
+        if process.returncode:
+            raise failed(name, process.returncode, err)
+        return out
+
+
+def _collect(process: "subprocess.Popen[bytes]", name: str, deadline: float) -> tuple[str, str]:
+    """Both outputs, each cut to its first 64 KiB; the tool is ended when the deadline passes."""
+    kept: list[bytes] = [b"", b""]
+
+    def read(index: int, stream: IO[bytes]) -> None:
+        kept[index] = stream.read(_OUTPUT)
+        while stream.read(_OUTPUT):  # the rest is read, or the tool would wait for us
+            pass
+
+    readers = [
+        threading.Thread(target=read, args=(i, stream), daemon=True)
+        for i, stream in enumerate((process.stdout, process.stderr))
+        if stream is not None
+    ]
+    with process:
+        for reader in readers:
+            reader.start()
+        try:
+            process.wait(deadline)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise PoolTimeout(f"{name} was not done within {deadline:g} s") from error
+        finally:
+            for reader in readers:
+                reader.join(1)
+    return kept[0].decode(errors="replace"), kept[1].decode(errors="replace")
+
+
+def failed(name: str, code: int, text: str) -> PoolError:
+    """The error that a tool's exit stands for."""
+    short = " ".join(text.split())[-300:]
+    found = _CODE.search(text)
+    if found and int(found[1]) == CHECK_FALSE:
+        said = " ".join(text[found.end() :].split()).strip(" :.")[:200]
+        return DrainRefused(f"the startd says that it is busy ({said})" if said else "the startd is busy")
+    if found and int(found[1]) == DRAINING_ALREADY:
+        return DrainingAlreadyError(f"the startd drains already: {short}")
+    if _DENIED.search(text):
+        return PoolDenied(f"{name} was refused: {short}")
+    if "timed out" in text or "timeout" in text.lower():
+        return PoolTimeout(f"{name} got no answer: {short}")
+    return PoolError(f"{name} failed ({code}): {short}")

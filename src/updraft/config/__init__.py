@@ -1,0 +1,97 @@
+"""The settings of a site: `updraft.toml`, read once and passed down.
+
+Nothing outside this package reads the file or the environment. `load` gives the whole tree, every value
+checked; `place` only where the pool's ledger is, for verbs that must answer at once.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from updraft.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+
+DEFAULT_STATE_DIR = "/var/lib/updraft"
+LEDGER_FILE = "ledger.sqlite"
+USUAL_PLACES = ("updraft.toml", "/etc/updraft/updraft.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pool is kept: the file that describes it, its name, and the directory of its ledger."""
+
+    file: Path
+    pool: str
+    state_dir: Path
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's file."""
+        return self.state_dir / LEDGER_FILE
+
+
+def find(asked: str | Path | None = None) -> Path:
+    """The configuration file: `asked`, else $UPDRAFT_CONFIG, ./updraft.toml, /etc/updraft/updraft.toml.
+
+    Raises UsageError when there is none.
+    """
+    named = asked or os.environ.get("UPDRAFT_CONFIG")
+    if named:
+        path = Path(named)
+        if not path.is_file():
+            raise UsageError(f"{path}: there is no such file; name the configuration with --config PATH")
+        return path
+    for usual in USUAL_PLACES:
+        if Path(usual).is_file():
+            return Path(usual)
+    raise UsageError(
+        "there is no configuration: neither ./updraft.toml nor /etc/updraft/updraft.toml exists; "
+        "write one with `updraft init`, or name it with --config PATH"
+    )
+
+
+def target(asked: str | Path | None = None) -> Path:
+    """Where a new configuration is to be written: `asked`, else $UPDRAFT_CONFIG, else ./updraft.toml."""
+    return Path(asked or os.environ.get("UPDRAFT_CONFIG") or USUAL_PLACES[0])
+
+
+def load(path: str | Path) -> "Settings":
+    """Read and check the whole file.
+
+    Raises ConfigError with every fault of the file, one line each: file, line, key, and what to do.
+    """
+    from updraft.config.reading import read  # pydantic costs 0.3 s, and `status` has no use for it
+
+    return read(Path(path))
+
+
+def place(path: Path) -> Place:
+    """Where this configuration keeps its ledger, the rest of the file unchecked. Takes milliseconds."""
+    pool = parse(path).get("pool")
+    table: Mapping[str, object] = pool if isinstance(pool, dict) else {}
+    name, state_dir = table.get("name"), table.get("state_dir", DEFAULT_STATE_DIR)
+    if not isinstance(name, str) or not isinstance(state_dir, str):
+        raise ConfigError(f"{path}: [pool] has no usable name or state_dir; see `updraft config check`")
+    return Place(file=path, pool=name, state_dir=path.parent / state_dir)
+
+
+def parse(path: Path) -> dict[str, object]:
+    """The file as TOML tables, nothing checked. Raises ConfigError when it can't be read or isn't TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path.name}: this is not TOML: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path.name}: this is not UTF-8 text; save the file as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def wants_traceback() -> bool:
+    """True where UPDRAFT_DEBUG=1 asks for the traceback of an unexpected failure."""
+    return os.environ.get("UPDRAFT_DEBUG") == "1"

@@ -1,0 +1,39 @@
+"""Which keys a table of the file may have: for the suggestion in an error, and for the reference."""
+
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from updraft.config.lines import KeyPath
+from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, WorkerClass
+from updraft.config.part import Part
+from updraft.config.spare import Spare
+
+# The tables of the file in the order of the reference; NAME stands for what the site chooses.
+TABLES: tuple[tuple[str, type[Part]], ...] = (
+    ("pool", Pool),
+    ("clouds.NAME", Cloud),
+    ("clouds.NAME.limits", Limits),
+    ("classes.NAME", WorkerClass),
+    ("[classes.NAME.spare]", Spare),
+    ("limits", PoolLimits),
+    ("timings", Timings),
+)
+
+
+def known_keys(model: type[BaseModel], table: KeyPath) -> list[str]:
+    """The keys that a table under `model` may have, in the order in which the model has them.
+
+    A part of the path that no model has is a name that the site chose, or a place in a list.
+    """
+    for part in table:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _inner(model.model_fields[part].annotation) or model
+    return list(model.model_fields)
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    """The model inside an annotation such as Mapping[str, Model] or Model | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _inner(part))), None)

@@ -1,0 +1,320 @@
+"""The frozen settings tree: what `updraft.toml` may say, each key with its unit, its default and why.
+
+The text below each field is its entry in docs/reference/settings.md. Durations are seconds once read; money
+is in one currency of the site's choice, per hour.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+
+from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
+from updraft.config.checks import (
+    checked_attribute_name,
+    checked_expression,
+    checked_fingerprint,
+    checked_layer,
+    checked_name,
+    checked_price,
+    checked_repository,
+    checked_slots,
+    checked_version,
+    tuple_of_one,
+)
+from updraft.config.generation import generation
+from updraft.config.part import Part
+from updraft.config.spare import Spare
+from updraft.config.units import Duration, spell
+from updraft.config.universes import container_attributes
+from updraft.core import settings as core
+
+PathOf = Annotated[Path, Field(strict=False)]
+Name = Annotated[str, AfterValidator(checked_name)]
+Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]
+Market = Literal["on-demand", "spot"]
+Markets = Annotated[tuple[Market, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]
+Price = Annotated[float | None, BeforeValidator(checked_price)]
+Attributes = Mapping[
+    Annotated[str, AfterValidator(checked_attribute_name)],
+    Annotated[str, BeforeValidator(checked_expression)],
+]
+Version = Annotated[str, AfterValidator(checked_version)]
+Fingerprint = Annotated[str, AfterValidator(checked_fingerprint)]
+Slots = Annotated[Literal["partitionable"] | int, BeforeValidator(checked_slots)]
+
+
+class Layer(Part):
+    """One layer of a worker's user-data: `name` is its path, or "inline"; `text` its content.
+
+    `variables` are the `%name%` in it that are replaced at the launch, each with its value.
+    """
+
+    name: str
+    text: str
+    variables: Mapping[str, str] = Field(default_factory=dict)
+
+
+Layers = Annotated[
+    tuple[Annotated[Layer, BeforeValidator(checked_layer)], ...], BeforeValidator(tuple_of_one)
+]
+
+
+class Pool(Part):
+    """The HTCondor pool that is given machines."""
+
+    name: Name
+    """The pool's name. It is written on every machine as a tag, and updraft touches nothing without it: two
+    pools that share a cloud account need two names. Letters, digits, `-`, `_` and `.`."""
+    collector: str = ""
+    """Host (and port, if not 9618) of the collector. Empty: what HTCondor's own configuration on this machine
+    says, which is right on the head."""
+    trust_domain: str = ""
+    """TRUST_DOMAIN of the pool, as its tokens have it. Empty: what HTCondor's own configuration on this
+    machine says."""
+    uid_domain: str = ""
+    """UID_DOMAIN of the pool, given to its workers. Empty: what HTCondor's own configuration says on the
+    head, elsewhere the same as `trust_domain`."""
+    token: PathOf | None = None
+    """File with the token that the controller shows to the pool. None is needed on the head, where the
+    daemon runs as root. A path, never the token itself; its directory holds no other tokens."""
+    condor_config: PathOf | None = None
+    """HTCondor's configuration file for the tools that updraft calls. None: the one of this machine."""
+    state_dir: PathOf = Path(DEFAULT_STATE_DIR)
+    """Directory of the ledger and of what the daemon keeps between two starts. A relative path starts at
+    the configuration file. It may be lost: the next start adopts what the clouds' tags say."""
+    job_lease: Duration = 2400.0
+    """How long a job waits for its vanished machine before it may run again: JOB_DEFAULT_LEASE_DURATION of
+    the pool's schedds, 40m unless they change it. `head_gone_after` may not be shorter."""
+
+    announce: Annotated[Duration, Field(gt=0)] = 5.0
+    """How often the controller says in the collector that it acts for this pool. A new one listens for three
+    times as long before it acts; one that has been silent for eight times as long counts as gone."""
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger's file."""
+        return self.state_dir / LEDGER_FILE
+
+
+class Limits(Part):
+    """Ceilings that hold at every moment. What is left out has no ceiling."""
+
+    machines: Annotated[int, Field(ge=0)] | None = None
+    """Machines at one time, those on their way included."""
+    cores: Annotated[int, Field(ge=0)] | None = None
+    """Cores of all these machines together."""
+    cost_per_hour: Annotated[float, Field(ge=0)] | None = None
+    """What all these machines together may cost per hour, in the unit of the prices. An offer whose price is
+    not known is not bought while such a ceiling holds: unknown is not zero."""
+
+
+class PoolLimits(Limits):
+    """Ceilings of the whole pool that hold at every moment. What is left out has no ceiling."""
+
+    cores_per_user: Annotated[int, Field(ge=0)] | None = None
+    """Cores that the jobs of one submitter (a user, or a user of an accounting group) may have: no machine is
+    bought for more, though room that is there anyway may be used."""
+
+
+class Cloud(Part):
+    """A cloud that machines may be bought from: [clouds.NAME].
+
+    Every other key belongs to the driver and is described on its own page. Secrets are never written here.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    driver: str
+    """The driver that speaks to it: "local" (the cloud on one machine), "fake" (in memory, for trying things)
+    or any other that is installed."""
+    limits: Limits = Limits()
+    """Ceilings for this cloud alone; those of [limits] hold as well."""
+    prices: Mapping[str, Price] = Field(default_factory=dict)
+    """Price per hour by flavor, where the cloud doesn't say it or says it wrongly: a plain number, in one
+    currency for the whole file. "unknown" says that it isn't known."""
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What the driver is told: every key that isn't one of the above."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class WorkerClass(Part):
+    """A kind of worker: [classes.NAME]."""
+
+    image: str | Mapping[str, str]
+    """The image it boots: a name or id as the cloud knows it, or a table with one for each cloud."""
+    clouds: Names | None = None
+    """The clouds it may run on. None: all of them."""
+    flavors: Names = ("*",)
+    """The flavors it may have, as names or patterns (`m5.*`, `*large`); the cheapest that fits is bought."""
+    markets: Markets = ("on-demand",)
+    """"on-demand", "spot" or both. Spot machines are cheaper and the cloud takes them back when it likes."""
+    min: Annotated[int, Field(ge=0)] = 0
+    """Machines that are kept even when nothing waits."""
+    max: Annotated[int, Field(ge=0)] | None = None
+    """Machines of this class at one time. None: only the limits hold."""
+    idle_limit: Annotated[Duration, Field(gt=0)] = 600.0
+    """How long a machine may be without a claim before it goes. Shorter costs less and boots more often."""
+    wait_target: Duration | None = None
+    """How long short jobs may wait for others to end on the same machines, before more machines are bought
+    for them; it matters where the run time can be told. Longer costs less. None: as long as a boot takes;
+    "0s": room for each at once."""
+    spare: Annotated[tuple[Spare, ...], BeforeValidator(tuple_of_one)] = ()
+    """Room kept ready for jobs that are yet to come, by schedule: any number of tables
+    [[classes.NAME.spare]]."""
+    boot_deadline: Annotated[Duration, Field(gt=0)] = 1800.0
+    """How long a machine may take to join the pool, at most. The deadline in force is learned from the
+    boots that were seen, and is usually much shorter."""
+    lifetime: Annotated[Duration, Field(gt=0)] = 7 * core.DAY
+    """How long a machine may live. After that it closes to new jobs and goes; its token dies with it. It is
+    also what running jobs may take to finish in a drain (MAXJOBRETIREMENTTIME)."""
+    drain_deadline: Duration = 3600.0
+    """How long jobs may run on after the end of a machine's lifetime before they go back to the queue."""
+    head_gone_after: Annotated[Duration, Field(gt=0)] = 3600.0
+    """A worker without a claim that hasn't heard from its head for so long powers itself off. Never shorter
+    than the pool's `job_lease`."""
+    attributes: Attributes = Field(default_factory=dict)
+    """Further attributes of its machine ad: name to ClassAd expression. A text is quoted twice, once for TOML
+    and once for ClassAds: `Site = '"CERN"'`. Numbers, true and false may be written as they are."""
+    slots: Slots = "partitionable"
+    """"partitionable" (one slot that is cut to what each job asks for), or a number of equal static slots."""
+    condor: Literal["image", "install"] = "image"
+    """"image": HTCondor is in the image. "install": the first boot installs it, on Enterprise Linux 8 to 10,
+    Debian and Ubuntu (see `condor_version`); an image that has it already is left as it is."""
+    condor_version: Version = ""
+    """The HTCondor to install: "25.0" (the long-term series), "25.x" (the feature series), "25.14" or
+    "25.14.1". Empty: what the head has."""
+    condor_repository: Annotated[str, AfterValidator(checked_repository)] = ""
+    """A mirror of HTCondor's repositories to install from, laid out as they are: an address that begins with
+    `https://`, or `file:///` for one in the image. Empty: HTCondor's own, or the distribution's package where
+    that has the version."""
+    condor_keys: Annotated[tuple[Fingerprint, ...], BeforeValidator(tuple_of_one)] = ()
+    """Fingerprints (40 hexadecimal digits): the repository's signing key must have one of them, or nothing is
+    installed. Empty: those of HTCondor's own keys, which updraft knows."""
+    universes: Annotated[tuple[Literal["docker", "apptainer"], ...], BeforeValidator(tuple_of_one)] = ()
+    """Kinds of container that its jobs may ask for: "docker", "apptainer" or both. The first boot installs
+    what the image lacks of them, and fails where that can't be had."""
+    contextualisation: Literal["cloud-init", "cernvm"] = "cloud-init"
+    """"cernvm" sends user-data of a form that CernVM's own contextualisation reads as well: layers that begin
+    with `[` are for it."""
+    layers: Layers = ()
+    """Further user-data: files beside the configuration (cloud-config or script), read when the
+    configuration is read, or the text itself, beginning with `#cloud-config` or `#!` (or `[`, see
+    `contextualisation`). In a table instead, `{ file = "site.sh", variables = { ipv4 = "" } }` (or `text`),
+    each `%ipv4%` is replaced at the launch; `ipv4`, `ipv6` and `fqdn` left empty are the head's own."""
+
+    @model_validator(mode="after")
+    def _something_to_install(self) -> "WorkerClass":
+        told = {"condor_version": self.condor_version, "condor_repository": self.condor_repository}
+        for key, value in {**told, "condor_keys": self.condor_keys}.items():
+            if value and self.condor == "image":
+                raise ValueError(
+                    f'{key} says what to install, and condor is "image": write condor = "install"'
+                )
+        return self
+
+
+class Timings(Part):
+    """Waits and patience of the loop. The defaults are good; a demonstration or a test makes them shorter."""
+
+    cycle: Annotated[Duration, Field(gt=0)] = 2.0
+    """Pause between two looks. A look never takes more than a tenth of a schedd's time: a slow one is asked
+    less often."""
+    settle: Duration = 60.0
+    """How long a cloud may be slow to show what was launched. Until then it counts in full."""
+    collector_age: Duration = 900.0
+    """How old a collector must be before an ad that it doesn't have means that a machine is gone."""
+    schedd_patience: Duration = 1800.0
+    """How long a schedd that doesn't answer keeps its last known demand."""
+    cooldown_first: Annotated[Duration, Field(gt=0)] = 30.0
+    """The rest after a first failure of an offer, an image or a cloud; it doubles with each further one."""
+    cooldown_longest: Annotated[Duration, Field(gt=0)] = 3600.0
+    """The longest such rest."""
+    failures_to_probe: Annotated[int, Field(ge=1)] = 3
+    """After so many failures in a row a single machine goes out to try, until one joins. A count."""
+    boot_slack: Annotated[float, Field(ge=1)] = 3.0
+    """The deadline to join is the slowest boot seen of that image and flavor times this. A factor."""
+    boot_floor: Duration = 60.0
+    """That learned deadline is never shorter than this."""
+    stale_ad: Annotated[Duration, Field(gt=0)] = 900.0
+    """A slot whose ad is older than this is no room for jobs."""
+    negotiation_patience: Duration = 120.0
+    """Room that matches and isn't taken for so long freezes the group's demand: more would not help."""
+    end_patience: Duration = 60.0
+    """How long a drained machine may take to leave the pool before it is looked at as vanished."""
+    trial: Annotated[int, Field(ge=1)] = 8
+    """How many machines of an image may be on their way before one of that image has joined. A count."""
+    missing_confirm: Duration = 10.0
+    """How long an instance that was listed must stay unlisted before it is taken for gone."""
+
+    @model_validator(mode="after")
+    def _rests_grow(self) -> "Timings":
+        if self.cooldown_longest < self.cooldown_first:
+            raise ValueError(
+                f"cooldown_longest is {spell(self.cooldown_longest)}, shorter than cooldown_first "
+                f"({spell(self.cooldown_first)}); make it longer"
+            )
+        return self
+
+
+class Settings(Part):
+    """All that `updraft.toml` says, checked; passed down, never looked up again."""
+
+    pool: Pool
+    clouds: Annotated[Mapping[Name, Cloud], Field(min_length=1)]
+    classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
+    limits: PoolLimits = PoolLimits()
+    timings: Timings = Timings()
+
+    def policy(self) -> core.Policy:
+        """The same as the core reads it."""
+        return core.Policy(
+            pool=self.pool.name,
+            classes={name: self._class(name, worker) for name, worker in self.classes.items()},
+            limits=as_limits(self.limits),
+            cloud_limits={name: as_limits(cloud.limits) for name, cloud in self.clouds.items()},
+            timings=core.Timings(**self.timings.model_dump()),
+        )
+
+    def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:
+        """The clouds that a class may run on, in the order of preference that the file gives."""
+        return worker.clouds if worker.clouds is not None else tuple(self.clouds)
+
+    def generation(self, name: str) -> str:
+        """The hash of everything that a machine of this class is launched with."""
+        worker = self.classes[name]
+        return generation(self.pool, worker, self.images_of(worker))
+
+    def images_of(self, worker: WorkerClass) -> Mapping[str, str]:
+        """The image of a class on each of its clouds."""
+        if isinstance(worker.image, str):
+            return dict.fromkeys(self.clouds_of(worker), worker.image)
+        return {cloud: worker.image[cloud] for cloud in self.clouds_of(worker)}
+
+    def _class(self, name: str, worker: WorkerClass) -> core.WorkerClass:
+        return core.WorkerClass(
+            name=name,
+            generation=self.generation(name),
+            clouds=self.clouds_of(worker),
+            flavors=worker.flavors,
+            images=self.images_of(worker),
+            markets=worker.markets,
+            min_machines=worker.min,
+            max_machines=worker.max,
+            idle_limit=worker.idle_limit,
+            wait_target=worker.wait_target,
+            spare=tuple(spare.as_core() for spare in worker.spare),
+            boot_deadline=worker.boot_deadline,
+            lifetime=worker.lifetime,
+            drain_deadline=worker.drain_deadline,
+            attributes={**container_attributes(worker.universes), **worker.attributes},
+            static_slots=None if worker.slots == "partitionable" else worker.slots,
+        )
+
+
+def as_limits(limits: Limits) -> core.Limits:
+    """A table of limits as the core reads it."""
+    return core.Limits(**limits.model_dump())

@@ -1,0 +1,313 @@
+"""Limits and quotas: what may still be bought when all that exists and all that was asked for is counted.
+
+Limits are the site's, quotas are the cloud's. A price that isn't known is never taken for zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from updraft.core.model import (
+    CloudView,
+    Cooldown,
+    Known,
+    LedgerView,
+    Machine,
+    Offer,
+    Phase,
+    Quota,
+    Reason,
+    Resources,
+)
+from updraft.core.policy import Outstanding, cooldowns, image_key
+from updraft.core.settings import Limits, Policy
+
+
+@dataclass(slots=True)
+class Use:
+    """What counts against a limit. `price_unknown` where the cost of something in it isn't known."""
+
+    machines: int = 0
+    cores: int = 0
+    memory: int = 0
+    cost: float = 0.0
+    price_unknown: bool = False
+
+    def add(self, count: int, resources: Resources, price: float | None) -> None:
+        """Count `count` more machines of this size and price."""
+        self.machines += count
+        self.cores += count * resources.cpus
+        self.memory += count * resources.memory
+        if price is None:
+            self.price_unknown = self.price_unknown or count > 0
+        else:
+            self.cost += count * price
+
+    def include(self, other: "Use") -> None:
+        """Count all that another one counts."""
+        self.machines += other.machines
+        self.cores += other.cores
+        self.memory += other.memory
+        self.cost += other.cost
+        self.price_unknown = self.price_unknown or other.price_unknown
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may still be bought. `allow` takes from it what it grants: it is used up by one plan."""
+
+    policy: Policy
+    clouds: Mapping[str, CloudView]
+    now: float
+    rests: tuple[Cooldown, ...] = ()
+    pool: Use = field(default_factory=Use)
+    per_cloud: dict[str, Use] = field(default_factory=dict)
+    per_class: dict[str, int] = field(default_factory=dict)
+    on_the_way: dict[str, int] = field(default_factory=dict)
+    proven: frozenset[str] = frozenset()
+    unlisted: dict[str, Use] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    _resting: dict[tuple[str, str], Cooldown] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._resting = {(rest.scope, rest.key): rest for rest in self.rests}
+
+    def allow(self, offer: Offer, count: int) -> tuple[int, Reason | None]:
+        """How many of `count` machines of this offer may be bought now, and what stops the rest."""
+        granted, stop = count, None
+        for rule in (
+            self._cloud_answers,
+            self._rested,
+            self._tried,
+            self._within_pool,
+            self._within_cloud,
+            self._within_class,
+            self._within_quota,
+        ):
+            most, reason = rule(offer)
+            if most < granted:
+                granted, stop = max(0, most), reason
+            if granted == 0:
+                break
+        if granted:
+            self._take(offer, granted)
+        return granted, stop
+
+    def machines_left(self) -> int:
+        """How many machines may be bought at most, whatever they are: by limits, maxima and quotas."""
+        policy = self.policy
+        pool = _rest(policy.limits.machines, self.pool.machines)
+        classes = sum(
+            _rest(worker.max_machines, self.per_class.get(name, 0)) for name, worker in policy.classes.items()
+        )
+        clouds = 0
+        for name, view in self.clouds.items():
+            limits = policy.cloud_limits.get(name)
+            left = _rest(
+                None if limits is None else limits.machines, self.per_cloud.get(name, Use()).machines
+            )
+            if isinstance(view.quota, Known):
+                gone = self.unlisted.get(name, Use()).machines
+                left = min(left, _rest(view.quota.value.machines, gone))
+            clouds += left
+        return min(pool, classes, clouds)
+
+    def _take(self, offer: Offer, count: int) -> None:
+        self.pool.add(count, offer.resources, offer.price)
+        self.per_cloud.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
+        self.per_class[offer.worker_class] = self.per_class.get(offer.worker_class, 0) + count
+        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        self.on_the_way[image] = self.on_the_way.get(image, 0) + count
+        self.unlisted.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
+        self.granted[_offer_key(offer)] = self.granted.get(_offer_key(offer), 0) + count
+
+    def _cloud_answers(self, offer: Offer) -> tuple[int, Reason | None]:
+        view = self.clouds.get(offer.cloud)
+        if view is None or not isinstance(view.machines, Known):
+            return 0, Reason("cloud-silent", f"cloud {offer.cloud} does not answer: nothing is bought there")
+        return _MANY, None
+
+    def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
+        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        for name in (("cloud", offer.cloud), ("image", image), ("offer", _offer_key(offer))):
+            rest = self._resting.get(name)
+            if rest is None:
+                continue
+            if self.now < rest.until:
+                left = rest.until - self.now
+                return 0, Reason("cooling-down", f"{rest.reason.text}; resting for {left:.0f} s more")
+            if rest.probe:
+                busy = self.on_the_way.get(image, 0)
+                return max(0, 1 - busy), Reason("probing", f"{rest.reason.text}; one machine goes out to try")
+        return _MANY, None
+
+    def _tried(self, offer: Offer) -> tuple[int, Reason | None]:
+        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        if image in self.proven:
+            return _MANY, None
+        trial = self.policy.timings.trial
+        text = f"no machine of image {image} has joined yet: {trial} are tried first"
+        return trial - self.on_the_way.get(image, 0), Reason("unproven", text)
+
+    def _within_pool(self, offer: Offer) -> tuple[int, Reason | None]:
+        return _room(self.policy.limits, self.pool, offer, "the pool")
+
+    def _within_cloud(self, offer: Offer) -> tuple[int, Reason | None]:
+        limits = self.policy.cloud_limits.get(offer.cloud)
+        if limits is None:
+            return _MANY, None
+        return _room(limits, self.per_cloud.get(offer.cloud, Use()), offer, f"cloud {offer.cloud}")
+
+    def _within_class(self, offer: Offer) -> tuple[int, Reason | None]:
+        worker = self.policy.classes[offer.worker_class]
+        if worker.max_machines is None:
+            return _MANY, None
+        left = worker.max_machines - self.per_class.get(offer.worker_class, 0)
+        return left, Reason("limit-class", f"class {worker.name} may have {worker.max_machines} machines")
+
+    def _within_quota(self, offer: Offer) -> tuple[int, Reason | None]:
+        gone = self.unlisted.get(offer.cloud, Use())
+        view = self.clouds[offer.cloud]
+        most, reason = _MANY, None
+        if isinstance(view.quota, Known):
+            most, reason = _quota_room(view.quota.value, gone, offer)
+        if offer.left is not None:
+            left = offer.left - self.granted.get(_offer_key(offer), 0)
+            if left < most:
+                most, reason = (
+                    left,
+                    Reason("no-capacity", f"{offer.key}: the cloud has {max(0, offer.left)} left"),
+                )
+        return most, reason
+
+
+_MANY = 1_000_000_000
+
+
+def _rest(most: int | None, has: int) -> int:
+    return _MANY if most is None else max(0, most - has)
+
+
+def _offer_key(offer: Offer) -> str:
+    return f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}"
+
+
+def _room(limits: Limits, use: Use, offer: Offer, whose: str) -> tuple[int, Reason | None]:
+    most: int = _MANY
+    reason: Reason | None = None
+    if limits.machines is not None and limits.machines - use.machines < most:
+        most = limits.machines - use.machines
+        reason = Reason(
+            "limit-machines", f"{whose} may have {limits.machines} machines, and has {use.machines}"
+        )
+    if limits.cores is not None and offer.resources.cpus > 0:
+        fit = (limits.cores - use.cores) // offer.resources.cpus
+        if fit < most:
+            most = fit
+            reason = Reason("limit-cores", f"{whose} may have {limits.cores} cores, and has {use.cores}")
+    if limits.cost_per_hour is not None:
+        fit, why = _affordable(limits.cost_per_hour, use, offer, whose)
+        if fit < most:
+            most, reason = fit, why
+    return most, reason
+
+
+def _affordable(limit: float, use: Use, offer: Offer, whose: str) -> tuple[int, Reason]:
+    if offer.price is None:
+        text = f"the price of {offer.key} isn't known, and {whose} has a limit on cost: set it under prices"
+        return 0, Reason("price-unknown", text)
+    if use.price_unknown:
+        text = (
+            f"{whose} has a limit on cost, and a machine in it whose price isn't known: set it under prices"
+        )
+        return 0, Reason("price-unknown", text)
+    reason = Reason("limit-cost", f"{whose} may cost {limit:g} per hour, and costs {use.cost:g}")
+    if offer.price <= 0:
+        return _MANY, reason
+    return int((limit - use.cost + 1e-9) / offer.price), reason
+
+
+def _quota_room(quota: Quota, gone: Use, offer: Offer) -> tuple[int, Reason | None]:
+    fits: list[tuple[int, str]] = []
+    if quota.machines is not None:
+        fits.append((quota.machines - gone.machines, f"{quota.machines} machines"))
+    if quota.cores is not None and offer.resources.cpus:
+        fits.append(((quota.cores - gone.cores) // offer.resources.cpus, f"{quota.cores} cores"))
+    if quota.memory is not None and offer.resources.memory:
+        fits.append(((quota.memory - gone.memory) // offer.resources.memory, f"{quota.memory} MiB of memory"))
+    if not fits:
+        return _MANY, None
+    most, what = min(fits)
+    return most, Reason("quota", f"cloud {offer.cloud} has a quota of {what} left")
+
+
+def budget(
+    policy: Policy,
+    clouds: Mapping[str, CloudView],
+    ledger: LedgerView,
+    machines: Sequence[Machine],
+    waiting: Sequence[Outstanding],
+    now: float,
+) -> Budget:
+    """What may still be bought, when all that exists and all that was asked for is counted."""
+    made = Budget(policy, clouds, now, rests=cooldowns(ledger, now, policy.timings), proven=_proven(ledger))
+    asked = {cloud: _asked(view) for cloud, view in clouds.items()}
+    for machine in machines:
+        if machine.phase is Phase.GONE:
+            continue
+        record = machine.record
+        cloud = record.cloud
+        _use(made.per_cloud, cloud).add(1, record.resources, record.price)
+        made.per_class[record.worker_class] = made.per_class.get(record.worker_class, 0) + 1
+        quota_at, offers_at = asked.get(cloud, _NEVER)
+        if machine.phase is Phase.REQUESTED or machine.phase is Phase.BOOTING:
+            image = image_key(record.worker_class, record.image, cloud)
+            made.on_the_way[image] = made.on_the_way.get(image, 0) + 1
+        if machine.phase is Phase.REQUESTED or record.requested_at > quota_at:
+            _use(made.unlisted, cloud).add(1, record.resources, record.price)
+        if record.requested_at > offers_at:
+            name = f"{cloud}/{record.zone}/{record.flavor}/{record.market}"
+            made.granted[name] = made.granted.get(name, 0) + 1
+    for item in waiting:
+        _count_launch(made, item)
+    for use in made.per_cloud.values():
+        made.pool.include(use)
+    return made
+
+
+_NEVER = (float("-inf"), float("-inf"))
+
+
+def _asked(view: CloudView) -> tuple[float, float]:
+    """When a cloud was last asked for its quota and its offers: the answer doesn't count what came after."""
+    quota, offers = view.quota, view.offers
+    return (
+        quota.at if isinstance(quota, Known) else _NEVER[0],
+        offers.at if isinstance(offers, Known) else _NEVER[1],
+    )
+
+
+def _use(uses: dict[str, Use], cloud: str) -> Use:
+    use = uses.get(cloud)
+    if use is None:
+        use = uses[cloud] = Use()
+    return use
+
+
+def _count_launch(made: Budget, item: Outstanding) -> None:
+    """What was asked for and has not shown itself counts as much as what has."""
+    launch, count = item.launch, item.count
+    _use(made.per_cloud, launch.cloud).add(count, launch.resources, launch.price)
+    _use(made.unlisted, launch.cloud).add(count, launch.resources, launch.price)
+    made.per_class[launch.worker_class] = made.per_class.get(launch.worker_class, 0) + count
+    image = image_key(launch.worker_class, launch.image, launch.cloud)
+    made.on_the_way[image] = made.on_the_way.get(image, 0) + count
+
+
+def _proven(ledger: LedgerView) -> frozenset[str]:
+    """Images of which a machine has joined, in the last day's records."""
+    joined = {
+        (record.worker_class, record.image, record.cloud)
+        for record in ledger.machines
+        if record.joined_at is not None
+    }
+    return frozenset(image_key(*each) for each in joined)

@@ -1,0 +1,100 @@
+"""Kinds of slots: the keys they go by, and the ad of a whole, empty slot made from a real one.
+
+Pure functions over ClassAd text in the new syntax.
+"""
+
+import hashlib
+import re
+from typing import Any
+
+import classad2
+
+# A job group that cannot be evaluated carries this attribute in its ad: why, in one sentence.
+PROBLEM_ATTR = "UpdraftProblem"
+
+RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
+
+# What belongs to one machine: its names and addresses, and whose it is.
+_OWN = frozenset(
+    word
+    for word in """
+    name machine myaddress addressv1 startdipaddr updraftinstance updraftlaunch updraftzone updraftmarket
+    utsnamenodename hardwareaddress subnetmask condorscratchdir authenticatedidentity authenticationmethod
+    authenticatedusermapping collector_host_string executevolume executevolumes instanceid ec2instanceid
+    cloudinstanceid publicclaimid claimid currentrank slotid islocalstartd ipv4address ipv6address
+    tcpforwardinghost startdname jobid globaljobid clientmachine remoteowner remoteuser accountinggroup
+    scheddname scheddipaddr drainreason drainingrequestid draining offline starterpid hibernationlevel
+    hibernationstate canhibernate
+    """.split()  # noqa: SIM905 (one word after the other reads best)
+)
+
+# What changes while the machine lives: counters, clocks, loads and states.
+_VOLATILE = re.compile(
+    r"^(child|recent|updates|monitorself|totaltime|expectedmachine|lastdrain|lasthibernation|lastfetch|lastheard"
+    r"|lastbenchmark|lastmatch|machinelastmatch|_condor_|job(starts|.*preemptions)$|mycurrent|daemon(core|last|start)|entered|clock"
+    r"|console|keyboard|total(job|inuse|transfer|machinedraining)|avgtransfer|num(dynamic|pids)|newdslot|nextfetch"
+    r"|retirementtime|timetolive|.*loadavg$|cpubusy$|claimrequests$|activationrequests$|updatesequencenumber$"
+    r"|state$|activity$|totalslots$|virtualmemory$|totalvirtualmemory$|acceptedwhiledraining$|mips$|kflops$"
+    r"|badput)"
+)
+
+# Quantities: two machines of one kind, but of another size, still differ in these only.
+_QUANTITY = re.compile(
+    r"^(total|totalslot|detected)?(cpus|memory|disk|gpus|swap)$|^detected(memory|disk|cpus)$"
+)
+
+
+def kind_key(worker_class: str, generation: str, cloud: str, flavor: str) -> str:
+    """The kind that machines of this class, generation, cloud and flavor share."""
+    return "/".join((worker_class, generation, cloud, flavor))
+
+
+def apart_key(kind: str, zone: str, market: str) -> str:
+    """The kind of those machines of a kind that are in this zone and were bought on this market."""
+    return f"{kind}@{zone}/{market}"
+
+
+def foreign_kind_key(ad: str) -> str:
+    """The kind of a slot that isn't ours: `site/` and a hash of what matching could read in its ad.
+
+    Volatile attributes and quantities are left out. ValueError if `ad` is no ClassAd.
+    """
+    parsed = _parse(ad)
+    lines = sorted(
+        f"{name.lower()}={parsed.lookup(name)}"
+        for name in parsed
+        if not _is_own(name) and not _QUANTITY.match(name.lower())
+    )
+    return "site/" + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def template(ad: str) -> str:
+    """The ad of a whole, empty slot, from a real one's: what belongs to one machine or moment is taken out.
+
+    Cpus, Memory, Disk and GPUs are set back to the slot's totals. ValueError if `ad` is no ClassAd.
+    """
+    parsed = _parse(ad)
+    whole = {name: parsed.get(f"TotalSlot{name}", parsed.get(name)) for name in RESOURCES}
+    host = parsed.get("Machine")
+    for name in list(parsed):
+        # A domain that is the host's own name is as good as none: no job shares it.
+        if _is_own(name) or (name in ("FileSystemDomain", "UidDomain") and parsed.get(name) == host):
+            del parsed[name]
+    for name, value in whole.items():
+        if isinstance(value, int | float):
+            parsed[name] = int(value)
+    parsed["State"] = "Unclaimed"
+    parsed["Activity"] = "Idle"
+    return repr(parsed)
+
+
+def _parse(ad: str) -> Any:
+    try:
+        return classad2.ClassAd(ad)
+    except (classad2.ClassAdException, ValueError, SyntaxError) as error:
+        raise ValueError("not a ClassAd") from error
+
+
+def _is_own(name: str) -> bool:
+    lower = name.lower()
+    return lower in _OWN or _VOLATILE.match(lower) is not None

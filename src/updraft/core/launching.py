@@ -1,0 +1,94 @@
+"""Who is made: machines for jobs without room, and machines to keep a minimum, each launch with its key."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from updraft.core.budget import Budget
+from updraft.core.model import Known, Launch, Machine, Offer, Reason, Snapshot
+from updraft.core.packing import Shopping
+from updraft.core.settings import Policy, WorkerClass
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """So many machines of an offer, for a reason."""
+
+    offer: Offer
+    count: int
+    reason: Reason
+
+
+def minimum(
+    staying: Sequence[Machine],
+    promised: Mapping[str, int],
+    shopping: Shopping,
+    snapshot: Snapshot,
+    policy: Policy,
+    money: Budget,
+) -> tuple[Wish, ...]:
+    """Machines to keep each class's minimum: of its cheapest offer that may be bought."""
+    if policy.closing or not isinstance(snapshot.collector, Known):
+        return ()
+    counts = dict(promised)
+    for machine in staying:
+        counts[machine.worker_class] = counts.get(machine.worker_class, 0) + 1
+    for purchase in shopping.purchases:
+        name = purchase.offer.worker_class
+        counts[name] = counts.get(name, 0) + purchase.count
+    wishes: list[Wish] = []
+    for name, worker in sorted(policy.classes.items()):
+        wishes.extend(_lift(worker, worker.min_machines - counts.get(name, 0), snapshot.offers, money.allow))
+    return tuple(wishes)
+
+
+def _lift(
+    worker: WorkerClass,
+    missing: int,
+    offers: Sequence[Offer],
+    allowed: Callable[[Offer, int], tuple[int, Reason | None]],
+) -> list[Wish]:
+    """Wishes for `missing` machines of a class, cheapest offers first; an unknown price is the dearest."""
+    wishes: list[Wish] = []
+    if missing <= 0:
+        return wishes
+    mine = [offer for offer in offers if offer.worker_class == worker.name]
+    for offer in sorted(mine, key=lambda o: (o.price is None, o.price or 0.0, o.key)):
+        if missing <= 0:
+            break
+        count, _ = allowed(offer, missing)
+        if count:
+            reason = Reason(
+                "below-minimum", f"class {worker.name} keeps at least {worker.min_machines} machines"
+            )
+            wishes.append(Wish(offer, count, reason))
+            missing -= count
+    return wishes
+
+
+def launches(shopping: Shopping, minimum: Sequence[Wish], snapshot: Snapshot) -> list[Launch]:
+    """One launch for each offer; its key is made of the class and of the decision's time."""
+    owners = _owners(snapshot)
+    wishes = [Wish(p.offer, p.count, _why(p.holds, owners)) for p in shopping.purchases if p.count > 0]
+    wishes.extend(minimum)
+    stamp = f"{int(snapshot.now * 1000):x}"
+    return [
+        Launch(f"{wish.offer.worker_class}-{stamp}-{number}", wish.offer, wish.count, wish.reason)
+        for number, wish in enumerate(wishes)
+    ]
+
+
+def _owners(snapshot: Snapshot) -> dict[str, str]:
+    """The owner of each job group whose schedd has answered."""
+    return {
+        group.key: group.owner
+        for source in snapshot.schedds.values()
+        if isinstance(source, Known)
+        for group in source.value.groups
+    }
+
+
+def _why(holds: Mapping[str, int], owner_of: Mapping[str, str]) -> Reason:
+    owners = {owner_of[key] for key in holds if key in owner_of}
+    jobs = sum(holds.values())
+    names = ", ".join(sorted(owners)[:3]) + (" and others" if len(owners) > 3 else "")
+    return Reason("demand", f"{jobs} waiting jobs of {names} have no room")

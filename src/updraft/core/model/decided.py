@@ -1,0 +1,188 @@
+"""What was decided: machines with their phases, the actions, and the plan."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from updraft.core.model.observed import Instance, Offer, Reason, Slot
+from updraft.core.model.remembered import DrainMode, MachineRecord
+
+
+class Phase(StrEnum):
+    """Where a machine is in its life; lost and failed are ways to leave."""
+
+    REQUESTED = "requested"
+    BOOTING = "booting"
+    JOINED = "joined"
+    DRAINING = "draining"
+    ENDING = "ending"
+    GONE = "gone"
+    LOST = "lost"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One instance with all that is known of it: the cloud's word, the pool's and the ledger's."""
+
+    id: str
+    cloud: str
+    phase: Phase
+    worker_class: str
+    flavor: str
+    generation: str
+    record: MachineRecord
+    instance: Instance | None = None
+    slots: tuple[Slot, ...] = ()
+
+    @property
+    def busy(self) -> bool:
+        """True while any of its slots has a claim."""
+        for slot in self.slots:  # noqa: SIM110 (any() costs several times as much, for each machine)
+            if slot.busy:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Ask the cloud for `count` machines of this offer, once, under this key."""
+
+    key: str
+    offer: Offer
+    count: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Close a machine to new jobs: see `DrainMode`. `deadline` ends a busy drain by force."""
+
+    machine: str
+    cloud: str
+    mode: DrainMode
+    reason: Reason
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undrain:
+    """Take back a busy drain: waiting jobs can use the machine."""
+
+    machine: str
+    cloud: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """End instances of one cloud. Nothing runs on them, or their deadline has passed."""
+
+    machines: tuple[str, ...]
+    cloud: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Take an instance into our care: one with our tag into the ledger, another by writing the tags on it.
+
+    The tags are written where `worker_class` is given, on an operator's word alone.
+    """
+
+    machine: str
+    cloud: str
+    reason: Reason
+    worker_class: str = ""
+    launch_key: str = ""
+    generation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Disown:
+    """Let go of an instance: it stays, and is no longer ours."""
+
+    machine: str
+    cloud: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueJobs:
+    """Give the jobs of a machine that is gone for certain back to the queue."""
+
+    schedd: str
+    jobs: tuple[str, ...]
+    machine: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Invalidate the ads of a machine that is gone for certain: no ghosts in `condor_status`."""
+
+    machine: str
+    cloud: str
+    slots: tuple[str, ...]
+    reason: Reason
+
+
+Action = Launch | Drain | Undrain | Terminate | Adopt | Disown | RequeueJobs | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutlook:
+    """What becomes of one job group: how many jobs find room where, and why the rest doesn't.
+
+    `held_back` are limits, cool-downs and the like that stopped a purchase; `refused` are, where no offer can
+    run it, the clauses that fail on some of them (offer key, reason).
+    """
+
+    group: str
+    idle: int
+    joined: int = 0
+    coming: int = 0
+    new: int = 0
+    unmet: int = 0
+    held_back: tuple[Reason, ...] = ()
+    refused: tuple[tuple[str, Reason], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOutlook:
+    """What will become of one machine, and why."""
+
+    machine: str
+    cloud: str
+    phase: Phase
+    reason: Reason
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """A rest after failures: `scope` is offer, image or cloud; `probe` True where one may go out to try."""
+
+    scope: str
+    key: str
+    until: float
+    failures: int
+    probe: bool
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about a snapshot.
+
+    `records` are the machine records as they are to be remembered (only those that changed), `settled` the
+    launch keys of which nothing more will come; both are written to the ledger before any action.
+    `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
+    """
+
+    actions: tuple[Action, ...] = ()
+    records: tuple[MachineRecord, ...] = ()
+    settled: tuple[str, ...] = ()
+    groups: tuple[GroupOutlook, ...] = ()
+    machines: tuple[MachineOutlook, ...] = ()
+    cooldowns: tuple[Cooldown, ...] = ()
+    warnings: tuple[Reason, ...] = ()

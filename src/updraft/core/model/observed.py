@@ -1,0 +1,354 @@
+"""What was observed: the words of clouds, collector and schedds as frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was done or left: a short stable `code` and one sentence.
+
+    The same pair reaches the log, the ledger, `status`, `explain`, the metrics and the web page.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resources:
+    """A quantity of machine: `cpus` and `gpus` in units, `memory` in MiB, `disk` in KiB."""
+
+    cpus: int = 0
+    memory: int = 0
+    disk: int = 0
+    gpus: int = 0
+
+    def __add__(self, other: "Resources") -> "Resources":
+        return Resources(
+            self.cpus + other.cpus,
+            self.memory + other.memory,
+            self.disk + other.disk,
+            self.gpus + other.gpus,
+        )
+
+    def __sub__(self, other: "Resources") -> "Resources":
+        return Resources(
+            self.cpus - other.cpus,
+            self.memory - other.memory,
+            self.disk - other.disk,
+            self.gpus - other.gpus,
+        )
+
+    def times(self, count: int) -> "Resources":
+        """This quantity `count` times over."""
+        return Resources(self.cpus * count, self.memory * count, self.disk * count, self.gpus * count)
+
+    def holds(self, other: "Resources") -> int:
+        """How many times `other` fits in this; a very large number where `other` is nothing."""
+        fits = [
+            have // want
+            for have, want in (
+                (self.cpus, other.cpus),
+                (self.memory, other.memory),
+                (self.disk, other.disk),
+                (self.gpus, other.gpus),
+            )
+            if want > 0
+        ]
+        return max(0, min(fits, default=1_000_000_000))
+
+
+NOTHING = Resources()
+
+# The effective priority of a user that the negotiator has not seen: the least real priority (0.5) times the
+# usual factor (DEFAULT_PRIO_FACTOR, 1000).
+NEW_PRIORITY = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A source that answered: what it said, and `at`, when it was asked."""
+
+    value: T
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Generic[T]):
+    """A source that did not answer, with the `error`; `last` is what it said last, if it ever did."""
+
+    error: Reason
+    since: float
+    last: Known[T] | None = None
+
+
+Source = Known[T] | Unknown[T]
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroup:
+    """Idle jobs alike in everything that matching looks at. What is planned for: never single jobs.
+
+    `ad` is a ClassAd (new syntax, `[ a = 1; … ]`) with all that matching reads; `request` is what one
+    job asks for, evaluated but not yet rounded as a startd rounds it. `idle` counts jobs that wait, with
+    those of a late-materialised cluster that the schedd has not made yet. `run_time` is how many seconds one
+    is expected to run, `longest` how many it may at most; each None where nobody knows.
+    """
+
+    key: str
+    schedd: str
+    owner: str
+    submitter: str
+    ad: str
+    request: Resources
+    idle: int
+    running: int = 0
+    oldest: float = 0.0
+    priority: int = 0
+    first_id: str = ""
+    evaluable: bool = True
+    run_time: float | None = None
+    longest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that a schedd believes to run: `slot` is its RemoteHost, `lease_until` when its lease ends."""
+
+    schedd: str
+    job_id: str
+    slot: str
+    owner: str
+    lease_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScheddView:
+    """One schedd's answer. `running` is None where it was not asked for (only suspects make us ask)."""
+
+    groups: tuple[JobGroup, ...] = ()
+    running: tuple[RunningJob, ...] | None = None
+    idle_total: int = 0
+    running_total: int = 0
+
+
+_CLAIMS = frozenset({"Claimed", "Preempting", "Matched"})
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A dynamic slot carved out of a partitionable one: `state` and `activity` as the startd says them.
+
+    `retirement` is how many seconds its job may still run in a graceful drain, None where that isn't known.
+    """
+
+    state: str
+    activity: str
+    resources: Resources
+    user: str = ""
+    retirement: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One partitionable (or static) slot with its children, as the collector shows it.
+
+    `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
+    `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
+    collector last heard of it; `started` when its startd started.
+    """
+
+    name: str
+    instance_id: str
+    cloud: str
+    kind: str
+    total: Resources
+    free: Resources
+    state: str
+    activity: str
+    heard: float
+    started: float
+    partitionable: bool = True
+    children: tuple[Child, ...] = ()
+    job_starts: int | None = None
+    draining: bool = False
+    drain_reason: str = ""
+    launch_key: str = ""
+    address: str = ""
+    accepting: bool = True
+    retirement: float | None = None
+
+    @property
+    def patience(self) -> float:
+        """How many seconds a graceful drain leaves to the least patient of its jobs; endless without any."""
+        claims = [child.retirement for child in self.children if child.state == "Claimed"]
+        if self.state == "Claimed" and not self.partitionable:
+            claims.append(self.retirement)
+        return min((left for left in claims if left is not None), default=float("inf"))
+
+    @property
+    def busy(self) -> bool:
+        """True while any claim is on it, also one that is between two jobs."""
+        if self.state in _CLAIMS:
+            return True
+        for child in self.children:  # noqa: SIM110 (any() costs several times as much, for each slot)
+            if child.state in _CLAIMS:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingGroup:
+    """An accounting group: its configured `quota` (cores; below 1 it is a share of the pool), 0 for none.
+
+    `surplus` is True where its users may have more than that while others don't want it.
+    """
+
+    name: str
+    quota: float = 0.0
+    surplus: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What the negotiator goes by when not everyone can have everything.
+
+    `priorities` are the submitters' effective priorities (twice the number is half the share), by their name
+    without the domain; somebody new has `NEW_PRIORITY`. `groups` are the accounting groups by their names.
+    """
+
+    priorities: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, AccountingGroup] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorView:
+    """The collector's answer; `started` is when it started: a young one has forgotten its machines.
+
+    `cycle_ended` is when the negotiator last finished a cycle, and `shares` what it shares by; each None
+    where it is not known.
+    """
+
+    slots: tuple[Slot, ...]
+    started: float
+    cycle_ended: float | None = None
+    shares: Shares | None = None
+
+
+class CloudState(StrEnum):
+    """What a cloud says of an instance, in one vocabulary for all clouds."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text."""
+
+    id: str
+    cloud: str
+    state: CloudState
+    launched_at: float
+    worker_class: str = ""
+    launch_key: str = ""
+    generation: str = ""
+    retiring: bool = False
+    zone: str = ""
+    flavor: str = ""
+    market: str = "on-demand"
+    image: str = ""
+    address: str = ""
+    fault: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """True while it may cost money or come to life."""
+        return self.state in (CloudState.PENDING, CloudState.RUNNING, CloudState.STOPPING, CloudState.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudOffer:
+    """What a cloud sells: a flavor in a zone on a market. `price` is per hour, None where it isn't known.
+
+    `left` is how many more the cloud says it has, None where it doesn't say.
+    """
+
+    cloud: str
+    zone: str
+    flavor: str
+    market: str
+    resources: Resources
+    price: float | None = None
+    left: int | None = None
+    arch: str = "X86_64"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of slot that jobs can be matched against: the ad of a whole, empty one.
+
+    Machines of one class, generation, image and flavor share a kind. `learned` is True where `ad` comes from
+    a real machine, False where it was built from the catalogue. `slots` is how many such slots one machine
+    brings (more than one for static slots), `resources` what one of them holds.
+    """
+
+    key: str
+    ad: str
+    resources: Resources
+    partitionable: bool = True
+    slots: int = 1
+    learned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that can be bought now for a worker class: where, which flavor, its price and its kind."""
+
+    worker_class: str
+    cloud: str
+    zone: str
+    flavor: str
+    market: str
+    image: str
+    generation: str
+    resources: Resources
+    kind: str
+    price: float | None = None
+    left: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A stable name for logs and cool-downs: `class@cloud/zone/flavor/market`."""
+        return f"{self.worker_class}@{self.cloud}/{self.zone}/{self.flavor}/{self.market}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What is left of a cloud's quotas, foreign machines counted; None is *not known*, never zero.
+
+    `unlimited` names those that the cloud says have no end.
+    """
+
+    machines: int | None = None
+    cores: int | None = None
+    memory: int | None = None
+    unlimited: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CloudView:
+    """One cloud's answers, each with its own success or failure."""
+
+    machines: Source[tuple[Instance, ...]]
+    offers: Source[tuple[CloudOffer, ...]]
+    quota: Source[Quota]

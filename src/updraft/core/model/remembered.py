@@ -1,0 +1,160 @@
+"""What is remembered and what was judged: the ledger's rows, verdicts, and the snapshot that holds all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from updraft.core.model.observed import (
+    NOTHING,
+    CloudView,
+    CollectorView,
+    JobGroup,
+    Kind,
+    Offer,
+    Reason,
+    Resources,
+    ScheddView,
+    Source,
+)
+
+
+class LaunchState(StrEnum):
+    """What the ledger knows of a launch."""
+
+    INTENDED = "intended"  # written before the call: until it settles, all of it may exist
+    ACCEPTED = "accepted"  # the cloud answered with ids
+    REFUSED = "refused"  # the cloud answered no; `error` says why
+    UNKNOWN = "unknown"  # no answer: the tags settle it
+    SETTLED = "settled"  # looked at again: nothing more will come of it
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """The ledger's row of one launch, written before the cloud is asked."""
+
+    key: str
+    cloud: str
+    zone: str
+    flavor: str
+    market: str
+    worker_class: str
+    image: str
+    generation: str
+    count: int
+    resources: Resources
+    price: float | None
+    asked_at: float
+    state: LaunchState
+    ids: tuple[str, ...] = ()
+    error: Reason | None = None
+
+
+class DrainMode(StrEnum):
+    """The two ways in which a machine leaves."""
+
+    EMPTY = "empty"  # atomic test-and-close: refused if anything runs; no way back
+    BUSY = "busy"  # closed to new jobs, running ones finish up to a deadline; can be taken back
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRecord:
+    """A drain that was begun. `accepted_at` is None until the pool said yes."""
+
+    mode: DrainMode
+    asked_at: float
+    reason: Reason
+    accepted_at: float | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRecord:
+    """What the ledger remembers of one machine: what neither cloud nor pool can say by itself.
+
+    `busy_at` is when it was last seen (or known by its counter) to have a claim; `job_starts` the counter
+    then; `missing_since` when its cloud, known, stopped listing it; `silent_since` when an old-enough
+    collector stopped having an ad of it; `seen_at` when its cloud first listed it. `adopted` is True where
+    the tags were all that was known of it: then its past is not known either. `wanted_drain` is what an
+    operator asked for; `let_go` that an operator wants it to stay and be ours no longer. `gaps` are the
+    latest times, in seconds, that it was idle before it had a claim again.
+    """
+
+    id: str
+    cloud: str
+    launch_key: str
+    worker_class: str
+    flavor: str
+    generation: str
+    requested_at: float
+    resources: Resources = NOTHING
+    zone: str = ""
+    market: str = "on-demand"
+    image: str = ""
+    price: float | None = None
+    joined_at: float | None = None
+    busy_at: float | None = None
+    job_starts: int | None = None
+    silent_since: float | None = None
+    missing_since: float | None = None
+    drain: DrainRecord | None = None
+    terminate_asked_at: float | None = None
+    ended_at: float | None = None
+    end: Reason | None = None
+    wanted_drain: DrainRecord | None = None
+    seen_at: float | None = None
+    adopted: bool = False
+    let_go: Reason | None = None
+    gaps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """What is remembered: all live machines, launches and ends of the last day, boots seen so far.
+
+    `boots` maps (image, flavor) to the seconds from request to join of the latest boots, oldest first.
+    """
+
+    launches: tuple[LaunchRecord, ...] = ()
+    machines: tuple[MachineRecord, ...] = ()
+    boots: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+
+
+# -------------------------------------------------------------------------------------------- matching
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Would this group run on this kind? `copies` is how many of its jobs an empty slot holds.
+
+    Where `copies` is 0, `reasons` names each clause that fails, on either side. `decided` is False where the
+    requirements could not be evaluated: then nothing is launched for the pair and nothing is drained for it.
+    `asks` is what one job takes from a slot of this kind, rounded as the startd rounds it.
+    """
+
+    copies: int
+    asks: Resources
+    reasons: tuple[Reason, ...] = ()
+    decided: bool = True
+
+
+Verdicts = Mapping[tuple[str, str], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that was observed for one decision, with the time. Each source is known or unknown.
+
+    `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
+    of jobs that don't exist, for which room is to be kept ready now.
+    """
+
+    now: float
+    pool: str
+    schedds: Mapping[str, Source[ScheddView]]
+    collector: Source[CollectorView]
+    clouds: Mapping[str, CloudView]
+    ledger: LedgerView = field(default_factory=LedgerView)
+    offers: tuple[Offer, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=dict)
+    spare: tuple[JobGroup, ...] = ()

@@ -1,0 +1,180 @@
+"""Where waiting jobs find room: joined machines first, then those on their way, then what can be bought.
+
+What is to be said of each job group then is in `outlooks`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from updraft.core.budget import Budget
+from updraft.core.lifecycle import Census
+from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Machine, Reason, Slot, Snapshot
+from updraft.core.outlooks import Found, group_outlooks
+from updraft.core.packing import Filling, Shopping, buy, fill, turns
+from updraft.core.policy import Outstanding
+from updraft.core.sequence import lasting, too_long
+from updraft.core.settings import Policy
+from updraft.core.shares import standing
+from updraft.core.supply import Demand, Room, room
+from updraft.core.verdicts import VerdictTable, table_of
+from updraft.core.wanting import wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where waiting jobs find room: on machines that are `needed`, and by what is bought."""
+
+    shopping: Shopping
+    needed: frozenset[tuple[str, str]]
+    outlooks: tuple[GroupOutlook, ...]
+
+
+def place(
+    queue: Demand,
+    staying: Sequence[Machine],
+    waiting: Sequence[Outstanding],
+    census: Census,
+    snapshot: Snapshot,
+    policy: Policy,
+    money: Budget,
+) -> Placing:
+    """Find room for all that waits; what is bought is taken from `money`."""
+    space = room(staying, waiting, census.site_slots, snapshot, policy)
+    table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
+    claimed = matched(queue, (*census.site_slots, *(s for m in staying for s in m.slots)), table)
+    counts = [
+        (group, rest)
+        for group in queue.all
+        if group.evaluable and (rest := group.idle - claimed.get(group.key, 0)) > 0
+    ]
+    here = fill(counts, space.joined, table, snapshot.kinds)
+    frozen = _frozen(here, space, staying, queue, snapshot, policy)
+    left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
+    coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
+    buying = {
+        group.key: (group, coming.left.get(group.key, 0))
+        for group in queue.fresh
+        if group.evaluable and group.key not in frozen and coming.left.get(group.key, 0) > 0
+    }
+    pool = snapshot.collector
+    closed = policy.closing or not isinstance(pool, Known)
+    who = standing(pool.value if isinstance(pool, Known) else None)
+    asked = [] if closed else list(buying.values())
+    want = wanted(asked, here, coming, table, snapshot, policy, who)
+    sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
+    shopping = buy(
+        want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left()
+    )
+    long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
+    needed = _needed(here, space, frozen)
+    found = Found(claimed, here, coming, shopping, frozen, {**want.held, **long})
+    outlooks = group_outlooks(queue, found, table, snapshot, closed)
+    return Placing(shopping, needed, outlooks)
+
+
+def matched(queue: Demand, slots: Iterable[Slot], table: VerdictTable) -> dict[str, int]:
+    """Jobs of each group that claimed and idle slots will take: their users' claims are there already.
+
+    Between the match and the job's start, and between two jobs of one claim, a job is still idle at its
+    schedd while its dynamic slot is claimed: it must not count twice. A claim takes one job.
+    """
+    claims = [
+        (child, slot.kind)
+        for slot in slots
+        for child in slot.children
+        if child.activity == "Idle" and child.state == "Claimed"
+    ]
+    if not claims:
+        return {}
+    order = turns([group for group in queue.all if group.evaluable])
+    left = [group.idle for group in order]
+    users = _users(order)
+    # The groups that a claim like this one may take jobs of, those that want none any more left out.
+    takers: dict[tuple[Child, str], list[int]] = {}
+    taken: dict[str, int] = {}
+    for child, kind in claims:
+        mine = takers.get((child, kind))
+        if mine is None:
+            mine = takers[child, kind] = _takers(child, kind, users(child.user), order, table)
+        while mine and not left[mine[-1]]:
+            mine.pop()
+        if mine:
+            at = mine[-1]
+            left[at] -= 1
+            taken[order[at].key] = taken.get(order[at].key, 0) + 1
+    return taken
+
+
+def _takers(
+    child: Child, kind: str, mine: Iterable[int], order: Sequence[JobGroup], table: VerdictTable
+) -> list[int]:
+    """Of a user's groups those that the claim can take, the last ones first."""
+    column = table.kind_at.get(kind)
+    if column is None:
+        return []
+    return [
+        at
+        for at in sorted(mine, reverse=True)
+        if table.copies[table.group_at[order[at].key], column] > 0
+        and child.resources.holds(order[at].request) > 0
+    ]
+
+
+def _users(groups: Sequence[JobGroup]) -> Callable[[str], set[int]]:
+    """Finds the groups of a slot's user: it is named with or without the accounting group and the domain."""
+    named: dict[str, set[int]] = {}
+    for at, group in enumerate(groups):
+        for name in (group.owner, group.submitter.partition("@")[0]):
+            named.setdefault(name, set()).add(at)
+
+    def of(user: str) -> set[int]:
+        return named.get(user, set()) | named.get(user.partition("@")[0], set())
+
+    return of
+
+
+def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozenset[tuple[str, str]]:
+    keys: set[tuple[str, str]] = set()
+    for group, bins in here.placed.items():
+        if group in frozen and frozen[group].code == "not-taken":
+            continue
+        for name, count in bins.items():
+            owner = space.owner.get(name)
+            if count and owner is not None:
+                keys.add(owner)
+    return frozenset(keys)
+
+
+def _frozen(
+    here: Filling, space: Room, staying: Sequence[Machine], queue: Demand, snapshot: Snapshot, policy: Policy
+) -> dict[str, Reason]:
+    """Groups whose jobs had room that matches, all through the negotiation patience, and didn't take it.
+
+    More machines would not help them: a concurrency limit, MAX_JOBS_RUNNING, or a negotiator that is down.
+    """
+    if not isinstance(snapshot.collector, Known):
+        return {}
+    patience, now = policy.timings.negotiation_patience, snapshot.now
+    idle_since = {
+        (m.cloud, m.id): m.record.busy_at for m in staying if m.slots and not m.busy and m.record.busy_at
+    }
+    cycle = snapshot.collector.value.cycle_ended
+    silent = cycle is not None and now - cycle > patience
+    found: dict[str, Reason] = {}
+    for group in queue.all:
+        if now - group.oldest < patience:
+            continue
+        waits = [
+            since
+            for name in here.placed.get(group.key, {})
+            if (owner := space.owner.get(name)) is not None and (since := idle_since.get(owner)) is not None
+        ]
+        if not waits or now - min(waits) < patience:
+            continue
+        if silent:
+            text = f"the negotiator has finished no cycle for {now - (cycle or now):.0f} s"
+            found[group.key] = Reason("no-negotiation", f"{text}: more machines would not help")
+        else:
+            text = f"room that matches has not been taken for {now - min(waits):.0f} s"
+            found[group.key] = Reason("not-taken", f"{text}: more machines would not help")
+    return found

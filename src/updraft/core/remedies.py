@@ -1,0 +1,35 @@
+"""What would change that: for each reason that holds a purchase back, what to do or to wait for."""
+
+from collections.abc import Mapping
+
+from updraft.core.model import Reason
+
+REMEDIES: Mapping[str, str] = {
+    "cloud-silent": "the cloud's answer; `updraft check` says what is amiss with it",
+    "cooling-down": "the end of the rest, or an image, flavor or cloud that works: see `updraft events`",
+    "group-quota": "a larger quota of the accounting group at the negotiator, or surplus for it",
+    "in-turn": "a shorter `wait_target` of the class buys more machines at once",
+    "limit-class": "a larger `max` of the class",
+    "limit-cores": "a larger `cores` in the limits",
+    "limit-cost": "a larger `cost_per_hour` in the limits, or cheaper flavors",
+    "limit-machines": "a larger `machines` in the limits, or larger flavors",
+    "no-capacity": "time, or more flavors, zones or clouds for the class",
+    "no-launches": "the collector's answer, or the end of `updraft destroy`",
+    "no-negotiation": "a negotiator that finishes its cycles: see its log",
+    "no-offer": "a flavor that is large enough, attributes of the class, or other requirements",
+    "not-evaluable": "a plainer request or requirements of the job",
+    "not-taken": "what keeps the negotiator from matching: `condor_q -better-analyze`, concurrency limits",
+    "price-unknown": "the flavor's price under `prices`, or no limit on cost",
+    "probing": "the probe's success, or an image, flavor or cloud that works: see `updraft events`",
+    "quota": "a larger quota of the cloud's project, or machines in it that end",
+    "schedd-silent": "the schedd's answer",
+    "sold-out": "time, or more flavors, zones or clouds for the class",
+    "too-long": "a longer `lifetime` of the class, or a shorter bound of the job",
+    "unproven": "the first machine of that image that joins",
+    "user-limit": "a larger `cores_per_user` in the limits, or jobs of this user that end",
+}
+
+
+def held_back(reason: Reason) -> dict[str, str]:
+    """A reason that holds back: its code, its sentence, and what would change it (empty: nobody knows)."""
+    return {"code": reason.code, "text": reason.text, "remedy": REMEDIES.get(reason.code, "")}

@@ -1,0 +1,96 @@
+"""Scaling in: which idle machines go for want of work.
+
+Idle means: no claim for the class's idle limit, seen from the slot's own counters. Never below the class's
+minimum, never a machine that waiting jobs can use, and never while a source that would have to know is
+silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would have
+booted stays for that long.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
+from updraft.core.settings import Policy, WorkerClass
+from updraft.core.supply import keep_first, on_the_way
+from updraft.core.waves import Waves, waves
+from updraft.core.wording import moment, spell
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleIn:
+    """Drains of idle machines, and what is to be said of each machine that stays."""
+
+    drains: tuple[Drain, ...]
+    outlooks: tuple[MachineOutlook, ...]
+
+
+def scale_in(
+    staying: Sequence[Machine],
+    promised: Mapping[str, int],
+    needed: frozenset[tuple[str, str]],
+    complete: bool,
+    snapshot: Snapshot,
+    policy: Policy,
+) -> ScaleIn:
+    """Drain idle machines beyond the minimum that nothing waits for.
+
+    `promised` are machines of each class that were asked for and have not shown themselves, `needed` the
+    machines that waiting jobs were placed on, `complete` whether every schedd has answered.
+    """
+    counts: dict[str, int] = dict(promised)
+    tides = {name: cache(partial(waves, name, snapshot.ledger)) for name in policy.classes}
+    for machine in staying:
+        counts[machine.worker_class] = counts.get(machine.worker_class, 0) + 1
+    drains: list[Drain] = []
+    outlooks: list[MachineOutlook] = []
+    for machine in sorted(staying, key=keep_first, reverse=True):
+        worker = policy.classes.get(machine.worker_class)
+        if worker is None or on_the_way(machine):
+            continue
+        reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
+        kept = _kept(machine, tides[worker.name], snapshot.now) if goes else None
+        if kept is not None:
+            reason, goes = kept, False
+        if goes:
+            counts[machine.worker_class] -= 1
+            drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
+        outlooks.append(MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at))
+    return ScaleIn(tuple(drains), tuple(outlooks))
+
+
+def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Reason | None:
+    """Why a machine past its idle limit is kept for the next wave of jobs."""
+    found, since = tide(), machine.record.busy_at
+    return None if found is None or since is None else found.keep(now - since)
+
+
+def _judge(
+    machine: Machine,
+    worker: WorkerClass,
+    counts: Mapping[str, int],
+    needed: frozenset[tuple[str, str]],
+    complete: bool,
+    snapshot: Snapshot,
+) -> tuple[Reason, bool, float | None]:
+    """The reason it stays or goes, whether it goes, and when it would."""
+    now, record = snapshot.now, machine.record
+    if machine.busy:
+        return Reason("busy", "jobs have it"), False, None
+    since = record.busy_at if record.busy_at is not None else now
+    if (machine.cloud, machine.id) in needed:
+        return Reason("needed", "waiting jobs can use it"), False, None
+    if counts[machine.worker_class] <= worker.min_machines:
+        text = f"class {worker.name} keeps at least {worker.min_machines} machines"
+        return Reason("minimum", text), False, None
+    idle = f"idle since {moment(since)}, limit {spell(worker.idle_limit)}"
+    due = since + worker.idle_limit
+    if now < due:
+        return Reason("idle", idle), False, due
+    if not complete:
+        return Reason("queue-unknown", f"{idle}, but not every schedd has answered: it stays"), False, None
+    view = snapshot.clouds.get(machine.cloud)
+    if view is None or not isinstance(view.machines, Known):
+        text = f"{idle}, but cloud {machine.cloud} does not answer: it stays"
+        return Reason("cloud-silent", text), False, None
+    return Reason("idle-limit", idle), True, None

@@ -1,0 +1,117 @@
+"""What a site has decided, as the core reads it: worker classes, limits and timings.
+
+`config.load` makes one `Policy` from `updraft.toml`; a test or the simulator makes its own. Durations are
+seconds; money is in the unit of the prices, per hour. A limit that is None doesn't exist.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+
+from updraft.core.model import Resources
+
+DAY = 86400.0
+EVERY_DAY = frozenset(range(7))
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """Room kept ready for `jobs` jobs that ask for `request` each, on certain days from `begin` to `end`.
+
+    `days` are weekdays (0 is Monday), `begin` and `end` seconds after midnight in `zone`; an `end` at or
+    before `begin` is on the following day.
+    """
+
+    jobs: int
+    request: Resources
+    days: frozenset[int] = EVERY_DAY
+    begin: float = 0.0
+    end: float = DAY
+    zone: tzinfo = UTC
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerClass:
+    """A kind of worker: where it may run and how it comes and goes.
+
+    `generation` is the hash of every setting that a machine of this class is launched with; `max_machines`
+    None is no maximum of its own. `attributes` are extra machine attributes (name to ClassAd expression).
+    `static_slots` None means one partitionable slot, else this many equal static ones. `wait_target` is how
+    long short jobs may wait for others to end on the same machines, None as long as a boot takes. `spare` is
+    room kept ready.
+    """
+
+    name: str
+    generation: str
+    clouds: tuple[str, ...]
+    flavors: tuple[str, ...] = ("*",)
+    images: Mapping[str, str] = field(default_factory=dict)
+    markets: tuple[str, ...] = ("on-demand",)
+    min_machines: int = 0
+    max_machines: int | None = None
+    idle_limit: float = 600.0
+    boot_deadline: float = 1800.0
+    lifetime: float = 7 * DAY
+    drain_deadline: float = 3600.0
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    static_slots: int | None = None
+    wait_target: float | None = None
+    spare: tuple[Spare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings that hold at every moment: machines, cores and cost per hour, and cores of one user."""
+
+    machines: int | None = None
+    cores: int | None = None
+    cost_per_hour: float | None = None
+    cores_per_user: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Waits and patience of the loop, in seconds.
+
+    `settle`: how long a cloud may be slow to show what was launched. `collector_age`: how old a collector
+    must be before an ad that it doesn't have means anything. `schedd_patience`: how long a silent schedd
+    keeps its last known demand. `cooldown_first` doubles with each failure up to `cooldown_longest`;
+    `failures_to_probe` in a row leave a single probe. `boot_slack` times the slowest boot seen is the
+    deadline to join, never above the class's `boot_deadline` and never below `boot_floor`.
+    `stale_ad`: an ad older than this is no room. `negotiation_patience`: room that matches and isn't taken
+    for this long freezes the group's demand. `end_patience`: how long a drained machine may take to leave
+    the pool before it is looked at as vanished. `trial` is how many machines of an image may be on their way
+    before one of that image has joined. `missing_confirm`: how long an instance that was listed must stay
+    unlisted before it is taken for gone.
+    """
+
+    cycle: float = 2.0
+    settle: float = 60.0
+    collector_age: float = 900.0
+    schedd_patience: float = 1800.0
+    cooldown_first: float = 30.0
+    cooldown_longest: float = 3600.0
+    failures_to_probe: int = 3
+    boot_slack: float = 3.0
+    boot_floor: float = 60.0
+    stale_ad: float = 900.0
+    negotiation_patience: float = 120.0
+    end_patience: float = 60.0
+    trial: int = 8
+    missing_confirm: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All that a site has decided that the core has to know.
+
+    `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
+    holds.
+    """
+
+    pool: str
+    classes: Mapping[str, WorkerClass]
+    limits: Limits = Limits()
+    cloud_limits: Mapping[str, Limits] = field(default_factory=dict)
+    timings: Timings = Timings()
+    closing: bool = False

@@ -1,0 +1,98 @@
+"""Who comes first when not everyone can have everything: as the negotiator would share the machines out.
+
+The negotiator serves accounting groups that have a quota first, the one that uses the smallest part of its
+quota at a time before the others, and then users, so that what each has is in proportion to one over its
+effective priority. Buying goes by the same: machines that the negotiator would give to somebody else are of
+no use to whom they were bought for.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from updraft.core.model import (
+    NEW_PRIORITY,
+    AccountingGroup,
+    CollectorView,
+    JobGroup,
+    Reason,
+    Shares,
+    Slot,
+)
+from updraft.core.spare import PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What each submitter has now (`cores`, by name without domain), and what the negotiator shares by."""
+
+    shares: Shares = field(default_factory=Shares)
+    cores: Mapping[str, int] = field(default_factory=dict)
+    total: int = 0
+
+    def rank(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
+        """The smaller, the sooner this submitter's turn comes, once so many cores are `bought`."""
+        name = short(submitter)
+        if name.startswith(PREFIX):
+            return 2, 0.0  # room that is kept ready comes after everybody
+        has = self.cores.get(name, 0) + bought.get(submitter, 0)
+        group = self.group_of(name)
+        if group is not None and group.quota > 0:
+            used = self.used_by(group.name) + sum(
+                number for who, number in bought.items() if self.group_of(short(who)) == group
+            )
+            quota = self.quota(group, sum(bought.values()))
+            if used < quota:
+                return 0, used / quota
+        return 1, has * self.shares.priorities.get(name, NEW_PRIORITY)
+
+    def group_of(self, name: str) -> AccountingGroup | None:
+        """The accounting group with the longest name that a submitter's name begins with."""
+        words = name.split(".")
+        for length in range(len(words) - 1, 0, -1):
+            group = self.shares.groups.get(".".join(words[:length]))
+            if group is not None:
+                return group
+        return None
+
+    def used_by(self, group: str) -> int:
+        """Cores that the group's users have now, those of groups within it included."""
+        return sum(number for name, number in self.cores.items() if name.startswith(group + "."))
+
+    def quota(self, group: AccountingGroup, more: int = 0) -> float:
+        """The group's quota in cores, in a pool that grows by `more`."""
+        return group.quota if group.quota >= 1 else group.quota * (self.total + more)
+
+    def ceiling(self, group: JobGroup) -> tuple[int, Reason] | None:
+        """Cores that the submitter's accounting group may have at most, all in all, and why; None without."""
+        found = self.group_of(short(group.submitter))
+        if found is None or found.surplus or found.quota < 1:
+            return None
+        left = int(found.quota) - self.used_by(found.name)
+        text = f"accounting group {found.name} has a quota of {found.quota:g} cores and takes no surplus"
+        return max(0, left), Reason("group-quota", f"{text}: the negotiator would give it no more")
+
+
+def short(submitter: str) -> str:
+    """A submitter's name without its domain."""
+    return submitter.partition("@")[0]
+
+
+def standing(view: CollectorView | None) -> Standing:
+    """Who has what, by the slots of the pool."""
+    if view is None:
+        return Standing()
+    cores: dict[str, int] = {}
+    for user, number in _claims(view.slots).items():
+        cores[short(user)] = cores.get(short(user), 0) + number
+    total = sum(slot.total.cpus for slot in view.slots)
+    return Standing(view.shares or Shares(), cores, total)
+
+
+def _claims(slots: Iterable[Slot]) -> dict[str, int]:
+    """Cores by the user that a claim names."""
+    cores: dict[str, int] = {}
+    for slot in slots:
+        for child in slot.children:
+            if child.user:
+                cores[child.user] = cores.get(child.user, 0) + child.resources.cpus
+    return cores

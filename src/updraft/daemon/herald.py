@@ -1,0 +1,172 @@
+"""Two controllers never act for one pool, on whatever hosts: each advertises itself, and the oldest acts.
+
+The collector is the arbiter, and the only clock: how old a controller is, and whether it lives, is counted in
+what the collector says it heard, so that a host with a wrong clock can't push another one aside. A controller
+acts only where a fresh answer of the collector shows its own ad and none older; it has waited before that for
+two announcement intervals, in which an older one would have been seen. A controller whose ad may have lapsed,
+or was forgotten by a collector started anew, is new again. A collector that has just started knows nobody:
+newcomers wait for three intervals more then.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from updraft.condor.base import ControllerAd, Pool
+from updraft.core.model import Reason
+from updraft.errors import LedgerError, PoolError
+
+_NOT_YET = float(2**40)  # younger than every controller that knows its age
+
+
+def controller_id(state_dir: Path, host: str) -> str:
+    """The name of the controller of this state directory on this host: the same after a restart."""
+    path = state_dir / "controller"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            # A temporary file first: a crash in between must not leave an empty name.
+            fresh = path.with_suffix(".new")
+            fresh.write_text(uuid.uuid4().hex[:12] + "\n", encoding="ascii")
+            fresh.replace(path)
+        return f"{path.read_text(encoding='ascii').strip()}@{host}"
+    except OSError as error:
+        raise LedgerError(
+            f"{path} can't be written ({error.strerror}): run as the owner of {state_dir}"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """In seconds: how often an ad is renewed, how long it lives, and how long a call may take.
+
+    An ad lives longer than a cycle's actions may take.
+    """
+
+    interval: float = 5.0
+    lifetime: float = 40.0
+    deadline: float = 5.0
+
+
+class Herald:
+    """Announces this controller, and says whether it may act. Its thread renews the ad meanwhile."""
+
+    def __init__(
+        self, pool: Pool, identity: str, host: str, clock: Callable[[], float], rhythm: Rhythm | None = None
+    ) -> None:
+        self.pool = pool
+        self.id = identity
+        self.host = host
+        self.rhythm = rhythm or Rhythm()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since = _NOT_YET
+        self._acted = False
+        self._renewed: float | None = None
+        self._alive = clock()
+        self._quit = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def beat(self) -> None:
+        """Renew the ad. Raises PoolError where the collector doesn't take it."""
+        with self._lock:
+            now = self._clock()
+            if self._renewed is not None and self._lapsed(now - self._renewed):
+                self._since, self._acted = _NOT_YET, False
+            if self._since == _NOT_YET:
+                self._come_of_age()
+            self.pool.announce(self._ad(now), self.rhythm.lifetime, self.rhythm.deadline)
+            self._renewed = now
+
+    def _lapsed(self, silence: float) -> bool:
+        """Whether others may have taken this controller for gone in so many seconds without a renewal.
+
+        An ad ends before its time where the collector was started anew, and newcomers wait there only for
+        three intervals.
+        """
+        if silence <= 2 * self.rhythm.interval:
+            return False
+        return (
+            silence > self.rhythm.lifetime or self._own(self.pool.controllers(self.rhythm.deadline)) is None
+        )
+
+    def _come_of_age(self) -> None:
+        """Go on at the age of the ad that an earlier process left, or be born in the collector's time."""
+        left = self._own(self.pool.controllers(self.rhythm.deadline))
+        self.pool.announce(self._ad(self._clock()), self.rhythm.lifetime, self.rhythm.deadline)
+        own = self._own(self.pool.controllers(self.rhythm.deadline))
+        if own is None:
+            return  # not shown yet: at the next beat
+        self._since = own.heard
+        # An ad that the others took for dead by now is no claim: one of them may be acting.
+        if left is not None and left.since < _NOT_YET and own.heard - left.heard <= self.rhythm.lifetime:
+            self._since = left.since
+
+    def standing(self, collector_started: float | None) -> Reason | None:
+        """None where this controller may act now; else why it waits, and for whom."""
+        self._alive = self._clock()
+        try:
+            if self._renewed is None or self._alive - self._renewed >= self.rhythm.interval:
+                self.beat()
+            ads = self.pool.controllers(self.rhythm.deadline)
+        except PoolError as error:
+            return Reason(
+                "no-collector", f"the collector can't say who acts for this pool, so nobody does: {error}"
+            )
+        own = self._own(ads)
+        if own is None or self._since == _NOT_YET:
+            return Reason("not-announced", "its own ad is not in the collector yet")
+        living = [ad for ad in ads if own.heard - ad.heard <= self.rhythm.lifetime]
+        first = min(living, key=lambda ad: (ad.since, ad.id))
+        if first.id != self.id:
+            self._acted = False
+            text = f"the controller {first.id} on {first.host} acts for this pool: this one waits"
+            return Reason("second-controller", text)
+        return self._ripe(own.heard, collector_started)
+
+    def _ripe(self, heard: float, collector_started: float | None) -> Reason | None:
+        if not self._acted:
+            ready = self._since + 2 * self.rhythm.interval
+            if collector_started is not None:
+                ready = max(ready, collector_started + 3 * self.rhythm.interval)
+            if heard < ready:
+                text = f"it waits {ready - heard:.0f} s more, in case another controller is there"
+                return Reason("listening", text)
+        self._acted = True
+        return None
+
+    def _ad(self, now: float) -> ControllerAd:
+        return ControllerAd(self.id, self.host, self._since, now)
+
+    def _own(self, ads: tuple[ControllerAd, ...]) -> ControllerAd | None:
+        return next((ad for ad in ads if ad.id == self.id), None)
+
+    # ------------------------------------------------------------------------------------- its thread
+
+    def start(self) -> None:
+        """Renew the ad from a thread from now on, as long as the loop moves."""
+        self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-herald")
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._quit.wait(self.rhythm.interval):
+            # A loop that hangs must not keep others from acting for ever.
+            if self._clock() - self._alive > 10 * self.rhythm.lifetime:
+                continue
+            try:
+                self.beat()
+            except PoolError:
+                continue  # `standing` says so, with the reason, when it matters
+
+    def stop(self) -> None:
+        """Stop renewing, and withdraw the ad so that another controller need not wait for its end."""
+        self._quit.set()
+        if self._thread is not None:
+            self._thread.join(2 * self.rhythm.deadline)
+        try:
+            with self._lock:
+                self.pool.retract(self._ad(self._clock()), self.rhythm.deadline)
+        except PoolError:
+            return  # it ends by itself

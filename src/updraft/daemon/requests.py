@@ -1,0 +1,138 @@
+"""What operators asked for by hand, as wishes on the machines' records: the plan takes them from there."""
+
+from dataclasses import replace
+
+from updraft.core.leaving import closed_for_good
+from updraft.core.lifecycle import LET_GO
+from updraft.core.model import (
+    CloudState,
+    DrainMode,
+    DrainRecord,
+    Known,
+    LaunchState,
+    MachineRecord,
+    Reason,
+    Slot,
+    Snapshot,
+)
+from updraft.core.settings import Policy
+from updraft.daemon.adoption import adoption
+from updraft.ledger import Ledger, Request, RequestKind
+
+OPERATOR = "operator"  # the reason code that the planner knows a wish by
+
+
+def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy) -> Snapshot:
+    """Turn open requests into wishes; the snapshot as it then is. Each is taken up once, and whole.
+
+    An adoption stays open until its cloud shows the instance as ours.
+    """
+    requests = ledger.requests()
+    for request in requests:
+        if request.kind is RequestKind.DESTROY:
+            _all_go(request, ledger, snapshot)
+            continue
+        with ledger.together():
+            adopting = request.kind is RequestKind.ADOPT
+            outcome = (
+                adoption(request, ledger, snapshot, policy) if adopting else _one(request, ledger, snapshot)
+            )
+            if outcome is None:
+                continue
+            ledger.done(request.id, outcome, snapshot.now)
+            reason = Reason(f"request-{request.kind}", f"{request.who} asked for {request.kind}: {outcome}")
+            ledger.event(snapshot.now, "request", request.machine, reason)
+    return replace(snapshot, ledger=ledger.view(snapshot.now)) if requests else snapshot
+
+
+def _one(request: Request, ledger: Ledger, snapshot: Snapshot) -> str:
+    """Write the wish on the machine's record. Returns what became of the request, in words."""
+    found = find(request.machine, snapshot.ledger.machines)
+    if isinstance(found, str):
+        return found
+    record = ledger.machine(found.id, found.cloud) or found
+    if request.kind is RequestKind.UNDRAIN:
+        if record.wanted_drain is None:
+            return "refused: nobody asked for its drain by hand"
+        ledger.remember((replace(record, wanted_drain=None),))
+        return "taken up: it works on, unless its drain was past taking back"
+    if request.kind is RequestKind.DISOWN:
+        return _let_go(request, record, ledger)
+    busy = any(slot.busy for slot in slots_of(record, snapshot))
+    if request.kind is RequestKind.TERMINATE and not request.kill_jobs:
+        if not isinstance(snapshot.collector, Known):
+            return "refused: the pool does not answer, so jobs may run there; --kill-jobs ends them"
+        if busy:
+            return "refused: jobs run there; drain it, or end them with --kill-jobs"
+    ledger.remember((replace(record, wanted_drain=_wish(request, snapshot.now)),))
+    return "taken up"
+
+
+def _let_go(request: Request, record: MachineRecord, ledger: Ledger) -> str:
+    if closed_for_good(record):
+        return "refused: the pool has closed it for good, and it is on its way out"
+    if record.terminate_asked_at is not None:
+        return "refused: its end was asked for already"
+    reason = Reason(LET_GO, f"{request.who} asked for disown: it stays, and is no longer this pool's to end")
+    ledger.remember((replace(record, wanted_drain=None, let_go=reason),))
+    return "taken up"
+
+
+def _wish(request: Request, now: float) -> DrainRecord:
+    text = f"{request.who} asked for {request.kind}" + (" --kill-jobs" if request.kill_jobs else "")
+    mode = DrainMode.EMPTY if request.kind is RequestKind.TERMINATE else DrainMode.BUSY
+    if request.kill_jobs:
+        return DrainRecord(DrainMode.BUSY, request.at, Reason(OPERATOR, text), deadline=now)
+    return DrainRecord(mode, request.at, Reason(OPERATOR, text))
+
+
+def find(name: str, records: tuple[MachineRecord, ...]) -> MachineRecord | str:
+    """The live machine of this id (or `cloud/id`), or a sentence why there is none."""
+    live = [r for r in records if r.ended_at is None and name in (r.id, f"{r.cloud}/{r.id}")]
+    if not live:
+        return f"refused: no live machine of this pool is called {name}"
+    if len(live) > 1:
+        names = ", ".join(f"{record.cloud}/{record.id}" for record in live)
+        return f"refused: more than one machine is called {name}: {names}"
+    return live[0]
+
+
+def slots_of(record: MachineRecord, snapshot: Snapshot) -> tuple[Slot, ...]:
+    """The machine's slots in the collector's last answer."""
+    source = snapshot.collector if isinstance(snapshot.collector, Known) else snapshot.collector.last
+    slots = source.value.slots if source is not None else ()
+    wanted = (record.cloud, record.id, record.launch_key)
+    return tuple(slot for slot in slots if (slot.cloud, slot.instance_id, slot.launch_key) == wanted)
+
+
+# -------------------------------------------------------------------------------------------- destroy
+
+
+def closing(ledger: Ledger) -> Request | None:
+    """The request that everything shall go, while it is open."""
+    return next((r for r in ledger.requests() if r.kind is RequestKind.DESTROY), None)
+
+
+def _all_go(request: Request, ledger: Ledger, snapshot: Snapshot) -> None:
+    """Where the jobs are to be killed, each machine gets that wish; else the closing policy drains them."""
+    if request.kill_jobs:
+        wish = _wish(request, snapshot.now)
+        live = [r for r in snapshot.ledger.machines if r.ended_at is None]
+        ledger.remember(
+            replace(r, wanted_drain=wish)
+            for r in live
+            if r.wanted_drain is None or not r.wanted_drain.deadline
+        )
+
+
+def all_gone(snapshot: Snapshot) -> bool:
+    """Is it certain that no machine of this pool is left, or on its way?"""
+    for view in snapshot.clouds.values():
+        if not isinstance(view.machines, Known):
+            return False
+        if any(instance.state is not CloudState.TERMINATED for instance in view.machines.value):
+            return False
+    pending = (LaunchState.INTENDED, LaunchState.UNKNOWN)
+    return not any(launch.state in pending for launch in snapshot.ledger.launches) and not any(
+        record.ended_at is None for record in snapshot.ledger.machines
+    )

@@ -1,0 +1,80 @@
+"""The shape of the ledger, as numbered steps; each is applied in one transaction with its number.
+
+A step that was released is never edited: a change is a new step at the end.
+"""
+
+import sqlite3
+
+from updraft.errors import LedgerError
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE launches (
+            key TEXT PRIMARY KEY, cloud TEXT NOT NULL, asked_at REAL NOT NULL, state TEXT NOT NULL,
+            doc TEXT NOT NULL)""",
+        "CREATE INDEX launches_asked ON launches (asked_at)",
+        "CREATE INDEX launches_state ON launches (state)",
+        """CREATE TABLE machines (
+            cloud TEXT NOT NULL, id TEXT NOT NULL, launch_key TEXT NOT NULL, ended_at REAL, doc TEXT NOT NULL,
+            PRIMARY KEY (cloud, id)) WITHOUT ROWID""",
+        "CREATE INDEX machines_ended ON machines (ended_at)",
+        """CREATE TABLE boots (
+            id INTEGER PRIMARY KEY, at REAL NOT NULL, image TEXT NOT NULL, flavor TEXT NOT NULL,
+            seconds REAL NOT NULL)""",
+        "CREATE INDEX boots_kind ON boots (image, flavor, id)",
+        """CREATE TABLE events (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
+            code TEXT NOT NULL, text TEXT NOT NULL, detail TEXT NOT NULL)""",
+        "CREATE INDEX events_subject ON events (subject, id)",
+        """CREATE TABLE consoles (
+            cloud TEXT NOT NULL, machine TEXT NOT NULL, at REAL NOT NULL, text TEXT NOT NULL,
+            PRIMARY KEY (cloud, machine))""",
+        """CREATE TABLE requests (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, who TEXT NOT NULL, kind TEXT NOT NULL,
+            machine TEXT NOT NULL, kill_jobs INTEGER NOT NULL, done_at REAL,
+            outcome TEXT NOT NULL DEFAULT '')""",
+        "CREATE INDEX requests_open ON requests (done_at)",
+        "CREATE TABLE kinds (key TEXT PRIMARY KEY, at REAL NOT NULL, text TEXT NOT NULL)",
+        "CREATE TABLE notes (key TEXT PRIMARY KEY, at REAL NOT NULL, doc TEXT NOT NULL)",
+    ),
+    ("ALTER TABLE requests ADD COLUMN detail TEXT NOT NULL DEFAULT '{}'",),
+)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """How many steps this file has had; 0 for a new one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_version(connection: sqlite3.Connection, name: str, known: int = len(MIGRATIONS)) -> int:
+    """The file's version. Raises LedgerError if a newer updraft wrote it."""
+    version = version_of(connection)
+    if version > known:
+        raise LedgerError(
+            f"the ledger {name} was written by a newer updraft (version {version}, this one knows {known}): "
+            "install that version again, or move the file away; machines are found again by their tags"
+        )
+    return version
+
+
+def migrate(
+    connection: sqlite3.Connection, name: str, steps: tuple[tuple[str, ...], ...] = MIGRATIONS
+) -> None:
+    """Bring the file to the newest version; a step is applied whole or not at all.
+
+    `connection` must be in autocommit mode. Raises LedgerError if a newer updraft wrote the file.
+    """
+    while check_version(connection, name, len(steps)) < len(steps):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Looked at again inside the transaction: another process may have been faster.
+            version = version_of(connection)
+            if version < len(steps):
+                for statement in steps[version]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,243 @@
+"""Reading the ledger without disturbing its writer: what `status`, `events` and `explain` open."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.settings import DAY
+from updraft.errors import LedgerError
+from updraft.ledger.migrations import check_version
+from updraft.ledger.rows import launch_from_doc, machine_from_doc
+
+BOOTS_KEPT = 50
+
+
+class RequestKind(StrEnum):
+    """What an operator can ask of the daemon."""
+
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    TERMINATE = "terminate"
+    DESTROY = "destroy"
+    ADOPT = "adopt"
+    DISOWN = "disown"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An operator's wish. `machine` is an instance id, empty for all; `outcome` is set once it is done.
+
+    `detail` is what else belongs to it: of an adoption, `class` and `cloud`.
+    """
+
+    id: int
+    at: float
+    who: str
+    kind: RequestKind
+    machine: str = ""
+    kill_jobs: bool = False
+    done_at: float | None = None
+    outcome: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened: to `subject` (a machine, a launch key, a cloud), with its reason."""
+
+    id: int
+    at: float
+    kind: str
+    subject: str
+    code: str
+    text: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Rows(Protocol):
+    def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor: ...
+
+
+@contextmanager
+def edge(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors into a LedgerError that says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise LedgerError(
+            f"the ledger {path} can't be used ({error}): "
+            f"look at the disk's room and at the rights of {path.parent}"
+        ) from error
+    except sqlite3.Error as error:
+        raise LedgerError(
+            f"the ledger {path} is damaged ({error}): stop updraft and move the file away (with its -wal and "
+            "-shm); the next start finds the machines by their tags"
+        ) from error
+
+
+class Queries:
+    """The questions that reader and writer share; a subclass says on which connection."""
+
+    path: Path
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Rows]:
+        raise NotImplementedError
+        yield
+
+    def view(self, now: float) -> LedgerView:
+        """Live machines, launches without an answer, both of the last day, and boots: for the planner."""
+        with self._reading() as rows:
+            launches = rows.execute(
+                "SELECT doc FROM launches WHERE asked_at >= ? OR state IN (?, ?) ORDER BY asked_at, key",
+                (now - DAY, LaunchState.INTENDED, LaunchState.UNKNOWN),
+            ).fetchall()
+            machines = rows.execute(
+                "SELECT doc FROM machines WHERE ended_at IS NULL OR ended_at >= ? ORDER BY cloud, id",
+                (now - DAY,),
+            ).fetchall()
+            boots: dict[tuple[str, str], tuple[float, ...]] = {}
+            for image, flavor, seconds in rows.execute(
+                "SELECT image, flavor, seconds FROM boots ORDER BY id"
+            ):
+                known = boots.get((image, flavor), ())
+                boots[image, flavor] = (*known, seconds)[-BOOTS_KEPT:]
+            return LedgerView(
+                launches=tuple(launch_from_doc(doc) for (doc,) in launches),
+                machines=tuple(machine_from_doc(doc) for (doc,) in machines),
+                boots=boots,
+            )
+
+    def machine(self, machine: str, cloud: str | None = None) -> MachineRecord | None:
+        """The record of one machine, ended ones included; the latest where two clouds use one id."""
+        with self._reading() as rows:
+            found = [
+                machine_from_doc(doc)
+                for (doc,) in rows.execute("SELECT doc FROM machines WHERE id = ? ORDER BY cloud", (machine,))
+            ]
+        found = [record for record in found if cloud is None or record.cloud == cloud]
+        return max(found, key=lambda record: (record.ended_at is None, record.requested_at), default=None)
+
+    def launch(self, key: str) -> LaunchRecord | None:
+        """The record of one launch."""
+        with self._reading() as rows:
+            row = rows.execute("SELECT doc FROM launches WHERE key = ?", (key,)).fetchone()
+            return None if row is None else launch_from_doc(row[0])
+
+    def events(
+        self, *, after: int = 0, limit: int = 1000, kinds: Sequence[str] = (), subject: str | None = None
+    ) -> tuple[Event, ...]:
+        """Events with an id above `after`, oldest first, at most `limit`; the latest where `after` is 0."""
+        clauses, values = ["id > ?"], [after]
+        parameters: list[object] = list(values)
+        if kinds:
+            clauses.append(f"kind IN ({','.join('?' * len(kinds))})")
+            parameters += kinds
+        if subject is not None:
+            clauses.append("subject = ?")
+            parameters.append(subject)
+        order = "DESC" if after == 0 else "ASC"
+        sql = (
+            "SELECT id, at, kind, subject, code, text, detail FROM events "  # noqa: S608 (names are our own)
+            f"WHERE {' AND '.join(clauses)} ORDER BY id {order} LIMIT ?"
+        )
+        with self._reading() as rows:
+            found = [_event(row) for row in rows.execute(sql, (*parameters, limit))]
+        return tuple(sorted(found, key=lambda event: event.id))
+
+    def console(self, machine: str, cloud: str | None = None) -> str | None:
+        """The console output that was kept of a machine, None where none was."""
+        with self._reading() as rows:
+            row = rows.execute(
+                "SELECT text FROM consoles WHERE machine = ? AND (? IS NULL OR cloud = ?) ORDER BY at DESC",
+                (machine, cloud, cloud),
+            ).fetchone()
+            return None if row is None else str(row[0])
+
+    def requests(self) -> tuple[Request, ...]:
+        """Operators' wishes that aren't done, oldest first."""
+        # All columns, because a file that no newer daemon has opened yet has fewer.
+        with self._reading() as rows:
+            found = rows.execute("SELECT * FROM requests WHERE done_at IS NULL ORDER BY id")
+            names = [column[0] for column in found.description]
+            return tuple(_request(dict(zip(names, row, strict=True))) for row in found)
+
+    def request_outcome(self, request: int) -> str | None:
+        """What became of a wish; None while it isn't done."""
+        with self._reading() as rows:
+            row = rows.execute(
+                "SELECT outcome FROM requests WHERE id = ? AND done_at IS NOT NULL", (request,)
+            ).fetchone()
+            return None if row is None else str(row[0])
+
+    def learned(self) -> dict[str, str]:
+        """The ad text learned for each kind key."""
+        with self._reading() as rows:
+            return dict(rows.execute("SELECT key, text FROM kinds").fetchall())
+
+    def last_cycle(self) -> dict[str, Any] | None:
+        """What the daemon saved of its last cycle; None before the first."""
+        return self.noted("cycle")
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """The note of this key: "cycle", "controller", "schedds"."""
+        with self._reading() as rows:
+            row = rows.execute("SELECT doc FROM notes WHERE key = ?", (key,)).fetchone()
+            return None if row is None else dict(json.loads(row[0]))
+
+
+class Reader(Queries):
+    """A read-only look at the ledger. Raises LedgerError where there is none, or none that can be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.exists():
+            raise LedgerError(f"there is no ledger at {path} yet: start the daemon with `updraft run`")
+        with edge(path):
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5, isolation_level=None
+            )
+            try:
+                if check_version(self._connection, str(path)) == 0:
+                    raise LedgerError(f"{path} is empty, no ledger yet: start the daemon with `updraft run`")
+            except BaseException:
+                self._connection.close()
+                raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Rows]:
+        with edge(self.path):
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _request(row: Mapping[str, Any]) -> Request:
+    return Request(
+        id=row["id"],
+        at=row["at"],
+        who=row["who"],
+        kind=RequestKind(row["kind"]),
+        machine=row["machine"],
+        kill_jobs=bool(row["kill_jobs"]),
+        detail=json.loads(row.get("detail") or "{}"),
+    )
+
+
+def _event(row: Sequence[Any]) -> Event:
+    number, at, kind, subject, code, text, detail = row
+    return Event(number, at, kind, subject, code, text, json.loads(detail))

@@ -1,0 +1,92 @@
+"""Records as JSON documents and back, and what is taken out of a text before it is kept."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import Any
+
+from updraft.core.model import (
+    DrainMode,
+    DrainRecord,
+    LaunchRecord,
+    LaunchState,
+    MachineRecord,
+    Reason,
+    Resources,
+)
+
+_LAUNCH_FIELDS = frozenset(field.name for field in fields(LaunchRecord))
+_MACHINE_FIELDS = frozenset(field.name for field in fields(MachineRecord))
+
+# HTCondor's tokens, and PEM keys. Workers' consoles are printed by images that we don't write.
+_SECRETS = re.compile(
+    r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+
+
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """A document that can't be read back is damage to the file, as a bad page is."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise sqlite3.DataError(f"a row can't be read: {type(error).__name__}") from error
+
+
+def scrub(text: str) -> str:
+    """The text without what looks like a token or a private key."""
+    return _SECRETS.sub("(secret removed)", text)
+
+
+def dump(document: object) -> str:
+    """One compact JSON text; floats that are no JSON numbers are refused."""
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def launch_to_doc(record: LaunchRecord) -> str:
+    """The launch as JSON."""
+    return scrub(dump(asdict(record)))
+
+
+def machine_to_doc(record: MachineRecord) -> str:
+    """The machine as JSON."""
+    return scrub(dump(asdict(record)))
+
+
+def launch_from_doc(doc: str) -> LaunchRecord:
+    """The launch that `launch_to_doc` wrote."""
+    with _decoding():
+        values = {key: value for key, value in json.loads(doc).items() if key in _LAUNCH_FIELDS}
+        values["resources"] = Resources(**values["resources"])
+        values["state"] = LaunchState(values["state"])
+        values["ids"] = tuple(values["ids"])
+        values["error"] = _reason(values["error"])
+        return LaunchRecord(**values)
+
+
+def machine_from_doc(doc: str) -> MachineRecord:
+    """The machine that `machine_to_doc` wrote."""
+    with _decoding():
+        values = {key: value for key, value in json.loads(doc).items() if key in _MACHINE_FIELDS}
+        values["resources"] = Resources(**values["resources"])
+        values["drain"] = _drain(values["drain"])
+        values["wanted_drain"] = _drain(values["wanted_drain"])
+        values["end"] = _reason(values["end"])
+        values["let_go"] = _reason(values.get("let_go"))
+        values["gaps"] = tuple(values.get("gaps", ()))
+        return MachineRecord(**values)
+
+
+def _reason(value: dict[str, str] | None) -> Reason | None:
+    return None if value is None else Reason(**value)
+
+
+def _drain(value: dict[str, Any] | None) -> DrainRecord | None:
+    if value is None:
+        return None
+    return DrainRecord(**{**value, "mode": DrainMode(value["mode"]), "reason": Reason(**value["reason"])})

@@ -1,0 +1,6 @@
+"""One snapshot: every source asked at the same time, each with a deadline, each known or unknown."""
+
+from updraft.observe.observer import Deadlines, Matcher, Observer, Remembered
+from updraft.observe.offers import Kinds
+
+__all__ = ["Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]

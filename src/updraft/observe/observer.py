@@ -1,0 +1,326 @@
+"""The look: clouds and collector first, then the schedds, and the ledger last. The order matters.
+
+*Slots before demand.* A job that starts between the two looks is then seen as running on a slot that looks
+free: a machine too few is asked for, and the next look puts that right. The other way round it would be
+waiting *and* in a full slot, and a machine too many would be bought at every such moment.
+
+*Clouds before the ledger.* Every machine that a cloud lists was intended in the ledger before it was asked
+for. Read last, the ledger knows each launch that the cloud's answer can hold, and those that were made since,
+which count although the cloud doesn't list them yet. Read first, it would not know a machine launched in
+between, and that would be adopted as if its launch were forgotten; a slot of it would be a stranger's.
+
+What is idle in a snapshot may be busy by now: nothing is closed on the word of a look, only on the startd's.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from updraft.clouds.base import Driver, Remembering
+from updraft.condor.base import Pool, PoolSlots
+from updraft.core.lifecycle import LET_GO
+from updraft.core.model import (
+    CloudOffer,
+    CloudView,
+    CollectorView,
+    Instance,
+    JobGroup,
+    Kind,
+    Known,
+    LedgerView,
+    MachineRecord,
+    Quota,
+    Reason,
+    ScheddView,
+    Snapshot,
+    Source,
+    Unknown,
+    Verdicts,
+)
+from updraft.core.settings import Policy
+from updraft.core.spare import spare_groups
+from updraft.observe import places
+from updraft.observe.offers import Kinds, Shelf
+from updraft.observe.schedds import ANY, Schedds
+from updraft.observe.sources import Asker
+
+
+class Remembered(Protocol):
+    """What a look reads of the ledger; the writer and the reader both are one."""
+
+    def view(self, now: float) -> LedgerView:
+        """Live machines, launches, boots."""
+
+    def learned(self) -> dict[str, str]:
+        """The ad text learned for each kind."""
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """A note, by its key."""
+
+
+class Matcher(Protocol):
+    """Which job groups run on which kinds of slot."""
+
+    def verdicts(
+        self, groups: Sequence[JobGroup], kinds: Sequence[Kind], now: float, deadline: float
+    ) -> Verdicts:
+        """The verdict of each pair that could be evaluated by the deadline (seconds from now)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a look waits, in seconds, and how often what changes slowly is asked for again.
+
+    `share` is the part of a schedd's time that being asked may take.
+    """
+
+    cloud: float = 10.0
+    pool: float = 10.0
+    demand: float = 20.0
+    match: float = 10.0
+    offers_every: float = 60.0
+    quota_every: float = 15.0
+    retry_every: float = 10.0
+    share: float = 0.1
+
+
+class _Cloud:
+    """The three questions that a cloud is asked."""
+
+    def __init__(self, name: str, deadlines: Deadlines, *, inline: bool) -> None:
+        late = 2 * deadlines.cloud
+        self.machines: Asker[tuple[Instance, ...]] = Asker(f"cloud {name}", stale_after=late, inline=inline)
+        self.offers: Asker[tuple[CloudOffer, ...]] = Asker(f"cloud {name}", stale_after=late, inline=inline)
+        self.quota: Asker[Quota] = Asker(f"cloud {name}", stale_after=late, inline=inline)
+
+    def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
+        remembers = driver if isinstance(driver, Remembering) else None
+        self.machines.ask(remembers.aged_machines if remembers else driver.machines, now)
+        if _due(self.offers, now, deadlines.offers_every, deadlines.retry_every):
+            self.offers.ask(driver.offers, now)
+        if _due(self.quota, now, deadlines.quota_every, deadlines.retry_every):
+            self.quota.ask(remembers.aged_quota if remembers else driver.quota, now)
+
+
+def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
+    return asker.asked_at is None or now - asker.asked_at >= (retry if asker.failing else every)
+
+
+class Observer:
+    """Looks at everything once, and remembers what each source said last.
+
+    `inline` asks one source after the other in the caller's thread: for virtual time, where nothing takes
+    any.
+    Raises LedgerError where the ledger can't be read: what else is unknown is in the snapshot.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        pool: Pool,
+        drivers: Mapping[str, Driver],
+        ledger: Remembered,
+        kinds: Kinds,
+        matcher: Matcher,
+        deadlines: Deadlines | None = None,
+        inline: bool = False,
+        stopwatch: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.policy = policy
+        self.pool = pool
+        self.drivers = drivers
+        self._ledger = ledger
+        self._matcher = matcher
+        self._deadlines = deadlines or Deadlines()
+        self._inline = inline
+        self._stopwatch = stopwatch
+        self._shelf = Shelf(kinds)
+        self._templates: dict[str, str] | None = None
+        self._clouds: dict[str, _Cloud] = {}
+        self._collector: Asker[PoolSlots] = Asker(
+            "the collector", stale_after=2 * self._deadlines.pool, inline=inline
+        )
+        known = (ledger.noted("schedds") or {}).get("seen", {})
+        self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, inline=inline)
+        self.fresh: dict[str, str] = {}
+
+    def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
+        """Go on with a changed configuration; what the sources said last is kept."""
+        self.policy, self.pool, self.drivers = policy, pool, drivers
+
+    @property
+    def schedds_seen(self) -> dict[str, float]:
+        """When each schedd was last in the collector's list: noted in the ledger, so that a restart knows."""
+        return self._schedds.seen
+
+    @property
+    def pause(self) -> float:
+        """Seconds from one look to the next that keep the dearest schedd below its share."""
+        return self._schedds.pause
+
+    def look(self, now: float) -> Snapshot:
+        """Everything that one decision needs; `now` is when the look begins, the snapshot's when it ends."""
+        begun = self._stopwatch()
+
+        def clock() -> float:
+            return now + (self._stopwatch() - begun)
+
+        self._ask_first(now)
+        collector = self._collector.answer(self._deadlines.pool, clock())
+        clouds = self._cloud_views(begun, clock)
+        known = self._ledger.view(now)
+        answers = self._schedds.answers(
+            self.pool,
+            wanted=self.policy.timings.schedd_patience,
+            running=suspects(known, _view(collector), clouds),
+            collector=_view(collector),
+            young=self.policy.timings.collector_age,
+            clock=clock,
+        )
+        ledger = self._ledger.view(now)
+        clouds = _with_forgotten(clouds, ledger, clock())
+        return self._judged(clock, answers, collector, clouds, ledger)
+
+    def _ask_first(self, now: float) -> None:
+        for name, driver in self.drivers.items():
+            if name not in self._clouds:
+                self._clouds[name] = _Cloud(name, self._deadlines, inline=self._inline)
+            self._clouds[name].ask(driver, now, self._deadlines)
+        pool, deadline = self.pool, self._deadlines.pool
+        self._collector.ask(lambda: pool.slots(deadline), now)
+        self._schedds.ask_names(pool, deadline, now)
+
+    def _cloud_views(self, begun: float, clock: Callable[[], float]) -> dict[str, CloudView]:
+        views = {}
+        for name in self.drivers:
+            cloud = self._clouds[name]
+            left = self._deadlines.cloud - (self._stopwatch() - begun)
+            machines = cloud.machines.answer(left, clock())
+            # Only a first look waits for offers and quotas: later the last answers serve meanwhile.
+            first = cloud.offers.asked_at == cloud.machines.asked_at
+            offers = cloud.offers.answer(left if first else 0.0, clock())
+            quota = cloud.quota.answer(left if first else 0.0, clock())
+            views[name] = CloudView(machines, _or_last(offers), _or_last(quota))
+        return views
+
+    def _judged(
+        self,
+        clock: Callable[[], float],
+        schedds: Mapping[str, Source[ScheddView]],
+        collector: Source[PoolSlots],
+        clouds: Mapping[str, CloudView],
+        ledger: LedgerView,
+    ) -> Snapshot:
+        learned = self._learn(collector, ledger)
+        sold = [item for view in clouds.values() for item in _last(view.offers, ())]
+        groups = [group for source in schedds.values() for group in _last(source, ScheddView()).groups]
+        spare = spare_groups(self.policy, clock())
+        groups.extend(spare)
+        view = _view(collector)
+        seen = dict(collector.value.templates) if isinstance(collector, Known) else {}
+        there = places.Placed(view, {**seen, **learned}, {})
+        apart = places.read(self.policy, groups)
+        if apart:
+            there = places.placed(view, ledger.machines, there.templates)
+            view = there.view
+        offers, kinds = self._shelf.stock(self.policy, sold, learned, apart=apart)
+        slots = view.value.slots if isinstance(view, Known) else ()
+        kinds = {**self._shelf.of_slots(slots, there.templates, there.bought), **kinds}
+        verdicts = self._matcher.verdicts(groups, list(kinds.values()), clock(), self._deadlines.match)
+        return Snapshot(
+            now=clock(),
+            pool=self.policy.pool,
+            schedds=schedds,
+            collector=view,
+            clouds=clouds,
+            ledger=ledger,
+            offers=offers,
+            kinds=kinds,
+            verdicts=verdicts,
+            spare=spare,
+        )
+
+    def _learn(self, collector: Source[PoolSlots], ledger: LedgerView) -> dict[str, str]:
+        """The ads learned from machines of our own; those that are new go into `fresh`.
+
+        A slot that only claims to be ours teaches nothing: its ad could say anything.
+        """
+        if self._templates is None:
+            self._templates = self._ledger.learned()
+        if isinstance(collector, Known) and not collector.value.templates.keys() <= self._templates.keys():
+            ours = {(r.cloud, r.id, r.launch_key) for r in ledger.machines if r.ended_at is None}
+            slots = collector.value.view.slots
+            kinds = {s.kind for s in slots if (s.cloud, s.instance_id, s.launch_key) in ours}
+            for key, text in collector.value.templates.items():
+                # The first ad of a kind is kept: each that follows differs in what belongs to one machine.
+                if key in kinds and key not in self._templates:
+                    self._templates[key] = self.fresh[key] = text
+        return self._templates
+
+
+def suspects(ledger: LedgerView, collector: Source[CollectorView], clouds: Mapping[str, CloudView]) -> bool:
+    """Is there a machine of which only the schedds can tell whether jobs still run there?"""
+    started = collector.value.started if isinstance(collector, Known) else None
+    if any(_suspect(record, started) for record in ledger.machines):
+        return True
+    if not isinstance(collector, Known):
+        return False
+    alive = {
+        (name, one.id)
+        for name, view in clouds.items()
+        if isinstance(view.machines, Known)
+        for one in view.machines.value
+        if one.alive
+    }
+    known = {name for name, view in clouds.items() if isinstance(view.machines, Known)}
+    # A machine that was let go is in the pool without being ours: that is as it should be.
+    let_go = {(r.cloud, r.id) for r in ledger.machines if r.end is not None and r.end.code == LET_GO}
+    expected = alive | let_go
+    return any(
+        slot.instance_id and slot.cloud in known and (slot.cloud, slot.instance_id) not in expected
+        for slot in collector.value.slots
+    )
+
+
+def _suspect(record: MachineRecord, collector_started: float | None) -> bool:
+    """Silent, missing, or without an ad that the collector could vouch never was one."""
+    if record.ended_at is not None:
+        return False
+    if record.silent_since is not None or record.missing_since is not None:
+        return True
+    vouched = collector_started is not None and collector_started <= record.requested_at
+    return record.joined_at is None and (record.adopted or record.drain is not None or not vouched)
+
+
+def _with_forgotten(clouds: dict[str, CloudView], ledger: LedgerView, now: float) -> dict[str, CloudView]:
+    """Clouds that machines of ours are on and that the configuration no longer has: unknown, never empty."""
+    names = {record.cloud for record in ledger.machines if record.ended_at is None}
+    for name in names - set(clouds):
+        error = Reason("cloud-not-configured", f"cloud {name} has machines and is not in the configuration")
+        clouds[name] = CloudView(Unknown(error, now), Unknown(error, now), Unknown(error, now))
+    return clouds
+
+
+def _view(source: Source[PoolSlots]) -> Source[CollectorView]:
+    if isinstance(source, Known):
+        return Known(source.value.view, source.at)
+    last = source.last
+    return Unknown(source.error, source.since, None if last is None else Known(last.value.view, last.at))
+
+
+def _last(source: Source[Any], nothing: Any) -> Any:
+    if isinstance(source, Known):
+        return source.value
+    return nothing if source.last is None else source.last.value
+
+
+def _or_last(source: Source[Any]) -> Source[Any]:
+    """A slow source whose question is under way is still known by its last answer; a failed one is not."""
+    if isinstance(source, Unknown) and source.error.code == "timeout" and source.last is not None:
+        return source.last
+    return source
+
+
+__all__ = ["ANY", "Deadlines", "Matcher", "Observer", "Remembered", "suspects"]

@@ -1,0 +1,147 @@
+"""What can be bought, as the planner reads it: the clouds' offers × the worker classes, with their kinds."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+
+from updraft.core.kinds import apart_key
+from updraft.core.model import CloudOffer, Kind, Offer, Slot
+from updraft.core.settings import Policy, WorkerClass
+
+KindKey = Callable[[str, str, str, str], str]
+Imagine = Callable[[WorkerClass, CloudOffer, str, str, str], Kind]
+Learned = Callable[[str, str, CloudOffer | None, int], Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How kinds are made.
+
+    `key` from (class, generation, cloud, flavor); `imagine` from (class, offer, image, pool, key); `learned`
+    from (key, a real ad's text, the offer if there is one, how many such slots a machine brings).
+    """
+
+    key: KindKey
+    imagine: Imagine
+    learned: Learned
+
+
+class Shelf:
+    """Offers and kinds, made again only where what they are made of has changed."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._make = kinds
+        self._made: dict[str, tuple[object, Kind | None]] = {}
+        self._stocked: tuple[object, tuple[Offer, ...], dict[str, Kind]] | None = None
+
+    def stock(
+        self,
+        policy: Policy,
+        sold: Iterable[CloudOffer],
+        templates: Mapping[str, str],
+        *,
+        apart: bool = False,
+    ) -> tuple[tuple[Offer, ...], dict[str, Kind]]:
+        """Every offer that some class can take, and the kinds of their slots: one for all zones and markets,
+        or with `apart` one for each of them."""
+        # From one look to the next hardly anything of it changes: comparing is much cheaper than making.
+        basis = (policy, tuple(sold), dict(templates), apart)
+        if self._stocked is None or self._stocked[0] != basis:
+            self._stocked = (basis, *self._stock(policy, basis[1], templates, apart))
+        _, offers, kinds = self._stocked
+        return offers, dict(kinds)
+
+    def _stock(
+        self, policy: Policy, sold: Iterable[CloudOffer], templates: Mapping[str, str], apart: bool
+    ) -> tuple[tuple[Offer, ...], dict[str, Kind]]:
+        offers: list[Offer] = []
+        kinds: dict[str, Kind] = {}
+        for item in sold:
+            for worker in policy.classes.values():
+                if not _takes(worker, item):
+                    continue
+                kind = self._kind(worker, item, policy.pool, templates, apart)
+                if kind is not None:
+                    kinds[kind.key] = kind
+                    offers.append(_offer(worker, item, kind))
+        return tuple(offers), kinds
+
+    def of_slots(
+        self,
+        slots: Iterable[Slot],
+        templates: Mapping[str, str],
+        bought: Mapping[str, CloudOffer] | None = None,
+    ) -> dict[str, Kind]:
+        """The kinds of slots that are there, those of older generations and of the site's machines too.
+
+        `bought` is what the machines of a kind were bought as, where that tells its zone and market.
+        """
+        bought = bought or {}
+        found: dict[str, Kind] = {}
+        for slot in slots:
+            text = templates.get(slot.kind)
+            if text is None or slot.kind in found:
+                continue
+            item = bought.get(slot.kind)
+            kind = self._once(slot.kind, text, partial(self._make.learned, slot.kind, text, item, 1))
+            if kind is not None:
+                found[slot.kind] = kind
+        return found
+
+    def _kind(
+        self, worker: WorkerClass, item: CloudOffer, pool: str, templates: Mapping[str, str], apart: bool
+    ) -> Kind | None:
+        key = self._make.key(worker.name, worker.generation, item.cloud, item.flavor)
+        image = worker.images.get(item.cloud, "")
+        text = templates.get(key)
+        if apart:
+            key = apart_key(key, item.zone, item.market)
+        if text is not None:
+            count = worker.static_slots or 1
+            kind = self._once(
+                f"offer {key}", (text, count), partial(self._make.learned, key, text, item, count)
+            )
+            if kind is not None:
+                return kind
+        basis = (item.resources, item.arch, image, worker)
+        return self._once(
+            f"imagined {key}", basis, partial(self._make.imagine, worker, item, image, pool, key)
+        )
+
+    def _once(self, key: str, basis: object, make: Callable[[], Kind]) -> Kind | None:
+        known = self._made.get(key)
+        if known is None or known[0] != basis:
+            try:
+                made = make()
+            except Exception:
+                # An ad that can't be read is what anybody may have put into the collector: there is no kind
+                # for it, so nothing is matched to it, and the look goes on.
+                made = None
+            known = (basis, made)
+            self._made[key] = known
+        return known[1]
+
+
+def _takes(worker: WorkerClass, item: CloudOffer) -> bool:
+    return (
+        item.cloud in worker.clouds
+        and item.market in worker.markets
+        and any(fnmatchcase(item.flavor, pattern) for pattern in worker.flavors)
+    )
+
+
+def _offer(worker: WorkerClass, item: CloudOffer, kind: Kind) -> Offer:
+    return Offer(
+        worker_class=worker.name,
+        cloud=item.cloud,
+        zone=item.zone,
+        flavor=item.flavor,
+        market=item.market,
+        image=worker.images.get(item.cloud, ""),
+        generation=worker.generation,
+        resources=item.resources,
+        kind=kind.key,
+        price=item.price,
+        left=item.left,
+    )

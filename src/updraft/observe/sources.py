@@ -1,0 +1,135 @@
+"""Asking a source that may be slow, broken or silent, without waiting for it longer than its deadline."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast
+
+from updraft.clouds.base import Aged
+from updraft.core.model import Known, Reason, Source, Unknown
+from updraft.errors import CloudError, PoolDenied, PoolError, PoolTimeout, UpdraftError
+
+T = TypeVar("T")
+BRIEFLY = 1.0  # seconds: the patience with a source that had no answer the last time
+
+
+def why(error: BaseException) -> Reason:
+    """An error as a reason: its short code, and what it says."""
+    text = " ".join(str(error).split())[:500] or type(error).__name__
+    if isinstance(error, CloudError):
+        return Reason(error.code, text)
+    codes = ((PoolTimeout, "pool-timeout"), (PoolDenied, "pool-denied"), (PoolError, "pool-error"))
+    for kind, code in codes:
+        if isinstance(error, kind):
+            return Reason(code, text)
+    if isinstance(error, UpdraftError):
+        return Reason("error", text)
+    return Reason("unexpected", f"{type(error).__name__}: {text}")
+
+
+class _Question(Generic[T]):
+    """One call under way, in a thread that nobody has to wait for."""
+
+    def __init__(self, call: Callable[[], T | Aged[T]], at: float, *, inline: bool) -> None:
+        self.at = at
+        self.took = 0.0
+        self.value: T | Aged[T] | None = None
+        self.error: Exception | None = None
+        self.done = threading.Event()
+        if inline:
+            self._run(call)
+        else:
+            threading.Thread(target=self._run, args=(call,), daemon=True, name="updraft-ask").start()
+
+    def _run(self, call: Callable[[], T | Aged[T]]) -> None:
+        begun = time.monotonic()
+        try:
+            self.value = call()
+        except Exception as error:  # whatever went wrong, the source is unknown, and the loop goes on
+            self.error = error
+        finally:
+            self.took = time.monotonic() - begun
+            self.done.set()
+
+
+def _dated(question: _Question[T]) -> Known[T]:
+    """The answer as of when the cloud was really asked: a driver may have answered from memory."""
+    value = question.value
+    if isinstance(value, Aged):
+        return Known(value.value, question.at - max(0.0, value.age - question.took))
+    return Known(cast(T, value), question.at)
+
+
+class Asker(Generic[T]):
+    """One source. At most one question is under way; a late answer is taken at the next look.
+
+    `stale_after`: an answer to a question asked longer ago than this is no answer about now.
+    """
+
+    def __init__(self, name: str, *, stale_after: float, inline: bool = False) -> None:
+        self.name = name
+        self._stale_after = stale_after
+        self._inline = inline
+        self._waited = False
+        self._question: _Question[T] | None = None
+        self._last: Known[T] | None = None
+        self._error: Reason | None = None
+        self._since = 0.0
+        self.asked_at: float | None = None
+        self.took = 0.0
+
+    def ask(self, call: Callable[[], T | Aged[T]], now: float) -> None:
+        """Ask, unless an earlier question is still under way. An aged answer is known as of its own time."""
+        if self._question is None:
+            self.asked_at = now
+            self._waited = False
+            self._question = _Question(call, now, inline=self._inline)
+
+    def answer(self, patience: float, now: float) -> Source[T]:
+        """What is known after waiting at most `patience` seconds."""
+        question = self._question
+        if question is not None:
+            # A source that is slow is waited for once, and then only looked at: it holds nobody else up.
+            patience = 0.0 if self._waited else min(patience, BRIEFLY) if self.failing else patience
+            if question.done.wait(max(0.0, patience)):
+                self._question = None
+                self._take(question, now)
+            else:
+                self._waited = True
+                self._fail(Reason("timeout", f"{self.name} has not answered yet"), question.at)
+                self.took = max(self.took, patience)
+        return self.state
+
+    def _take(self, question: _Question[T], now: float) -> None:
+        self.took = question.took
+        if question.error is not None:
+            self._fail(why(question.error), question.at)
+            return
+        self._last = _dated(question)
+        if now - question.at > self._stale_after:
+            self._fail(Reason("late", f"{self.name} answered too late to be of use"), question.at)
+        else:
+            self._error = None
+
+    def _fail(self, reason: Reason, at: float) -> None:
+        if self._error is None:
+            self._since = at
+        self._error = reason
+
+    @property
+    def failing(self) -> bool:
+        """True while the last question had no answer."""
+        return self._error is not None
+
+    @property
+    def silent_since(self) -> float:
+        """When the first of the questions was asked that have had no answer."""
+        return self._since
+
+    @property
+    def state(self) -> Source[T]:
+        """What is known without asking."""
+        if self._error is None and self._last is not None:
+            return self._last
+        error = self._error or Reason("not-asked", f"{self.name} was not asked yet")
+        return Unknown(error, self._since, self._last)

@@ -1,0 +1,10 @@
+"""Decisions on disk: what was seen and what was decided, to be decided again elsewhere.
+
+A recording holds each snapshot, the policy and the plan. The ads of jobs and machines are not in it, since
+they may hold what their owners consider secret; what was judged of them is, and a plan reads no more.
+"""
+
+from updraft.recording.reader import Decision, Replayed, decisions, replay
+from updraft.recording.writer import Planner, Recorder
+
+__all__ = ["Decision", "Planner", "Recorder", "Replayed", "decisions", "replay"]

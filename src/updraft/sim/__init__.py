@@ -1,0 +1,1 @@
+"""Simulated time: the real decisions on fake clouds and a simulated pool."""

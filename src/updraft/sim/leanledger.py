@@ -1,0 +1,75 @@
+"""A ledger in memory that forgets what no look asks for: it doesn't grow with the time that is simulated."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.settings import DAY
+from updraft.sim.memory import MemoryLedger
+
+_OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
+
+
+class LeanLedger(MemoryLedger):
+    """Live machines, launches that may still bring some, both of the last day, and boots.
+
+    `suspects` are machines of which only the schedds can tell whether jobs still run there, as the daemon's
+    observer would say; the collector is taken to be older than every machine.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.suspects: set[tuple[str, str]] = set()
+        self._ended: deque[tuple[float, tuple[str, str]]] = deque()
+        self._asked: deque[tuple[float, str]] = deque()
+        self._launches: tuple[LaunchRecord, ...] | None = None
+
+    def view(self, now: float) -> LedgerView:
+        """What a look asks for; machines stand in the order in which they were made."""
+        since = now - DAY
+        while self._ended and self._ended[0][0] < since:
+            self.machines.pop(self._ended.popleft()[1], None)
+        while self._asked and self._asked[0][0] < since:
+            if self.launches[self._asked[0][1]].state in _OPEN:
+                break
+            del self.launches[self._asked.popleft()[1]]
+            self._launches = None
+        if self._launches is None:
+            self._launches = tuple(self.launches.values())
+        return LedgerView(self._launches, tuple(self.machines.values()), dict(self._boots))
+
+    def intend(self, record: LaunchRecord) -> None:
+        """Write down a launch before the cloud is asked."""
+        super().intend(record)
+        self._launches = None
+        self._asked.append((record.asked_at, record.key))
+
+    def outcome(
+        self, key: str, state: LaunchState, ids: Iterable[str] = (), error: object | None = None
+    ) -> None:
+        """Write down what the cloud said."""
+        super().outcome(key, state, ids, error)  # type: ignore[arg-type]
+        self._launches = None
+
+    def remember(self, records: Iterable[MachineRecord]) -> None:
+        """Write down machines as they are now known, and the boot of each that has just joined."""
+        machines = self.machines
+        for record in records:
+            key = (record.cloud, record.id)
+            before = machines.get(key)
+            if before is not None and before.joined_at is None and record.joined_at is not None:
+                super().remember((record,))
+            machines[key] = record
+            if record.ended_at is not None:
+                self._ended.append((record.ended_at, key))
+                self.suspects.discard(key)
+            elif _suspect(record):
+                self.suspects.add(key)
+            elif self.suspects:
+                self.suspects.discard(key)
+
+
+def _suspect(record: MachineRecord) -> bool:
+    if record.silent_since is not None or record.missing_since is not None:
+        return True
+    return record.joined_at is None and (record.adopted or record.drain is not None)

@@ -1,0 +1,110 @@
+"""The ledger's face over plain memory: for simulated time, where a disk would be most of the cost."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
+from updraft.core.settings import DAY
+from updraft.errors import LedgerError
+from updraft.ledger.reader import BOOTS_KEPT, Event
+
+_OVER = (LaunchState.SETTLED, LaunchState.REFUSED)
+
+
+class MemoryLedger:
+    """Answers what `updraft.ledger.Ledger` answers, as far as observing and acting ask."""
+
+    def __init__(self) -> None:
+        self.launches: dict[str, LaunchRecord] = {}
+        self.machines: dict[tuple[str, str], MachineRecord] = {}
+        self.journal: list[Event] = []
+        self.consoles: dict[tuple[str, str], str] = {}
+        self._boots: dict[tuple[str, str], tuple[float, ...]] = {}
+        self._kinds: dict[str, str] = {}
+        self._notes: dict[str, dict[str, Any]] = {}
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def view(self, now: float) -> LedgerView:
+        """Live machines, unsettled launches, both of the last day, and boots."""
+        since = now - DAY
+        launches = [r for r in self.launches.values() if r.asked_at >= since or r.state not in _OVER]
+        machines = [r for r in self.machines.values() if r.ended_at is None or r.ended_at >= since]
+        return LedgerView(
+            launches=tuple(sorted(launches, key=lambda r: (r.asked_at, r.key))),
+            machines=tuple(sorted(machines, key=lambda r: (r.cloud, r.id))),
+            boots=dict(self._boots),
+        )
+
+    def events(self) -> tuple[Event, ...]:
+        """All events, oldest first."""
+        return tuple(self.journal)
+
+    def learned(self) -> dict[str, str]:
+        """The ad text learned for each kind."""
+        return dict(self._kinds)
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """The note of this key."""
+        return self._notes.get(key)
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Nothing is ever half written in one thread's memory."""
+        yield
+
+    def intend(self, record: LaunchRecord) -> None:
+        """Write down a launch before the cloud is asked. Raises LedgerError for a key that is known."""
+        if record.key in self.launches:
+            raise LedgerError(f"the launch {record.key} is in the ledger already: it isn't made twice")
+        self.launches[record.key] = record
+
+    def outcome(
+        self, key: str, state: LaunchState, ids: Iterable[str] = (), error: Reason | None = None
+    ) -> None:
+        """Write down what the cloud said. A key that isn't known is left alone."""
+        record = self.launches.get(key)
+        if record is None:
+            return
+        kept = record.state if record.state is LaunchState.SETTLED else state
+        everything = tuple(dict.fromkeys((*record.ids, *ids)))
+        self.launches[key] = replace(record, state=kept, ids=everything, error=error or record.error)
+
+    def settle(self, keys: Iterable[str]) -> None:
+        """Nothing more will come of these launches."""
+        for key in keys:
+            self.outcome(key, LaunchState.SETTLED)
+
+    def remember(self, records: Iterable[MachineRecord]) -> None:
+        """Write down machines as they are now known, and the boot of each that has just joined."""
+        for record in records:
+            before = self.machines.get((record.cloud, record.id))
+            self.machines[record.cloud, record.id] = record
+            joins = before is not None and before.joined_at is None and record.joined_at is not None
+            if joins and not record.adopted and record.launch_key in self.launches:
+                pair = (record.image, record.flavor)
+                took = max(0.0, (record.joined_at or 0.0) - record.requested_at)
+                self._boots[pair] = (*self._boots.get(pair, ()), took)[-BOOTS_KEPT:]
+
+    def event(
+        self, at: float, kind: str, subject: str, reason: Reason, detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write down that something happened."""
+        number = len(self.journal) + 1
+        self.journal.append(Event(number, at, kind, subject, reason.code, reason.text, dict(detail or {})))
+
+    def keep_console(self, cloud: str, machine: str, text: str, at: float) -> None:
+        """Keep a machine's console output."""
+        self.consoles[cloud, machine] = text
+
+    def learn(self, kind: str, text: str, at: float) -> None:
+        """Keep the ad text of a kind."""
+        self._kinds[kind] = text
+
+    def note(self, key: str, doc: Mapping[str, Any], at: float) -> None:
+        """Keep a small document under a key."""
+        self._notes[key] = dict(doc)

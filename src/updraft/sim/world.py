@@ -1,0 +1,149 @@
+"""A simulation that is fast enough for whole traces: the real decision in a lean world of virtual time.
+
+`updraft.sim.engine` runs the daemon's own observer and actor and serves to test them; this runs nothing but
+the decision itself, on snapshots of which everything that hasn't changed is used again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from updraft.core.model import Plan, Snapshot
+from updraft.core.plan import plan as core_plan
+from updraft.core.settings import DAY, Policy
+from updraft.sim.agenda import Agenda
+from updraft.sim.conditions import Boots, Conditions, SimCloud
+from updraft.sim.deeds import Deeds
+from updraft.sim.fastcloud import FastCloud
+from updraft.sim.fastpool import FastPool
+from updraft.sim.leanledger import LeanLedger
+from updraft.sim.outcome import Outcome
+from updraft.sim.recording import Recorder
+from updraft.sim.seeing import Seeing
+from updraft.sim.steady import Steady
+from updraft.sim.workload import Arrival
+
+__all__ = ["Boots", "Conditions", "Decide", "SimCloud", "World", "simulate"]
+
+Decide = Callable[[Snapshot, Policy], Plan]
+
+LINGERS = 3600.0  # seconds without any change after which what is left is taken to stay for good
+STALLED = DAY  # the same while jobs still wait: rests after failures are long over then
+_PROGRESS_EVERY = 64  # cycles
+
+
+def simulate(
+    workload: Sequence[Arrival],
+    policy: Policy,
+    clouds: Mapping[str, SimCloud],
+    *,
+    decide: Decide = core_plan,
+    conditions: Conditions = Conditions(),  # noqa: B008 - frozen
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Let the workload arrive, decide each cycle, carry out the plans, and tell what became of it.
+
+    `decide` is called with what the daemon would see. `progress` is told now and then which share of the
+    jobs is done, from 0 to 1. It ends when every job is done and every machine gone, or at the horizon; also
+    when nothing has changed for an hour after the last job was done (machines that a policy keeps for good),
+    or for a day while jobs still wait that nothing is bought for.
+    """
+    return World(workload, policy, clouds, decide, conditions).run(progress)
+
+
+class World:
+    """One simulation. The cloud's answers and the pool's take `conditions.answer` seconds together."""
+
+    def __init__(
+        self,
+        workload: Sequence[Arrival],
+        policy: Policy,
+        clouds: Mapping[str, SimCloud],
+        decide: Decide,
+        conditions: Conditions,
+    ) -> None:
+        self._policy = policy
+        self._decide = decide
+        self._conditions = conditions
+        self._arrivals = sorted(workload, key=lambda arrival: arrival.at)
+        self._arrived = 0
+        self.agenda = Agenda(conditions.begins)
+        self.pool = FastPool(conditions, self.agenda, policy.timings.stale_ad)
+        self.clouds = {
+            name: FastCloud(name, sold, conditions, self.agenda, up=self.pool.joins, down=self.pool.down)
+            for name, sold in clouds.items()
+        }
+        self.ledger = LeanLedger()
+        self.deeds = Deeds(
+            policy,
+            self.clouds,
+            self.ledger,
+            self.agenda,
+            close=self.pool.close,
+            reopen=self.pool.reopen,
+            unlist=self.pool.unlist,
+            requeue=self.pool.requeue,
+        )
+        self._seeing = Seeing(policy, self.pool, self.clouds, self.ledger, self.agenda)
+        self._recorder = Recorder(policy, conditions, self.pool, self.clouds, self.deeds)
+        self._steady = Steady(policy, self.ledger, self.deeds, self.agenda) if decide is core_plan else None
+        if conditions.thorough:
+            self._steady = None
+        if self._arrivals:
+            self.agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
+        # Half a period after the looks: neither waits for the other in the real world.
+        self._negotiation = conditions.begins + conditions.negotiation / 2
+        self.agenda.at(self._negotiation, self._negotiate)
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Outcome:
+        """Cycle until it is over."""
+        total = max(1, len(self._arrivals))
+        while not self._over():
+            self.cycle()
+            if progress is not None and self._recorder.cycles % _PROGRESS_EVERY == 0:
+                progress(self.pool.queue.done / total)
+        if progress is not None:
+            progress(1.0)
+        return self._recorder.outcome(self._arrivals, self.agenda.now)
+
+    def cycle(self) -> None:
+        """One look, one decision and its deeds, unless nothing can come of it; then time passes."""
+        agenda, conditions = self.agenda, self._conditions
+        begun = agenda.now
+        for cloud in self.clouds.values():
+            cloud.asked(begun)
+        decided = self._steady is None or self._steady.wakes()
+        plan = self._decide(self._seeing.look(), self._policy) if decided else None
+        agenda.run_until(begun + conditions.answer)
+        if plan is not None:
+            self.deeds.carry_out(plan)
+            if self._steady is not None:
+                self._steady.decided(plan)
+        self._recorder.note(begun, decided=decided)
+        agenda.run_until(begun + conditions.cycle)
+
+    def _over(self) -> bool:
+        agenda, queue = self.agenda, self.pool.queue
+        horizon = self._conditions.horizon
+        if horizon is not None and agenda.now >= self._conditions.begins + horizon:
+            return True
+        if self._arrived < len(self._arrivals):
+            return False
+        quiet = agenda.now - agenda.changed_at
+        if queue.done == len(self._arrivals):
+            return quiet >= LINGERS or not any(cloud.paid_machines for cloud in self.clouds.values())
+        return quiet >= STALLED
+
+    # -------------------------------------------------------------------------------------------- inside
+
+    def _arrive(self) -> None:
+        """All that arrive now, and the time of the next."""
+        arrivals, begins, now = self._arrivals, self._conditions.begins, self.agenda.now
+        while self._arrived < len(arrivals) and begins + arrivals[self._arrived].at <= now:
+            self.pool.submit(arrivals[self._arrived])
+            self._arrived += 1
+        if self._arrived < len(arrivals):
+            self.agenda.at(begins + arrivals[self._arrived].at, self._arrive)
+
+    def _negotiate(self) -> None:
+        self.pool.negotiate()
+        self._negotiation += self._conditions.negotiation
+        self.agenda.at(self._negotiation, self._negotiate)

@@ -1,0 +1,1 @@
+"""The numbers of the project, measured: `make bench`, or `python -m tests.bench --rows "decision status"`."""

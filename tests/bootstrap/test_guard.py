@@ -1,0 +1,180 @@
+"""The guard ends a machine for each of its reasons, and for none that it hasn't watched itself."""
+
+import importlib.util
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+GUARD = Path(str(files("updraft.bootstrap").joinpath("files", "guard.py")))
+SETTINGS = {
+    "interval": 10,
+    "lifetime": 10_000,
+    "drain_deadline": 500,
+    "head_gone_after": 100,
+    "boot_deadline": 200,
+    "startd_gone_after": 60,
+    "failed_boot_after": 50,
+}
+WORKING = {"condor_master", "condor_startd"}
+BUSY = WORKING | {"condor_starter"}
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("guard", GUARD)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MODULE = load()
+
+
+def ends(looks: int, passed: float = 10, guard: Any = None, **seen: Any) -> str:
+    """The verdict after so many looks that see the same."""
+    guard = guard or MODULE.Guard(SETTINGS, {})
+    seen = {"processes": WORKING, "head": True, "boot_failed": False} | seen
+    verdict = ""
+    for _ in range(looks):
+        verdict = guard.look(passed, **seen)
+    return verdict
+
+
+def test_a_machine_at_work_stays() -> None:
+    assert ends(900) == ""
+
+
+def test_no_claim_and_no_head_ends_it_at_the_limit_and_not_before() -> None:
+    assert ends(9, head=False) == ""
+    assert ends(10, head=False) == "no claim and no head for 100 s"
+
+
+def test_a_claim_keeps_it_though_the_head_is_gone() -> None:
+    assert ends(500, head=False, processes=BUSY) == ""
+
+
+def test_a_head_that_comes_back_starts_the_count_anew() -> None:
+    guard = MODULE.Guard(SETTINGS, {})
+    assert ends(9, head=False, guard=guard) == ""
+    assert ends(1, guard=guard) == ""
+    assert ends(9, head=False, guard=guard) == ""
+
+
+def test_its_lifetime_ends_it_even_with_a_claim() -> None:
+    assert ends(1049, processes=BUSY) == ""
+    assert "lifetime" in ends(1050, processes=BUSY)
+
+
+def test_its_lifetime_goes_on_after_a_reboot() -> None:
+    guard = MODULE.Guard(SETTINGS, {})
+    ends(1000, guard=guard)
+    again = MODULE.Guard(SETTINGS, json.loads(json.dumps(guard.state())))
+    assert again.over
+    assert ends(49, guard=again) == ""
+    assert "lifetime" in ends(1, guard=again)
+
+
+def test_htcondor_that_never_starts_ends_it_at_the_boot_deadline() -> None:
+    assert ends(19, processes=set()) == ""
+    assert "boot deadline" in ends(20, processes=set())
+
+
+def test_a_startd_that_restarts_is_waited_for_and_one_that_ended_is_not() -> None:
+    guard = MODULE.Guard(SETTINGS, {})
+    ends(5, guard=guard)
+    assert ends(5, guard=guard, processes={"condor_master"}) == ""
+    assert ends(1, guard=guard) == ""
+    assert "startd has ended" in ends(6, guard=guard, processes={"condor_master"})
+
+
+def test_a_failed_boot_is_left_on_for_a_while() -> None:
+    assert ends(4, processes=set(), boot_failed=True) == ""
+    assert "boot has failed" in ends(5, processes=set(), boot_failed=True)
+
+
+@given(st.floats(0, 9000, allow_nan=False))
+def test_a_pause_of_whatever_length_counts_for_two_looks_without_the_head(pause: float) -> None:
+    guard = MODULE.Guard(SETTINGS, {})
+    ends(2, guard=guard)
+    assert ends(1, passed=pause, head=False, guard=guard) == ""
+
+
+@given(st.lists(st.tuples(st.floats(0, 60), st.booleans(), st.booleans()), max_size=60))
+def test_it_never_goes_for_want_of_a_head_sooner_than_that(looks: list[tuple[float, bool, bool]]) -> None:
+    guard = MODULE.Guard(SETTINGS, {})
+    quiet = 0.0
+    for passed, head, claim in looks:
+        quiet = 0.0 if head or claim else quiet + passed
+        why = guard.look(passed, processes=BUSY if claim else WORKING, head=head, boot_failed=False)
+        assert quiet >= 100 or "no head" not in why
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_a_head_is_reachable_when_one_of_them_listens(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    assert MODULE.reachable([("127.0.0.1", 1), ("127.0.0.1", port)])
+    assert not MODULE.reachable([("127.0.0.1", 1)])
+    assert not MODULE.reachable([])
+
+
+def test_the_program_powers_off_by_the_first_command_that_works(tmp_path: Path) -> None:
+    done, failed, log = tmp_path / "off", tmp_path / "failed", tmp_path / "log"
+    failed.touch()
+    told = {
+        "heads": [["127.0.0.1", 1]],
+        "state": str(tmp_path / "state" / "state.json"),
+        "failed": str(failed),
+        "drain": ["false"],
+        "power_off": [["/no/such/command"], ["false"], ["touch", str(done)]],
+        # Whatever runs on the machine that tests, this is the only reason that can hold.
+        "settings": dict.fromkeys(SETTINGS, 10**6) | {"interval": 0.05, "failed_boot_after": 0.2},
+    }
+    (tmp_path / "guard.json").write_text(json.dumps(told))
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [sys.executable, "-I", str(GUARD), str(tmp_path / "guard.json")], stdout=output
+        ) as run,
+    ):
+        try:
+            deadline = time.monotonic() + 30
+            while not done.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            run.kill()
+    assert done.exists()
+    assert "powering off: its boot has failed" in log.read_text()
+    assert json.loads((tmp_path / "state" / "state.json").read_text())["age"] >= 0.2
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", None])
+def test_a_spoilt_state_starts_the_count_anew(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "state.json"
+    if content is not None:
+        path.write_text(content)
+    assert MODULE.load(path) == {}
+    MODULE.save(path, {"age": 3.0})
+    assert MODULE.load(path) == {"age": 3.0}
+
+
+def test_closing_is_done_when_we_or_somebody_else_began_it() -> None:
+    assert MODULE.close(["true"])
+    assert MODULE.close(["sh", "-c", "echo error code 10001: Draining already in progress >&2; exit 1"])
+    assert not MODULE.close(["false"])
+    assert not MODULE.close(["/no/such/command"])

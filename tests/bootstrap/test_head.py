@@ -1,0 +1,92 @@
+"""The user-data of a head of one's own: the first user, the samples, and what may not be in it."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from tests.bootstrap.reading import cloud_config, plain, written
+from updraft.bootstrap import HeadSpec, Install, head_user_data
+from updraft.bootstrap.head import SAMPLES
+from updraft.bootstrap.machine import shipped
+from updraft.errors import BootstrapError
+
+HEAD = HeadSpec(
+    trust_domain="pool.test",
+    uid_domain="pool.test",
+    users=("anna", "bob"),
+    controller_config="[pool]\n",
+    samples=True,
+    ssh_keys=("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 anna",),
+)
+
+
+def test_samples_are_the_first_users_alone() -> None:
+    files = written(head_user_data(HEAD))
+    at_home = {path: entry for path, entry in files.items() if path.startswith("/home/")}
+    assert set(at_home) == {f"/home/anna/{name}" for name in SAMPLES}
+    assert {entry["owner"] for entry in at_home.values()} == {"anna"}
+    assert not [path for path in written(head_user_data(replace(HEAD, samples=False))) if "/home/" in path]
+
+
+def test_the_key_opens_the_first_account_only() -> None:
+    users = {one["name"]: one for one in cloud_config(head_user_data(HEAD))["users"] if one != "default"}
+    assert users["anna"]["ssh_authorized_keys"] == list(HEAD.ssh_keys)
+    assert "ssh_authorized_keys" not in users["bob"]
+
+
+def test_htcondor_is_started_only_where_updraft_is() -> None:
+    [[_, _, step]] = cloud_config(head_user_data(HEAD))["runcmd"]
+    assert step == "sh /usr/local/lib/updraft/get-updraft && sh /usr/local/lib/updraft/boot"
+    without = head_user_data(replace(HEAD, controller_config=None))
+    assert cloud_config(without)["runcmd"] == [["sh", "/usr/local/lib/updraft/boot"]]
+    assert "/usr/local/lib/updraft/get-updraft" not in written(without)
+
+
+def test_what_the_image_lacks_is_installed_only_where_that_was_said() -> None:
+    assert "/usr/local/lib/updraft/install" not in written(head_user_data(HEAD))
+    files = written(head_user_data(replace(HEAD, install=Install(version="25.x"))))
+    assert "/usr/local/lib/updraft/install" in files
+
+
+def test_where_updraft_comes_from_reaches_the_script_as_it_is() -> None:
+    spec = replace(HEAD, source="updraft[ec2]==1.2", index="https://mirror.test/simple")
+    conf = written(head_user_data(spec))["/etc/updraft/boot.conf"]["content"]
+    assert "SOURCE='updraft[ec2]==1.2'\n" in conf
+    assert "INDEX=https://mirror.test/simple\n" in conf
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"source": "--index-url=x"}, "source"),
+        ({"source": "x; reboot"}, "source"),
+        ({"index": "$(id)"}, "index"),
+        ({"ssh_keys": ("-----BEGIN OPENSSH PRIVATE KEY-----",)}, "no public key"),
+        ({"ssh_keys": ("ssh-ed25519 AAAA\nevil",)}, "no public key"),
+        ({"files": {"/etc/updraft/../shadow": "x"}}, "no absolute path"),
+        ({"files": {"site.yaml": "x"}}, "no absolute path"),
+    ],
+)
+def test_what_can_not_be_is_refused(changes: dict[str, object], why: str) -> None:
+    with pytest.raises(BootstrapError, match=why) as caught:
+        head_user_data(replace(HEAD, **changes))  # type: ignore[arg-type]
+    assert "PRIVATE" not in str(caught.value)
+
+
+def test_no_words_of_a_key_or_token_are_in_it() -> None:
+    """Its keys are made on the machine, its credentials come from the machine's role."""
+    text = plain(head_user_data(HEAD))
+    for word in (b"PRIVATE KEY", b"eyJ", b"AKIA", b"secret_access_key"):
+        assert word not in text
+
+
+@pytest.mark.parametrize("name", ["get-updraft.sh", "samples/test.sh"])
+def test_scripts_are_scripts(name: str) -> None:
+    for command in (["sh", "-n"], ["shellcheck", "--shell=sh", "--exclude=SC1091"]):
+        if shutil.which(command[0]):
+            done = subprocess.run(
+                [*command, "-"], input=shipped(name), text=True, capture_output=True, check=False
+            )
+            assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,138 @@
+"""The watcher of a spot machine: what it takes for a notice, and when it does what."""
+
+import http.server
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bootstrap.reading import cloud_config, worker, written
+from updraft.bootstrap import worker_user_data
+
+SOURCE = Path(str(files("updraft.bootstrap").joinpath("files", "notice.py")))
+NOTICE = '{"action": "terminate", "time": "2026-11-21T07:08:54Z"}'
+AT = 1795244934.0  # the same time
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("notice", SOURCE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MODULE = load()
+
+
+class Service(http.server.ThreadingHTTPServer):
+    """A metadata service: `notice` is what it tells, `token` what it hands out and wants to see."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.notice, self.token, self.tokens = "", "one", 0
+        self.refuses = False
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Service
+
+    def do_PUT(self) -> None:
+        self.server.tokens += 1
+        right = self.headers["X-aws-ec2-metadata-token-ttl-seconds"].isdigit()
+        self._answer(200 if right and not self.server.refuses else 403, self.server.token)
+
+    def do_GET(self) -> None:
+        if self.headers["X-aws-ec2-metadata-token"] != self.server.token:
+            self._answer(401, "")
+        elif self.path == "/latest/meta-data/spot/instance-action" and self.server.notice:
+            self._answer(200, self.server.notice)
+        else:
+            self._answer(404, "<html>not found</html>")
+
+    def _answer(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    made = Service()
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def test_a_notice_is_seen_with_one_token_and_a_new_one_where_that_has_ended(service: Service) -> None:
+    metadata = MODULE.Metadata("127.0.0.1", service.server_port)
+    assert metadata.notice() == ""
+    assert metadata.notice() == ""
+    service.notice, service.token = NOTICE, "two"
+    assert metadata.notice() == NOTICE
+    assert service.tokens == 2
+
+
+def test_a_service_that_refuses_or_is_away_is_no_notice(service: Service) -> None:
+    service.refuses = True
+    with pytest.raises(OSError, match="no token"):
+        MODULE.Metadata("127.0.0.1", service.server_port).notice()
+    with pytest.raises(OSError):  # noqa: PT011 (whatever the network says)
+        MODULE.Metadata("127.0.0.1", 1).notice()
+
+
+def test_the_end_is_when_the_notice_says() -> None:
+    assert MODULE.end_of(NOTICE, AT - 120, 30) == AT
+
+
+@pytest.mark.parametrize("notice", ["", "{}", "[]", "null", '{"time": 5}', '{"time": "soon"}', "<html>"])
+def test_a_notice_that_does_not_say_when_means_soon(notice: str) -> None:
+    assert MODULE.end_of(notice, 100.0, 30.0) == 130.0
+
+
+def test_each_step_comes_at_its_time_and_once() -> None:
+    leaving = MODULE.Leaving(0.0, 120.0)
+    assert leaving.due(0.0) == ["close"]
+    assert leaving.due(59.0) == []
+    assert leaving.due(60.0) == ["vacate"]
+    assert leaving.due(89.0) == []
+    assert not leaving.done
+    assert leaving.due(90.0) == ["end"]
+    assert leaving.done
+
+
+@given(st.floats(-100, 200), st.lists(st.floats(0, 300)))
+def test_every_step_comes_in_order_before_the_end_whenever_one_looks(left: float, looks: list[float]) -> None:
+    leaving, done = MODULE.Leaving(0.0, left), []
+    for now in [*sorted(looks), max(left, 0.0)]:
+        done += leaving.due(now)
+    assert done == ["close", "vacate", "end"]
+
+
+def test_only_spot_machines_watch() -> None:
+    plain, spot = worker_user_data(worker()), worker_user_data(worker(market="spot"))
+    assert not [path for path in written(plain) if "notice" in path]
+    told = json.loads(written(spot)["/etc/updraft/notice.json"]["content"])
+    assert told["interval"] == 5.0
+    # The controller knows a drain of its own house, and its code, by how the reason begins.
+    for step in ("close", "vacate"):
+        assert "-reason 'updraft spot-notice: " in told["commands"][step][2]
+    assert "updraft-notice.service" in written(spot)["/etc/updraft/boot.conf"]["content"]
+    assert "updraft-notice" not in str(cloud_config(plain))

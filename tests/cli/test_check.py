@@ -1,0 +1,477 @@
+"""`check`: each thing that can be amiss is found, in its own line, with what to do."""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from updraft import config
+from updraft.checks import asking, host
+from updraft.cli import main
+from updraft.cli.schemas import FORMS
+from updraft.clouds.base import Finding, ImageInfo
+from updraft.clouds.fake import FakeCloud
+from updraft.condor.probe import RIGHTS, WORKER_RIGHTS, CollectorSeen, ScheddSeen, plain_version
+from updraft.core.model import MachineRecord, Reason
+from updraft.errors import PoolDenied, PoolError, PoolTimeout
+from updraft.ledger import Ledger
+
+SETTINGS = """\
+[pool]
+name = "demo"
+state_dir = "state"
+
+[clouds.here]
+driver = "fake"
+images = ["worker"]
+{cloud}
+[classes.default]
+image = "{image}"
+flavors = "{flavors}"
+{worker}
+[limits]
+{limits}
+"""
+ME = "condor@demo"
+Capture = pytest.CaptureFixture[str]
+
+
+class StubProbe:
+    """A pool in which everything is in order, until a test changes it."""
+
+    def __init__(self) -> None:
+        self.seen = CollectorSeen(
+            "head.demo",
+            "25.14.1",
+            0.0,
+            dict.fromkeys(RIGHTS, ME),
+            ("POOL", "updraft-workers"),
+            1,
+            time.time(),
+        )
+        self.found: Mapping[str, ScheddSeen | str] = {
+            "head": ScheddSeen("head", "25.14.1", ME, ("root", "condor"))
+        }
+        self.token: Mapping[str, str] | Exception = dict.fromkeys(WORKER_RIGHTS, "worker-check@demo")
+        self.silence: Exception | None = None
+        self.version = "25.14.1"
+        self.closed = False
+
+    def collector(self, deadline: float) -> CollectorSeen:
+        if self.silence is not None:
+            raise self.silence
+        return self.seen
+
+    def schedds(self, deadline: float) -> Mapping[str, ScheddSeen | str]:
+        return self.found
+
+    def tools_version(self) -> str:
+        if not self.version:
+            raise PoolError("condor_version cannot be run; install HTCondor's tools on this host")
+        return self.version
+
+    def tool(self, name: str) -> str:
+        return f"/usr/bin/{name}"
+
+    def worker_token(self, deadline: float) -> Mapping[str, str]:
+        if isinstance(self.token, Exception):
+            raise self.token
+        return self.token
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> StubProbe:
+    stub = StubProbe()
+    monkeypatch.setattr("updraft.condor.probe.PoolProbe", lambda access: stub)
+    return stub
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe: StubProbe) -> Path:
+    """A site where all is well, with a daemon that looked just now."""
+    monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("UPDRAFT_DEBUG", raising=False)
+    write(tmp_path)
+    with ledger_of(tmp_path) as ledger:
+        alive(ledger)
+        ledger.note("schedds", {"seen": {"head": time.time()}}, time.time())
+    return tmp_path
+
+
+def write(site: Path, **changes: str) -> None:
+    known = {"cloud": "", "image": "worker", "flavors": "*", "worker": "", "limits": "machines = 10"}
+    (site / "updraft.toml").write_text(SETTINGS.format(**{**known, **changes}))
+    (site / "updraft.toml").chmod(0o644)
+
+
+def ledger_of(site: Path) -> Ledger:
+    return Ledger(config.place(site / "updraft.toml").ledger)
+
+
+def alive(ledger: Ledger, at: float | None = None, **changes: Any) -> None:
+    at = time.time() if at is None else at
+    note = {"pid": os.getpid(), "host": socket.getfqdn(), "started": at, "last_cycle": at, "acting": True}
+    ledger.note("controller", {**note, **changes}, at)
+    ledger.save_cycle({"at": at, "pool": "demo", "standing": changes.get("standing")}, at)
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    code = main.call(["check", *arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, out, err
+
+
+def found(capsys: Capture) -> tuple[int, dict[str, tuple[str, str, str]]]:
+    """The exit code, and state, text and remedy of each thing that was looked at, by "area: what"."""
+    code, out, _ = run(capsys, "--json")
+    document = json.loads(out)
+    jsonschema.validate(document, FORMS["check"])
+    rows = document["findings"]
+    assert all(bool(row["remedy"]) for row in rows if row["state"] in ("warning", "problem")), "no remedy"
+    return code, {f"{row['area']}: {row['what']}": (row["state"], row["text"], row["remedy"]) for row in rows}
+
+
+def amiss(capsys: Capture, what: str, state: str = "problem") -> str:
+    """Text and remedy of the one thing that is amiss; nothing else may be."""
+    code, rows = found(capsys)
+    odd = [key for key, row in rows.items() if row[0] in ("problem", "warning")]
+    assert odd == [what]
+    assert rows[what][0] == state
+    assert code == (1 if state == "problem" else 0)
+    return f"{rows[what][1]} → {rows[what][2]}"
+
+
+def test_all_is_ok_and_the_exit_code_is_0(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    code, rows = found(capsys)
+    assert code == 0
+    assert {row[0] for row in rows.values()} == {"ok"}
+    assert {"here: configuration", "here: daemon", "pool: clock", "pool: workers' tokens"} <= set(rows)
+    assert {"cloud here: credentials", "cloud here: image of class default"} <= set(rows)
+    assert probe.closed
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_report_fits_the_terminal(
+    site: Path, probe: StubProbe, capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    probe.found = {"a-schedd-of-a-long-name@a.host.with.an.even.longer.name.example.org": "no answer"}
+    code, out, err = run(capsys)
+    assert code == 1
+    assert max(len(line) for line in out.splitlines()) <= columns
+    assert "→ look at SchedLog" in " ".join(out.split())
+    assert err == "updraft: 2 problems: see what to do above\n"
+    assert "ok" not in run(capsys, "--brief")[1].split("2 problems")[0].split()
+
+
+# --------------------------------------------------------------------------------------------------- here
+
+
+def test_a_wrong_configuration_is_named_by_its_line_and_is_2(site: Path, capsys: Capture) -> None:
+    write(site, worker="idle_limit = 10")
+    code, rows = found(capsys)
+    assert code == 2
+    assert "line 12" in rows["here: configuration"][1]
+
+
+def test_a_file_that_others_may_write(site: Path, capsys: Capture) -> None:
+    (site / "updraft.toml").chmod(0o666)
+    assert "chmod go-w" in amiss(capsys, "here: configuration", "warning")
+
+
+def test_no_limit_at_all(site: Path, capsys: Capture) -> None:
+    write(site, limits="")
+    assert "cost_per_hour" in amiss(capsys, "here: limits", "warning")
+
+
+def test_no_daemon_ever_and_none_any_more(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        alive(ledger, time.time() - 7200)
+    assert "2h ago → start it" in amiss(capsys, "here: daemon")
+    for left in (site / "state").glob("ledger*"):
+        left.unlink()
+    _, rows = found(capsys)
+    assert rows["here: daemon"][0] == "problem"
+    assert rows["here: boots"][0] == "skipped"
+
+
+def test_a_daemon_that_waits_for_another(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        alive(ledger, acting=False, standing={"code": "second-controller", "text": "other acts"})
+    assert "other acts" in amiss(capsys, "here: daemon", "warning")
+
+
+def test_a_damaged_ledger(site: Path, capsys: Capture) -> None:
+    (site / "state" / "ledger.sqlite").write_bytes(b"no ledger" * 1000)
+    _, rows = found(capsys)
+    assert rows["here: ledger"][0] == "problem"
+    assert rows["here: daemon"][0] == "skipped"
+
+
+def test_little_room(site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = host.shutil.disk_usage
+    monkeypatch.setattr(host.shutil, "disk_usage", lambda path: real(path)._replace(free=50 << 20))
+    assert "make room" in amiss(capsys, "here: disk")
+
+
+def test_machines_that_never_joined_with_the_end_of_their_console(site: Path, capsys: Capture) -> None:
+    now = time.time()
+    dead = MachineRecord(
+        "i-dead", "here", "k0", "default", "small", "g", now - 900, image="worker", ended_at=now - 300,
+        end=Reason("never-joined", "it has not joined the pool in 600 s"),
+    )  # fmt: skip
+    with ledger_of(site) as ledger:
+        ledger.remember([dead, replace(dead, id="i-worn", end=Reason("lifetime", "it was old"))])
+        ledger.keep_console("here", "i-dead", "hello\nupdraft-boot: FAILED: no\x1b[2J HTCondor\nlogin:", now)
+    said = amiss(capsys, "here: boot of i-dead", "warning")
+    assert "it has not joined the pool in 600 s (worker, small)" in said
+    assert "updraft-boot: FAILED: no[2J HTCondor →" in said
+    assert "updraft explain i-dead" in said
+
+
+def test_the_last_words_of_a_console_without_a_line_of_ours() -> None:
+    assert host.last_words("a\n\nb\nc\nd\n") == "b | c | d"
+    assert host.last_words("") == ""
+
+
+# --------------------------------------------------------------------------------------------------- pool
+
+
+def test_a_silent_collector_leaves_the_rest_skipped(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    probe.silence = PoolTimeout("the collector gave no answer within 7 s")
+    assert "9618" in amiss(capsys, "pool: collector")
+    _, rows = found(capsys)
+    assert rows["pool: schedds, negotiator, rights, clock, workers' tokens"][0] == "skipped"
+    probe.silence = PoolDenied("HTCondor refused: no READ")
+    assert "--pool-lines" in amiss(capsys, "pool: collector")
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+def test_a_right_that_is_refused(site: Path, probe: StubProbe, capsys: Capture, right: str) -> None:
+    probe.seen = replace(probe.seen, rights={**probe.seen.rights, right: ""})
+    assert "--pool-lines" in amiss(capsys, f"pool: right {right}")
+
+
+@pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])
+def test_clocks_that_disagree(site: Path, probe: StubProbe, capsys: Capture, skew: float, state: str) -> None:
+    probe.seen = replace(probe.seen, skew=skew)
+    said = amiss(capsys, "pool: clock", state)
+    assert ("30s ahead of" in said) or ("5m behind" in said)
+
+
+def test_no_negotiator_and_one_that_sleeps(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    probe.seen = replace(probe.seen, cycle_ended=time.time() - 7200)
+    assert "ended 2h ago" in amiss(capsys, "pool: negotiator", "warning")
+    probe.seen = replace(probe.seen, negotiators=0, cycle_ended=None)
+    assert "no job starts" in amiss(capsys, "pool: negotiator")
+
+
+def test_no_tools_or_those_of_another_release(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    probe.version = ""
+    assert "can't drain" in amiss(capsys, "pool: HTCondor's tools")
+    probe.version = "23.9.6"
+    assert "the pool is 25.14.1" in amiss(capsys, "pool: HTCondor's versions", "warning")
+    probe.version = "10.0.2"
+    assert "older" in amiss(capsys, "pool: HTCondor's versions", "warning")
+
+
+def test_a_schedd_that_is_gone_silent_or_grants_too_little(
+    site: Path, probe: StubProbe, capsys: Capture
+) -> None:
+    head = probe.found["head"]
+    assert isinstance(head, ScheddSeen)
+    probe.found = {"head": "no answer within 7 s"}
+    assert "no answer" in amiss(capsys, "pool: schedd head")
+    probe.found = {"head": replace(head, identity="")}
+    assert "WRITE" in amiss(capsys, "pool: schedd head")
+    probe.found = {"head": replace(head, superusers=("root",))}
+    assert "QUEUE_SUPER_USERS" in amiss(capsys, "pool: schedd head")
+    probe.found = {"other": replace(head, name="other")}
+    assert "its jobs are frozen" in amiss(capsys, "pool: schedd head")
+    probe.found = {"head": replace(head, superusers=None)}
+    assert found(capsys)[1]["pool: schedd head"][0] == "skipped"
+
+
+def test_workers_tokens_that_cannot_be_made_or_are_not_taken(
+    site: Path, probe: StubProbe, capsys: Capture
+) -> None:
+    probe.token = PoolError("condor_token_create failed (1): no such key")
+    assert "no such key" in amiss(capsys, "pool: workers' tokens")
+    probe.seen = replace(probe.seen, issuers=("POOL",))
+    assert "has no key updraft-workers" in amiss(capsys, "pool: workers' tokens")
+    probe.token = {"ADVERTISE_STARTD": "", "ADVERTISE_MASTER": "worker-check@demo"}
+    assert "doesn't take it (ADVERTISE_STARTD)" in amiss(capsys, "pool: workers' tokens")
+
+
+def test_the_version_in_what_htcondor_says() -> None:
+    assert plain_version("$CondorVersion: 25.14.1 2026-10-16 PackageID: 25.14.1+dfsg-1 $") == "25.14.1"
+    assert plain_version("nothing") == ""
+
+
+# ------------------------------------------------------------------------------------------------- clouds
+
+
+@pytest.mark.parametrize("error", ["auth-failed", "cloud-unavailable"])
+def test_a_cloud_that_refuses_or_is_silent_is_one_problem_and_the_rest_skipped(
+    site: Path, capsys: Capture, error: str
+) -> None:
+    write(site, cloud=f'faults = [{{ error = "{error}", call = "*" }}]')
+    amiss(capsys, "cloud here: credentials")
+    _, rows = found(capsys)
+    assert rows["cloud here: images, flavors, key pair, quota, endpoint"][0] == "skipped"
+
+
+def test_one_call_that_fails_leaves_only_its_check_skipped(site: Path, capsys: Capture) -> None:
+    write(site, cloud='faults = [{ error = "throttled", call = "quota" }]')
+    code, rows = found(capsys)
+    assert code == 0
+    assert rows["cloud here: quota"][0] == "skipped"
+    assert rows["cloud here: flavors of class default"][0] == "ok"
+
+
+def test_an_image_that_is_not_there(site: Path, capsys: Capture) -> None:
+    write(site, image="worxer")
+    assert 'no image "worxer" → name another; there is worker' in amiss(
+        capsys, "cloud here: image of class default"
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "state", "said"),
+    [
+        ([("i1", "worker", "pending", "x86_64")], "problem", "is pending"),
+        ([("i1", "worker", "available", "arm64")], "problem", "is for arm64, the flavors are for x86_64"),
+        ([("i1", "worker", "available", ""), ("i2", "worker", "available", "")], "warning", "2 images"),
+        ([("i1", "worker", "ACTIVE", ""), ("i2", "worker", "deleted", "")], "ok", "is ACTIVE"),
+        ([("worker", "x", "available", "X86_64"), ("i2", "worker", "pending", "")], "ok", "is available"),
+    ],
+)
+def test_images_that_cannot_be_booted_or_are_not_the_only_one(
+    site: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    listed: list[tuple[str, str, str, str]],
+    state: str,
+    said: str,
+) -> None:
+    infos = tuple(ImageInfo(*one, owner="me") for one in listed)
+    monkeypatch.setattr(FakeCloud, "images", lambda self: infos)
+    row = found(capsys)[1]["cloud here: image of class default"]
+    assert row[0] == state
+    assert said in row[1]
+
+
+def test_an_image_that_is_not_listed_is_looked_for(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strangers = ImageInfo("ami-2", "debian", "available", "x86_64", "another")
+    by_id = {strangers.id: strangers}
+    monkeypatch.setattr(FakeCloud, "image", lambda self, wanted: by_id.get(wanted), raising=False)
+    write(site, image="ami-2")
+    assert found(capsys)[0] == 0
+    write(site, image="ami-3")
+    assert "there is worker" in amiss(capsys, "cloud here: image of class default")
+
+
+def test_flavors_that_no_offer_has(site: Path, capsys: Capture) -> None:
+    write(site, flavors="smal")
+    assert "there is small" in amiss(capsys, "cloud here: flavors of class default")
+    write(site, worker='markets = ["spot"]')
+    assert "(spot)" in amiss(capsys, "cloud here: flavors of class default")
+
+
+def test_a_price_that_is_not_known_under_a_ceiling_on_cost(site: Path, capsys: Capture) -> None:
+    both = 'flavors = { a = { cpus = 1, memory = "1GiB" }, b = { cpus = 1, memory = "1GiB", price = 1 } }'
+    write(site, cloud=both, limits="cost_per_hour = 3")
+    assert "prices = { a = …" in amiss(capsys, "cloud here: flavors of class default", "warning")
+    write(site, cloud=both, limits="cost_per_hour = 3", flavors="a")
+    amiss(capsys, "cloud here: flavors of class default")
+    write(site, cloud=both, flavors="a")
+    assert found(capsys)[0] == 0
+
+
+def test_the_sites_own_prices_are_prices(site: Path, capsys: Capture) -> None:
+    two = 'flavors = { a = { cpus = 1, memory = "1GiB" }, b = { cpus = 1, memory = "1GiB" } }'
+    write(site, cloud=two)
+    text = amiss(capsys, "cloud here: prices", "warning")
+    assert "2 of 2" in text
+    assert "prices = { a = …" in text
+    write(site, cloud=f"{two}\nprices = {{ a = 0.1 }}")
+    text = amiss(capsys, "cloud here: prices", "warning")
+    assert "1 of 2" in text
+    assert "prices = { b = …" in text
+    write(site, cloud=f"{two}\nprices = {{ a = 0.1 }}", flavors="a")
+    assert found(capsys)[1]["cloud here: prices"][0] == "ok", "what no class takes needs no price"
+
+
+def test_offers_that_are_sold_out(site: Path, capsys: Capture) -> None:
+    write(site, cloud='zones = ["a"]\ntells_left = true\ncapacity = { "a/small" = 0 }', flavors="small")
+    assert "sold out" in amiss(capsys, "cloud here: flavors of class default", "warning")
+
+
+def test_a_key_pair_that_is_not_there(site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(site, cloud='key_name = "mine"')
+    assert found(capsys)[1]["cloud here: key pair"][1] == "mine is there"
+    monkeypatch.setattr(FakeCloud, "key_pairs", lambda self: ("main", "other"))
+    assert "there is main" in amiss(capsys, "cloud here: key pair")
+
+
+def test_a_quota_that_is_used_up(site: Path, capsys: Capture) -> None:
+    write(site, cloud="quota_machines = 0\nquota_cores = 10")
+    assert "quota of machines" in amiss(capsys, "cloud here: quota")
+
+
+def test_what_a_driver_says_of_its_endpoint_is_shown(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = Finding("client tokens", "warning", "this endpoint has none", "nothing: launches are looked up")
+    monkeypatch.setattr(FakeCloud, "findings", lambda self: (lacks,))
+    assert "has none" in amiss(capsys, "cloud here: client tokens", "warning")
+
+
+# ---------------------------------------------------------------------------------------------- deadlines
+
+
+def test_a_question_without_an_answer_ends_with_the_deadline() -> None:
+    gate = threading.Event()
+    begun = time.monotonic()
+    answers = asking.ask({"slow": gate.wait, "quick": lambda: 7}, 0.3)
+    assert time.monotonic() - begun < 5
+    assert answers["quick"].value == 7
+    assert "no answer within 0.3 s" in str(answers["slow"].error)
+    gate.set()
+
+
+def test_questions_are_put_at_the_same_time() -> None:
+    together = threading.Barrier(3)  # each waits for the others
+    answers = asking.ask({name: lambda: together.wait(20) for name in "abc"}, 20)
+    assert all(answer.error is None for answer in answers.values())
+
+
+def test_a_bug_in_a_question_is_raised() -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asking.ask({"broken": broken}, 5)
+
+
+def test_what_several_need_is_made_once() -> None:
+    made: list[int] = []
+    once = asking.Once(lambda: made.append(1) or "thing")
+    answers = asking.ask(dict.fromkeys("abcd", once), 5)
+    assert {answer.value for answer in answers.values()} == {"thing"}
+    assert made == [1]

@@ -1,0 +1,258 @@
+"""`updraft userdata`: what it prints is what a cloud would be sent, and holds no secret unasked."""
+
+import gzip
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+from tests.bootstrap.reading import cloud_config, written
+from tests.bootstrap.test_machines import SCHEMA
+
+from updraft.bootstrap import EC2_LIMIT
+from updraft.bootstrap.machine import shipped
+from updraft.cli import wiring
+from updraft.cli.main import updraft
+from updraft.condor.pool import HTCondorPool
+from updraft.errors import UpdraftError
+
+TOKEN = "eyJhbGciOiJI.eyJzdWIiOiJ3.c2lnbmF0dXJl"  # noqa: S105
+WORKER = """\
+[pool]
+name = "demo"
+collector = "head.demo"
+trust_domain = "demo.pool"
+
+[clouds.here]
+driver = "fake"
+
+[classes.small]
+image = "debian"
+flavors = ["m1.small", "m1.*"]
+lifetime = "2d"
+"""
+HEAD = """\
+# ours
+[pool]
+name = "demo"
+
+[clouds.here]
+driver = "local"
+endpoint = "http://10.77.0.1:8774"
+credential_file = "/etc/updraft/cloud"
+
+[classes.small]
+image = "debian"
+layers = ["site.yaml"]
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """`run(text, *words)`: a call of `updraft userdata` with this configuration."""
+    (tmp_path / "site.yaml").write_text("#cloud-config\ntimezone: Europe/Rome\n")
+    file = tmp_path / "updraft.toml"
+
+    def call(text: str, *words: str) -> Result:
+        file.write_text(text)
+        return CliRunner().invoke(updraft, ["--config", str(file), "userdata", *words])
+
+    return call
+
+
+def test_a_workers_is_readable_and_without_a_token(run: Any) -> None:
+    done = run(WORKER, "worker")
+    assert done.exit_code == 0, done.output
+    files = written(done.stdout_bytes)
+    assert files["/etc/condor/tokens.d/updraft"]["content"].strip() == "HERE-GOES-THE-TOKEN"
+    assert "--with-token" in done.stderr
+    text = files["/etc/condor/config.d/90-updraft.conf"]["content"]
+    assert 'UpdraftFlavor = "m1.small"' in text
+    assert 'UpdraftImage = "debian"' in text
+    jsonschema.Draft4Validator(SCHEMA).validate(cloud_config(done.stdout_bytes))
+
+
+def test_raw_is_what_is_sent_and_paste_is_the_same_as_text(run: Any) -> None:
+    raw, paste = run(WORKER, "worker", "--raw"), run(WORKER, "worker", "--paste")
+    assert raw.stdout_bytes.startswith(b"\x1f\x8b")
+    assert len(raw.stdout_bytes) < EC2_LIMIT
+    assert paste.stdout_bytes.isascii()
+    assert len(paste.stdout_bytes) < EC2_LIMIT
+
+    def same(data: bytes) -> str:
+        return gzip.decompress(data).decode().split("by-hand-")[0]
+
+    import email
+
+    [part] = email.message_from_bytes(paste.stdout_bytes).get_payload()
+    assert same(part.get_payload(decode=True)) == same(raw.stdout_bytes)
+
+
+def test_a_token_is_made_only_when_asked_for_and_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, float]] = []
+
+    def mint(_pool: HTCondorPool, key: str, lifetime: float) -> str:
+        made.append((key, lifetime))
+        return TOKEN
+
+    monkeypatch.setattr(HTCondorPool, "mint_token", mint)
+    run(WORKER, "worker")
+    assert made == []
+    done = run(WORKER, "worker", "small", "--with-token")
+    assert done.exit_code == 0, done.output
+    files = written(done.stdout_bytes)
+    assert files["/etc/condor/tokens.d/updraft"]["content"] == TOKEN + "\n"
+    [(key, lifetime)] = made
+    assert f'UpdraftLaunch = "{key}"' in files["/etc/condor/config.d/90-updraft.conf"]["content"]
+    assert lifetime == 2 * 86400 + 3600
+    assert "adopt INSTANCE-ID --class small" in done.stderr
+    assert TOKEN not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "why"),
+    [
+        (WORKER, ("worker", "big"), "there is no class big; say one of small"),
+        (WORKER + '[classes.other]\nimage = "x"\n', ("worker",), "more than one class"),
+        (WORKER, ("worker", "--cloud", "there"), "not for a cloud there"),
+        (WORKER.replace('"m1.small", ', ""), ("worker", "--with-token"), "--flavor"),
+        (HEAD.replace('"demo"', '"demo"\ncollector = "head.demo"'), ("head",), "pool.collector"),
+        (HEAD.replace('"demo"', '"demo"\nstate_dir = "state"'), ("head",), "pool.state_dir"),
+        (HEAD.replace('"demo"', '"demo"\nstate_dir = "/home/me"'), ("head",), "pool.state_dir"),
+        (HEAD, ("head", "--source", "--index-url=http://x"), "neither a name"),
+        (HEAD, ("head", "--user", "a b"), "no name for a user"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(run: Any, text: str, words: tuple[str, ...], why: str) -> None:
+    done = run(text, *words)
+    assert isinstance(done.exception, UpdraftError)
+    assert why in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_a_heads_has_a_pool_its_controller_and_a_first_user(run: Any, tmp_path: Path) -> None:
+    key = tmp_path / "id.pub"
+    key.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@home\n")
+    done = run(HEAD, "head", "--user", "anna", "--ssh-key", str(key))
+    assert done.exit_code == 0, done.output
+    config, files = cloud_config(done.stdout_bytes), written(done.stdout_bytes)
+    jsonschema.Draft4Validator(SCHEMA).validate(config)
+    assert files["/etc/updraft/updraft.toml"]["content"] == HEAD
+    assert files["/etc/updraft/site.yaml"]["content"].startswith("#cloud-config\ntimezone")
+    assert files["/etc/systemd/system/updraft.service"]["content"] == shipped("updraft.service")
+    [anna] = [one for one in config["users"] if one != "default"]
+    assert anna["name"] == "anna"
+    assert anna["ssh_authorized_keys"] == ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@home"]
+    for name in ("README.txt", "test.sub", "test-docker.sub", "test.sh"):
+        entry = files[f"/home/anna/{name}"]
+        assert entry["owner"] == "anna"
+        assert entry["defer"] is True, "the home is there only after the account was made"
+    assert "SOURCE=updraft==" in files["/etc/updraft/boot.conf"]["content"]
+    assert "clouds.here.credential_file: /etc/updraft/cloud is not in the user-data" in done.stderr
+
+
+def test_what_a_driver_needs_is_installed_with_it(run: Any) -> None:
+    text = HEAD.replace('"local"', '"ec2"').replace('endpoint = "http://10.77.0.1:8774"\n', "")
+    text = text.replace('credential_file = "/etc/updraft/cloud"\n', 'region = "eu-central-1"\n')
+    done = run(text, "head")
+    assert done.exit_code == 0, done.output
+    assert "updraft[ec2]==" in written(done.stdout_bytes)["/etc/updraft/boot.conf"]["content"]
+
+
+def test_a_heads_fits_into_what_clouds_take(run: Any) -> None:
+    for form in ("--raw", "--paste"):
+        assert len(run(HEAD, "head", form).stdout_bytes) < EC2_LIMIT
+    assert "--paste" in run(HEAD, "head").stderr
+
+
+def test_the_asker_of_a_pool_elsewhere_is_not_needed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a worker is told is in the file where that names the pool: no HTCondor has to be here."""
+
+    def nobody(_settings: object) -> Any:
+        def ask(name: str) -> str:
+            raise AssertionError(f"asked for {name}")
+
+        return ask
+
+    monkeypatch.setattr(wiring, "asker", nobody)
+    assert run(WORKER, "worker").exit_code == 0
+
+
+# ---------------------------------------------------------------------------------- where updraft comes from
+
+
+def get_updraft(tmp_path: Path, python: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """The script, with its paths moved below `tmp_path`."""
+    conf = tmp_path / "boot.conf"
+    conf.write_text("".join(f"{name}='{value}'\n" for name, value in settings.items()))
+    text = shipped("get-updraft.sh").replace("/etc/updraft/boot.conf", str(conf))
+    text = text.replace("/run/updraft", str(tmp_path / "run")).replace("/dev/console", str(tmp_path / "none"))
+    text = text.replace("/opt/updraft", str(tmp_path / "opt"))
+    path = tmp_path / "path"
+    path.mkdir(exist_ok=True)
+    for name in ("mkdir", "ln", "sh"):
+        (path / name).symlink_to(str(shutil.which(name)))
+    (path / "python3").write_text(python)
+    (path / "python3").chmod(0o755)
+    (path / "dnf").write_text("#!/bin/sh\nexit 1\n")
+    (path / "dnf").chmod(0o755)
+    return subprocess.run(
+        ["/bin/sh", "-c", text], capture_output=True, text=True, check=False, env={"PATH": str(path)}
+    )
+
+
+# Stands in for Python and, in the environment that it makes, for pip and for updraft.
+FAKE_PYTHON = """\
+#!/bin/sh
+[ "$1" = -c ] && exit 0
+/bin/mkdir -p "$3/bin"
+printf '#!/bin/sh\\necho "$@" >%s\\n' "$3/pip-was-told" >"$3/bin/pip"
+printf '#!/bin/sh\\necho 0.1\\n' >"$3/bin/updraft"
+/bin/chmod +x "$3/bin/pip" "$3/bin/updraft"
+"""
+
+
+def test_an_image_that_has_updraft_is_left_as_it_is(tmp_path: Path) -> None:
+    program = tmp_path / "updraft"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = get_updraft(tmp_path, "#!/bin/sh\nexit 1\n", UPDRAFT=str(program), SOURCE="updraft==1")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_else_pip_installs_it_into_a_place_of_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "usr" / "updraft"
+    done = get_updraft(
+        tmp_path, FAKE_PYTHON, UPDRAFT=str(program), SOURCE="updraft[ec2]==1.0", INDEX="https://mirror/simple"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = (tmp_path / "opt" / "pip-was-told").read_text().split()
+    assert told[0] == "install"
+    assert told[-3:] == ["--index-url", "https://mirror/simple", "updraft[ec2]==1.0"]
+    assert program.is_symlink()
+    assert program.resolve() == (tmp_path / "opt" / "bin" / "updraft").resolve()
+
+
+@pytest.mark.parametrize(
+    ("python", "source", "why"),
+    [
+        ("#!/bin/sh\nexit 1\n", "updraft==1", "no Python of 3.11"),
+        (FAKE_PYTHON, "", "nothing was said of where to get it"),
+        (
+            FAKE_PYTHON.replace('echo "$@"', 'exit 1; echo "$@"'),
+            "updraft==1",
+            "pip cannot install updraft==1",
+        ),
+    ],
+)
+def test_why_it_cannot_be_had_is_one_line_on_the_console(
+    tmp_path: Path, python: str, source: str, why: str
+) -> None:
+    done = get_updraft(tmp_path, python, UPDRAFT=str(tmp_path / "u"), SOURCE=source)
+    assert done.returncode == 1
+    assert done.stdout.startswith("updraft-boot: FAILED: ")
+    assert why in done.stdout
+    assert why in (tmp_path / "run" / "failed").read_text()

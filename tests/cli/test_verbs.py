@@ -1,0 +1,563 @@
+"""The command line as a person and a program meet it: what it says, where, and with which exit code."""
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from updraft import config
+from updraft.cli import main, wishes
+from updraft.cli.documents import SILENT_AFTER
+from updraft.cli.schemas import FORMS
+from updraft.condor import lookup
+from updraft.condor.base import PoolSlots
+from updraft.core.model import CollectorView, JobGroup, MachineRecord, Reason, Resources, ScheddView
+from updraft.daemon import report
+from updraft.ledger import Ledger
+
+SETTINGS = """\
+[pool]
+name = "demo"
+state_dir = "state"
+collector = "head.demo"
+
+[clouds.here]
+driver = "fake"
+
+[classes.default]
+image = "worker"
+"""
+NOW = time.time()
+JOB_AD = (
+    '[ MyType = "Job"; Owner = "alice"; JobStatus = 1; RequestCpus = 1; RequestMemory = 512; '
+    "RequestDisk = 1024; Requirements = %s ]"
+)
+
+
+class StubPool:
+    """A pool of one schedd with eight waiting jobs and no machine."""
+
+    def __init__(self, requirements: str = "TARGET.Cpus >= 1") -> None:
+        self.group = JobGroup(
+            "g1",
+            "head",
+            "alice",
+            "alice@demo",
+            JOB_AD % requirements,
+            Resources(1, 512, 1024),
+            idle=8,
+            first_id="12.0",
+        )
+
+    def schedds(self, deadline: float) -> tuple[str, ...]:
+        return ("head",)
+
+    def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:
+        return ScheddView((self.group,), (), 8, 0)
+
+    def slots(self, deadline: float) -> PoolSlots:
+        return PoolSlots(CollectorView((), started=NOW - 86400, cycle_ended=NOW), {})
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site whose daemon looked two seconds ago."""
+    (tmp_path / "updraft.toml").write_text(SETTINGS)
+    monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
+    monkeypatch.delenv("UPDRAFT_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    with ledger_of(tmp_path) as ledger:
+        ledger.remember(
+            MachineRecord(
+                id=f"i-{number:04x}a9",
+                cloud="here",
+                launch_key="k1",
+                worker_class="default",
+                flavor="small",
+                generation="0123456789ab",
+                requested_at=NOW - 100 * number,
+                zone="a",
+                image="worker",
+                price=0.05 if number == 1 else None,
+            )
+            for number in (1, 2)
+        )
+        ended = MachineRecord(
+            "i-dead", "here", "k0", "default", "small", "0123456789ab", NOW - 900, ended_at=NOW - 300,
+            end=Reason("never-joined", "it has not joined the pool in 600 s"),
+        )  # fmt: skip
+        ledger.remember([ended])
+        ledger.keep_console("here", "i-dead", "booting\x1b[2J\nno network", NOW - 300)
+        ledger.event(
+            NOW - 300, "ended", "i-dead", Reason("never-joined", "it has not joined the pool in 600 s")
+        )
+        save_cycle(ledger, time.time() - 2)  # now, and not when this file was loaded
+    return tmp_path
+
+
+def ledger_of(site: Path) -> Ledger:
+    return Ledger(config.place(site / "updraft.toml").ledger)
+
+
+def save_cycle(ledger: Ledger, at: float, **changes: Any) -> None:
+    outlook = {"code": "busy", "text": "jobs have it"}
+    limit = {"code": "limit-machines", "text": "the site may have 20 machines, and has 20"}
+    document = {
+        "at": at,
+        "pool": "demo",
+        "acting": True,
+        "standing": None,
+        "sources": {
+            "collector": {"state": "known", "at": at},
+            "cloud here: quota": {
+                "state": "unknown", "since": at - 90, "error": {"code": "late", "text": "too late"},
+            },
+        },
+        "jobs": {"idle": 38, "running": 12},
+        "groups": [
+            {"key": "g1", "owner": "alice", "idle": 38, "joined": 10, "coming": 8, "new": 4, "unmet": 16,
+             "held_back": [limit], "refused": []},
+        ],
+        "machines": [
+            {"machine": "i-0001a9", "cloud": "here", "phase": "joined", "reason": outlook, "deadline": None}
+        ],
+        "cooldowns": [
+            {"scope": "offer", "key": "here/a/big/on-demand", "until": at + 60, "failures": 2, "probe": False,
+             "reason": {"code": "no-capacity", "text": "no room for big"}}
+        ],
+        "warnings": [{"code": "stranger", "text": "nobody explains slot1@odd"}],
+        "actions": [
+            {"what": "launch", "text": "launching 4", "reason": {"code": "demand", "text": "4 jobs wait"}}
+        ],
+        **changes,
+    }  # fmt: skip
+    ledger.save_cycle(document, at)
+    note = {
+        "pid": os.getpid(),
+        "host": socket.getfqdn(),
+        "started": at - 60,
+        "last_cycle": at,
+        "acting": True,
+    }
+    ledger.note("controller", note, at)
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    code = main.call(list(arguments))
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return code, out, err
+
+
+def shown(capsys: Capture, *arguments: str) -> Any:
+    """The document of a verb, checked against its promised form."""
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert code == 0
+    document = json.loads(out)
+    verb = " ".join(arguments[:2]) if arguments[0] == "config" else arguments[0]
+    form = next(FORMS[name] for name in (verb, *(f"{verb} {kind}" for kind in ("MACHINE",))) if name in FORMS)
+    jsonschema.validate(document, form)
+    return document
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+def test_status_is_what_the_daemon_saw(site: Path, capsys: Capture) -> None:
+    document = shown(capsys, "status")
+    assert document["jobs"] == {"idle": 38, "running": 12}
+    assert document["machines"]["phases"] == {"joined": 1, "requested": 1}
+    assert document["machines"]["cost_per_hour"] == 0.05
+    assert document["machines"]["unknown_prices"] == 1
+    assert document["daemon"]["alive"]
+
+
+def test_status_for_people_says_who_waits_and_why(site: Path, capsys: Capture) -> None:
+    code, out, _ = run(capsys, "status")
+    assert code == 0
+    said = (
+        "38 jobs waiting, 12 running",
+        "the site may have 20 machines",
+        "no room for big",
+        "too late",
+        "nobody explains slot1@odd",
+        "1 machine of unknown price",
+        "looked",
+    )
+    for text in said:
+        assert text in out
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_the_terminal(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for verb in ("status", "machines"):
+        _, out, _ = run(capsys, verb)
+        assert max(len(line) for line in out.splitlines()) <= columns
+
+
+def test_status_shows_those_without_room_first_and_counts_the_rest(site: Path, capsys: Capture) -> None:
+    group = {"idle": 5, "joined": 5, "coming": 0, "new": 0, "unmet": 0, "held_back": [], "refused": []}
+    groups = [{**group, "key": f"g{n}", "owner": f"user{n}"} for n in range(60)]
+    groups[59] |= {"joined": 4, "unmet": 1}
+    with ledger_of(site) as ledger:
+        save_cycle(ledger, time.time(), groups=groups)
+    code, out, _ = run(capsys, "status")
+    assert code == 0
+    assert out.index("user59") < out.index("user0")
+    assert "user38" in out
+    assert "user39" not in out
+    assert "and 20 more groups of 100 waiting jobs" in out
+
+
+def test_status_of_a_silent_daemon_says_how_old_it_is(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        save_cycle(ledger, time.time() - SILENT_AFTER - 3600)
+    _, out, _ = run(capsys, "status")
+    assert "no daemon is at work" in out
+    assert "1h01m ago" in out
+    assert "updraft run" in out
+    assert not shown(capsys, "status")["daemon"]["alive"]
+
+
+def test_a_daemon_whose_process_is_gone_is_not_alive(site: Path, capsys: Capture) -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    with ledger_of(site) as ledger:
+        note = {"pid": child.pid, "host": socket.getfqdn(), "last_cycle": time.time(), "acting": True}
+        ledger.note("controller", note, time.time())
+    assert not shown(capsys, "status")["daemon"]["alive"]
+
+
+def test_a_waiting_controller_says_for_whom(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        save_cycle(
+            ledger, time.time(), standing={"code": "second-controller", "text": "other acts: this one waits"}
+        )
+        note = {"pid": os.getpid(), "host": "", "last_cycle": time.time(), "acting": False}
+        ledger.note("controller", note, time.time())
+    assert "other acts: this one waits" in run(capsys, "status")[1]
+
+
+def test_machines_have_phase_and_reason(site: Path, capsys: Capture) -> None:
+    rows = shown(capsys, "machines")["machines"]
+    assert [(row["id"], row["phase"], row["reason"]["code"]) for row in rows] == [
+        ("i-0002a9", "requested", "not-looked-at"),
+        ("i-0001a9", "joined", "busy"),
+    ]
+    gone = shown(capsys, "machines", "--all")["machines"]
+    assert ("i-dead", "gone", "never-joined") in [(r["id"], r["phase"], r["reason"]["code"]) for r in gone]
+
+
+def test_events_have_their_reason(site: Path, capsys: Capture) -> None:
+    event = shown(capsys, "events")
+    assert (event["subject"], event["code"]) == ("i-dead", "never-joined")
+    assert "[never-joined]" in run(capsys, "events", "i-dead")[1]
+    assert run(capsys, "events", "--kind", "launch")[1] == ""
+
+
+def test_explain_a_machine_shows_its_end_and_console(site: Path, capsys: Capture) -> None:
+    document = shown(capsys, "explain", "i-dead")
+    assert document["console"].endswith("no network")
+    _, out, _ = run(capsys, "explain", "i-d")
+    assert "it has not joined the pool in 600 s" in out
+    assert "| no network" in out
+    assert "\x1b" not in out
+
+
+def test_reading_verbs_load_neither_pydantic_nor_htcondor(site: Path) -> None:
+    """What makes them answer at once; `make bench` measures it."""
+    program = (
+        "import sys; from updraft.cli.main import call; code = call(['status']); "
+        "heavy = {'pydantic', 'htcondor2', 'classad2', 'structlog', 'tomlkit', 'yaml', 'pebble'}; "
+        "print(sorted(heavy & set(sys.modules)), code, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[] 0"
+
+
+# ------------------------------------------------------------------------------------------------- wishes
+
+
+def test_a_wish_is_written_down_for_the_daemon(site: Path, capsys: Capture) -> None:
+    document = shown(capsys, "terminate", "i-0001", "i-0002a9", "--kill-jobs")
+    assert [one["machine"] for one in document["requests"]] == ["i-0001a9", "i-0002a9"]
+    with ledger_of(site) as ledger:
+        assert [(r.kind, r.machine, r.kill_jobs) for r in ledger.requests()] == [
+            ("terminate", "i-0001a9", True),
+            ("terminate", "i-0002a9", True),
+        ]
+    assert [one["machine"] for one in shown(capsys, "status")["requests"]] == ["i-0001a9", "i-0002a9"]
+
+
+def test_a_wish_without_a_daemon_is_a_problem_that_says_what_to_do(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        save_cycle(ledger, time.time() - 3600)
+    code, _, err = run(capsys, "drain", "i-0001")
+    assert code == 1
+    assert "updraft run" in err
+    with ledger_of(site) as ledger:
+        assert len(ledger.requests()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("i-0", "may be any of i-0001a9, i-0002a9"),
+        ("i-0009a9", "did you mean i-0001a9"),
+        ("zzz", "`updraft machines` lists them"),
+        ("i-dead", "gone already"),
+    ],
+)
+def test_a_machine_that_is_not_meant_is_named(site: Path, capsys: Capture, name: str, sentence: str) -> None:
+    code, _, err = run(capsys, "drain", name)
+    assert code == 2
+    assert sentence in err
+    with ledger_of(site) as ledger:
+        assert not ledger.requests()
+
+
+class Playing:
+    """A daemon in whose place a test acts: at each of its turns it does what `turns` says.
+
+    A turn comes whenever the verb has looked at everything and would wait: there is no other clock.
+    """
+
+    def __init__(self, site: Path, *turns: Callable[[Ledger], None]) -> None:
+        self.site = site
+        self.turns = list(turns)
+        self.looked = 0
+
+    def sleep(self, _seconds: float) -> None:
+        self.looked += 1
+        if self.turns:
+            with ledger_of(self.site) as ledger:
+                self.turns.pop(0)(ledger)
+        assert self.looked < 100, "it waits for ever"
+
+
+@pytest.fixture
+def playing(site: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playing]:
+    """`playing(*turns)`: from now on the verbs' waiting is these turns of the daemon."""
+
+    def begin(*turns: Callable[[Ledger], None]) -> Playing:
+        made = Playing(site, *turns)
+        monkeypatch.setattr(wishes, "time", SimpleNamespace(time=time.time, sleep=made.sleep))
+        return made
+
+    return begin
+
+
+def nothing_yet(_ledger: Ledger) -> None:
+    """A turn in which the daemon does nothing."""
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("refused: jobs run there", 1), ("taken up", 0)])
+def test_wait_follows_a_wish_to_its_end(
+    playing: Callable[..., Playing], capsys: Capture, outcome: str, code: int
+) -> None:
+    daemon = playing(nothing_yet, lambda ledger: ledger.done(ledger.requests()[0].id, outcome, time.time()))
+    found, out, _ = run(capsys, "undrain", "i-0001", "--wait")
+    assert (found, out) == (code, f"undrain i-0001a9: {outcome}\n")
+    assert not daemon.turns
+
+
+@pytest.mark.parametrize(
+    ("kind", "event", "code", "words"),
+    [
+        (
+            "busy-again",
+            "busy-again",
+            1,
+            "refused: i-0001a9 is busy again and stays; drain it, or end its jobs",
+        ),
+        ("request", "request-undrain", 0, "taken back"),
+    ],
+)
+def test_a_machine_that_was_to_go_and_stays_says_why(
+    playing: Callable[..., Playing], capsys: Capture, kind: str, event: str, code: int, words: str
+) -> None:
+    def take_up(ledger: Ledger) -> None:
+        wish = Reason("request-terminate", "root asked for terminate: taken up")
+        ledger.event(time.time(), "request", "i-0001a9", wish)
+        ledger.done(ledger.requests()[0].id, "taken up", time.time())
+
+    def let_stay(ledger: Ledger) -> None:
+        ledger.event(time.time(), kind, "i-0001a9", Reason(event, "i-0001a9 is busy again and stays"))
+
+    # Between the two it is looked at several times: a wrong answer would be given then.
+    daemon = playing(nothing_yet, take_up, nothing_yet, nothing_yet, let_stay)
+    found, out, _ = run(capsys, "terminate", "i-0001", "--wait")
+    assert found == code
+    assert out.startswith(f"terminate i-0001a9: {words}")
+    assert not daemon.turns
+
+
+def test_destroy_asks_first(site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = run(capsys, "destroy")
+    assert code == main.INTERRUPTED
+    assert "2 machines" in err
+    with ledger_of(site) as ledger:
+        assert not ledger.requests()
+    run(capsys, "destroy", "--yes")
+    with ledger_of(site) as ledger:
+        assert [(r.kind, r.machine) for r in ledger.requests()] == [("destroy", "")]
+
+
+# ------------------------------------------------------------------------------------------------ looking
+
+
+@pytest.fixture
+def pool(site: Path, monkeypatch: pytest.MonkeyPatch) -> StubPool:
+    """A pool in place of HTCondor, and no machines from before."""
+    stub = StubPool()
+    monkeypatch.setattr("updraft.cli.wiring.HTCondorPool", lambda access: stub)
+    for left in (site / "state").glob("ledger*"):
+        left.unlink()
+    return stub
+
+
+def test_plan_says_what_and_why_and_writes_nothing(site: Path, pool: StubPool, capsys: Capture) -> None:
+    document = shown(capsys, "plan")
+    assert [(action["what"], action["reason"]["code"]) for action in document["actions"]] == [
+        ("launch", "demand")
+    ]
+    assert not list((site / "state").glob("ledger*"))
+    assert "launching" in run(capsys, "plan")[1]
+
+
+def test_the_daemons_own_document_has_the_promised_form(pool: StubPool, capsys: Capture) -> None:
+    assert set(FORMS["plan"]["properties"]) <= set(shown(capsys, "plan"))
+    assert report.__name__ == "updraft.daemon.report"
+
+
+@pytest.mark.parametrize(
+    ("requirements", "sentence"),
+    [("TARGET.Cpus >= 1", "can run it"), ("TARGET.Cpus >= 99", "TARGET.Cpus >= 99")],
+)
+def test_explain_a_job_has_every_offer_with_its_reason(
+    site: Path,
+    pool: StubPool,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    requirements: str,
+    sentence: str,
+) -> None:
+    pool.group = StubPool(requirements).group
+    job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    code, out, _ = run(capsys, "explain", "12.0")
+    assert code == 0
+    assert "job 12.0 of alice at head: idle" in out
+    assert sentence in out
+    document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
+    jsonschema.validate(document, FORMS["explain JOB"])
+    assert len(document["groups"][0]["offers"]) == 6
+
+
+def test_explain_a_job_that_is_nowhere(
+    site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((), ()))
+    code, _, err = run(capsys, "explain", "99")
+    assert code == 1
+    assert "condor_history 99" in err
+
+
+def test_names_of_jobs() -> None:
+    assert lookup.job_name("12") == lookup.JobName(12)
+    assert lookup.job_name("12.3@head.demo") == lookup.JobName(12, 3, "head.demo")
+    assert lookup.job_name("i-12") is None
+    assert lookup.job_name("12.3 || true") is None
+
+
+# ---------------------------------------------------------------------------------------- wrong and broken
+
+
+def test_config_check_names_the_fault_and_is_2(site: Path, capsys: Capture) -> None:
+    assert shown(capsys, "config", "check")["classes"][0]["name"] == "default"
+    (site / "updraft.toml").write_text(SETTINGS.replace('image = "worker"', "imagine = 1"))
+    code, out, err = run(capsys, "config", "check")
+    assert (code, out) == (2, "")
+    assert 'classes.default.imagine: there is no such key; did you mean "image"?' in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["statu"], 'did you mean "status"?'),
+        (["drain"], "MACHINE"),
+        (["status", "--bogus"], "see `updraft status --help`"),
+        (["--config", "/nowhere/updraft.toml", "status"], "there is no such file"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_2(
+    site: Path, capsys: Capture, arguments: list[str], sentence: str
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("updraft: ")
+    assert err.count("\n") == 1
+    assert sentence in err
+
+
+def test_no_ledger_yet_says_how_to_begin(site: Path, capsys: Capture) -> None:
+    for left in (site / "state").glob("ledger*"):
+        left.unlink()
+    code, _, err = run(capsys, "status")
+    assert code == 1
+    assert "updraft run" in err
+
+
+def test_a_bug_asks_for_a_report_and_shows_its_traceback_on_request(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("updraft.cli.status.status_document", broken)
+    code, _, err = run(capsys, "status")
+    assert code == 1
+    assert "please report it" in err
+    monkeypatch.setenv("UPDRAFT_DEBUG", "1")
+    main.call(["status"])
+    assert "ZeroDivisionError: oops" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130_and_quiet(site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("updraft.cli.status.status_document", interrupted)
+    code, out, err = run(capsys, "status")
+    assert (code, out, err.strip()) == (130, "", "")
+
+
+def test_a_reader_that_goes_away_is_no_news(site: Path) -> None:
+    command = [sys.executable, "-m", "updraft.cli.main", "status", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    process.wait(30)

@@ -1,0 +1,48 @@
+from collections.abc import Callable, Iterator
+
+import botocore.session
+import pytest
+from botocore.client import ClientCreator
+from botocore.loaders import Loader
+from botocore.retries.standard import ExponentialBackoff
+from ec2endpoint import Served
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    """moto's server, once for all tests: its data take a second, and would take ten with its own images."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        # Every driver has a session of its own, and each would read EC2's description anew.
+        loader = Loader()
+        patch.setattr(botocore.session, "create_loader", lambda *_: loader)
+        patch.setattr(ClientCreator, "_create_client_class", _made_once(ClientCreator._create_client_class))
+        # How long the SDK waits before it tries again is its own business, and up to seconds.
+        patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0.01)
+        served = Served()
+        yield served
+        served.stop()
+
+
+def _made_once(make: Callable[..., type]) -> Callable[..., type]:
+    """The class of a service's clients, with its hundreds of methods, made once and not for each client."""
+    made: dict[str, type] = {}
+
+    def once(creator: ClientCreator, service: str, model: object) -> type:
+        if service not in made:
+            made[service] = make(creator, service, model)
+        return made[service]
+
+    return once
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known credentials, and none of whoever runs the tests."""
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "EC2_URL", "EC2_ACCESS_KEY", "EC2_SECRET_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "driver")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-to-be-seen")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")

@@ -1,0 +1,102 @@
+"""Children: deadlines, deaths, and that none outlives its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.condor.livepool import wait_for
+from updraft.condor.access import PoolAccess, config_lines, environment
+from updraft.condor.children import Children
+from updraft.condor.tools import Tools
+from updraft.errors import PoolDenied, PoolError, PoolTimeout
+
+PARENT = """
+import os, sys, time
+from updraft.condor.children import Children
+if __name__ == "__main__":
+    print(Children({}).call("a", 30, os.getpid), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Children]:
+    made = Children({"UPDRAFT_MARK": "seen"})
+    yield made
+    made.close()
+
+
+def deny() -> None:
+    raise PoolDenied("no")
+
+
+def test_once_closed_it_starts_no_child_any_more() -> None:
+    closed = Children({})
+    pid = closed.call("a", 30, os.getpid)
+    closed.close()
+    with pytest.raises(PoolError):
+        closed.call("a", 30, os.getpid)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_child_answers_with_its_own_environment(children: Children) -> None:
+    pid = children.call("a", 30, os.getpid)
+    assert pid != os.getpid()
+    assert children.call("a", 30, os.getenv, "UPDRAFT_MARK") == "seen"
+    assert children.call("a", 30, os.getpid) == pid
+    assert children.call("a", 30, signal.getsignal, signal.SIGINT) == signal.SIG_IGN
+
+
+def test_a_slow_source_is_killed_and_replaced_and_others_go_on(children: Children) -> None:
+    slow, other = children.call("a", 30, os.getpid), children.call("b", 30, os.getpid)
+    with pytest.raises(PoolTimeout):
+        children.call("a", 0.3, time.sleep, 60)
+    wait_for("the slow child is gone", lambda: not Path(f"/proc/{slow}").exists(), 10)
+    assert children.call("b", 30, os.getpid) == other
+    assert children.call("a", 30, os.getpid) != slow
+
+
+def test_errors_and_deaths_come_back_as_errors(children: Children) -> None:
+    with pytest.raises(PoolDenied):
+        children.call("a", 30, deny)
+    with pytest.raises(PoolError, match="died"):
+        children.call("a", 30, os._exit, 3)
+    assert children.call("a", 30, os.getpid)
+
+
+def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert Path(f"/proc/{child}").exists()
+        parent.kill()
+    wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
+
+
+def test_a_tool_has_a_deadline_and_bounded_output() -> None:
+    tools = Tools((), {"MARK": "m"}, "cm")
+    assert tools.run(["sh", "-c", "echo $MARK"], 10) == "m\n"
+    assert len(tools.run(["sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"], 10)) == 65536
+    with pytest.raises(PoolTimeout):
+        tools.run(["sleep", "60"], 0.2)
+    with pytest.raises(PoolError, match="install"):
+        tools.run(["no-such-tool-of-condor"], 1)
+
+
+def test_a_private_configuration(tmp_path: Path) -> None:
+    access = PoolAccess("p", "cm.test", tmp_path / "tokens", "dom")
+    path = Path(environment(access, tmp_path)["CONDOR_CONFIG"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "COLLECTOR_HOST = cm.test" in path.read_text()
+    assert environment(PoolAccess("p"), tmp_path) == {}
+    assert environment(PoolAccess("p", condor_config=Path("/x")), tmp_path) == {"CONDOR_CONFIG": "/x"}
+    with pytest.raises(PoolError):
+        config_lines(PoolAccess("p", "cm\nALLOW_WRITE = *"))

@@ -1,0 +1,276 @@
+"""Everything that is promised of a pool, on a real one."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.condor.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from updraft.condor.access import PoolAccess
+from updraft.condor.base import ControllerAd
+from updraft.condor.pool import HTCondorPool
+from updraft.core.model import DrainMode, ScheddView, Slot
+from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
+
+pytestmark = pytest.mark.integration
+
+SCHEDD = "head.pool.test"
+MARKS = """
+UpdraftPool = "test"
+UpdraftClass = "std"
+UpdraftGeneration = "g1"
+UpdraftCloud = "lab"
+UpdraftFlavor = "m4"
+UpdraftLaunch = "l1"
+STARTD_ATTRS = $(STARTD_ATTRS) UpdraftPool UpdraftClass UpdraftGeneration UpdraftCloud
+STARTD_ATTRS = $(STARTD_ATTRS) UpdraftFlavor UpdraftLaunch
+"""
+SLEEP = "executable = /bin/sleep\narguments = 600\nrequest_memory = 300\n"
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[LivePool]:
+    with live_pool() as pool:
+        pool.head_key("updraft-workers")
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def pool(live: LivePool) -> Iterator[HTCondorPool]:
+    access = PoolAccess(
+        "test",
+        collector="10.9.0.1",
+        token_dir=live.token_dir(),
+        trust_domain=TRUST_DOMAIN,
+        tools=live.nodes["head"].enter(),
+    )
+    with live.network(), HTCondorPool(access) as made:
+        yield made
+
+
+@pytest.fixture
+def worker(live: LivePool, pool: HTCondorPool, request: pytest.FixtureRequest) -> Iterator[Node]:
+    number = 10 + len(live.nodes)
+    node = live.worker(f"w{number}", number, MARKS, pool.mint_token("l1", 600))
+    yield node
+    live.nodes["head"].run("condor_rm", "-all", check=False)
+    node.kill()
+    pool.forget([f"slot1@{node.name}.pool.test"], 10)
+
+
+def slot_of(pool: HTCondorPool, node: Node) -> Slot | None:
+    found = [s for s in pool.slots(10).view.slots if s.instance_id == f"i-{node.name}"]
+    return found[0] if found else None
+
+
+def when(pool: HTCondorPool, node: Node, condition: Callable[[Slot], Any], deadline: float = 40) -> Slot:
+    def look() -> Slot | None:
+        slot = slot_of(pool, node)
+        return slot if slot and condition(slot) else None
+
+    found = wait_for(f"the slot of {node.name}", look, deadline)
+    assert isinstance(found, Slot)
+    return found
+
+
+def demand(pool: HTCondorPool, *, running: bool = False) -> ScheddView:
+    return pool.demand(SCHEDD, running=running, deadline=20)
+
+
+def test_a_worker_with_a_minted_token_is_seen_whole(pool: HTCondorPool, worker: Node) -> None:
+    slot = when(pool, worker, lambda s: s.accepting)
+    assert (slot.kind, slot.launch_key, slot.cloud) == ("std/g1/lab/m4", "l1", "lab")
+    assert (slot.total.cpus, slot.total.memory, slot.free.cpus) == (4, 4096, 4)
+    assert slot.partitionable
+    assert not slot.busy
+    assert not slot.draining
+    assert slot.job_starts == 0
+    seen = pool.slots(10)
+    assert abs(seen.view.started - time.time()) < 600
+    assert seen.view.started <= time.time()
+    assert seen.view.cycle_ended is not None
+    text = seen.templates["std/g1/lab/m4"]
+    assert worker.name not in text
+    assert worker.address not in text
+    assert "Requirements" in text
+    assert pool.schedds(10) == (SCHEDD,)
+
+
+def test_one_second_jobs_move_the_counter(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
+    live.submit("executable = /bin/sleep\narguments = 1\nrequest_memory = 100\nqueue 4\n")
+    slot = when(pool, worker, lambda s: (s.job_starts or 0) >= 5 and not s.busy, 60)
+    assert slot.children == ()
+
+
+def test_a_busy_machine_refuses_to_close_as_empty(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
+    live.submit(SLEEP + "queue 1\n")
+    slot = when(pool, worker, lambda s: s.busy)
+    assert slot.children[0].user == "alice@pool.test"
+    assert slot.children[0].resources.memory == 384
+    with pytest.raises(DrainRefused):
+        pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+    view = demand(pool, running=True)
+    assert view.running is not None
+    assert [j.slot for j in view.running] == [f"slot1_1@{worker.name}.pool.test"]
+    assert 1800 < view.running[0].lease_until - time.time() <= 2401
+    pool.drain([slot], DrainMode.BUSY, "lifetime", 10)
+    drained = when(pool, worker, lambda s: s.draining)
+    assert drained.drain_reason == "updraft: lifetime"
+    assert drained.busy
+    assert not drained.accepting
+    pool.drain([slot], DrainMode.BUSY, "lifetime", 10)
+    with pytest.raises(DrainRefused):
+        pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+    pool.undrain([slot], 10)
+    assert when(pool, worker, lambda s: not s.draining).busy
+    pool.undrain([slot], 10)
+
+
+def test_a_claim_between_two_jobs_refuses_too(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
+    live.submit(
+        "executable = /bin/sleep\narguments = 1\nrequest_memory = 100\nkeep_claim_idle = 60\nqueue 1\n"
+    )
+    slot = when(pool, worker, lambda s: [c.activity for c in s.children] == ["Idle"])
+    with pytest.raises(DrainRefused):
+        pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+
+
+def test_an_empty_machine_closes_and_leaves(pool: HTCondorPool, worker: Node) -> None:
+    slot = when(pool, worker, lambda s: s.accepting)
+    with pytest.raises(DrainRefused):
+        pool.drain([replace(slot, instance_id="i-other")], DrainMode.EMPTY, "idle", 10)
+    with pytest.raises(PoolError):
+        pool.drain([replace(slot, instance_id="i-other")], DrainMode.BUSY, "idle", 10)
+    began = time.monotonic()
+    pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+    pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+    wait_for("the slot is gone", lambda: slot_of(pool, worker) is None, 15)
+    assert time.monotonic() - began < 12
+
+
+def test_a_vanished_machine_gives_its_jobs_back(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
+    live.submit(SLEEP + "queue 1\n")
+    slot = when(pool, worker, lambda s: s.busy)
+    (job,) = demand(pool, running=True).running or ()
+    worker.kill()
+    with pytest.raises(PoolError) as unreachable:
+        pool.drain([slot], DrainMode.EMPTY, "idle", 5)
+    assert not isinstance(unreachable.value, PoolDenied | DrainRefused)
+    pool.forget([slot.name], 10)
+    assert slot_of(pool, worker) is None
+    assert worker.name not in live.status("-master", "-af", "Name")
+    pool.requeue(SCHEDD, [job.job_id], "its machine is gone", 20)
+    wait_for("the job is idle again", lambda: demand(pool).idle_total == 1, 30)
+    pool.requeue(SCHEDD, [job.job_id], "nothing to do", 20)
+    assert demand(pool).idle_total == 1
+    live.nodes["head"].run("condor_rm", "-all")
+
+
+def test_demand_counts_what_waits_and_what_isnt_made_yet(pool: HTCondorPool, live: LivePool) -> None:
+    big = "executable = /bin/sleep\narguments = 9\nrequest_cpus = 50\n"
+    live.submit(big + "max_idle = 3\nqueue 40\n")
+    live.submit(big + "request_cpus = 60\nmax_materialize = 2\nqueue 10\n")
+    live.submit(big + "universe = local\nqueue 1\n")
+    live.submit(big + '+Shade = "x"\nrequirements = TARGET.Colour == MY.Shade\nhold = true\nqueue 1\n')
+    live.submit(big + '+Shade = "x"\nrequirements = TARGET.Colour == MY.Shade\nqueue 5\n', user="bob")
+    live.submit(big + 'request_memory = regexp("(a*)*b", "aaaaaaaa") ? 1 : 2\nqueue 1\n', user="bob")
+    view = wait_for("all groups", lambda: v if (v := demand(pool)).idle_total == 48 else None, 30)
+    assert isinstance(view, ScheddView)
+    seen = sorted((g.owner, g.idle, g.request.cpus, g.evaluable) for g in view.groups)
+    assert seen == [
+        ("alice", 2, 60, True),
+        ("alice", 40, 50, True),
+        ("bob", 1, 1, False),
+        ("bob", 5, 50, True),
+    ]
+    assert all(abs(g.oldest - time.time()) < 120 for g in view.groups)
+    (shaded,) = [g for g in view.groups if g.idle == 5]
+    assert 'Shade = "x"' in shaded.ad
+    assert shaded.request.disk == 1048576
+    assert shaded.submitter == "bob@pool.test"
+    live.nodes["head"].run("condor_rm", "-all")
+
+
+def test_how_long_jobs_run_is_read_from_the_history_and_from_what_they_say(
+    live: LivePool, worker: Node
+) -> None:
+    live.submit("executable = /bin/sleep\narguments = 1\nqueue 3\n")
+    head = live.nodes["head"]
+    ended = ("condor_history", "-constraint", 'Owner == "alice" && JobStatus == 4', "-af", "ClusterId")
+    wait_for("three jobs ended", lambda: len(head.run(*ended).split()) >= 3, 60)
+    big = "executable = /bin/sleep\narguments = 9\nrequest_cpus = 50\n"
+    live.submit(big + "queue 1\n")
+    live.submit(big + "+UpdraftRunTime = 500\nallowed_execute_duration = 300\nqueue 2\n")
+    access = PoolAccess(
+        "test",
+        collector="10.9.0.1",
+        token_dir=live.token_dir(),
+        trust_domain=TRUST_DOMAIN,
+        tools=head.enter(),
+    )
+    with live.network(), HTCondorPool(access) as fresh:
+        seen = {g.idle: g for g in demand(fresh).groups}
+    run_time = seen[1].run_time
+    assert run_time is not None
+    assert run_time < 1000, "the prior alone would be 1800 s"
+    assert seen[1].longest is None
+    assert (seen[2].run_time, seen[2].longest) == (300.0, 300.0)
+    head.run("condor_rm", "-all")
+
+
+def test_controllers_see_each_other_until_their_ads_run_out(pool: HTCondorPool) -> None:
+    first, second = ControllerAd("c1", "head", 1.5, 0), ControllerAd("c2", "other", 2.5, 0)
+    pool.announce(first, 60, 10)
+    pool.announce(second, 1, 10)
+    assert {(c.id, c.host, c.since) for c in pool.controllers(10)} == {
+        ("c1", "head", 1.5),
+        ("c2", "other", 2.5),
+    }
+    wait_for("the second runs out", lambda: [c.id for c in pool.controllers(10)] == ["c1"], 20)
+    pool.retract(first, 10)
+    assert pool.controllers(10) == ()
+
+
+def test_a_frozen_schedd_times_out_and_nothing_else_does(pool: HTCondorPool, live: LivePool) -> None:
+    demand(pool)
+    head = live.nodes["head"]
+    (pid,) = head.run("pgrep", "-x", "condor_schedd").split()
+    head.run("kill", "-STOP", pid)
+    try:
+        began = time.monotonic()
+        with pytest.raises(PoolTimeout):
+            pool.demand(SCHEDD, running=False, deadline=1.5)
+        assert time.monotonic() - began < 4
+        pool.slots(5)
+    finally:
+        head.run("kill", "-CONT", pid)
+    demand(pool)
+
+
+def test_without_the_right_a_drain_is_denied(live: LivePool, worker: Node) -> None:
+    folder = live.work / "weak"
+    folder.mkdir(mode=0o700)
+    weak = live.nodes["head"].run(
+        "condor_token_create", "-identity", f"weak@{TRUST_DOMAIN}", "-authz", "READ"
+    )
+    (folder / "t").write_text(weak)
+    (folder / "t").chmod(0o600)
+    as_alice = (
+        *live.nodes["head"].enter(),
+        "setpriv",
+        "--reuid",
+        "alice",
+        "--regid",
+        "nogroup",
+        "--clear-groups",
+    )
+    access = PoolAccess("test", "10.9.0.1", folder, TRUST_DOMAIN, tools=as_alice)
+    with live.network(), HTCondorPool(access) as other:
+        slot = when(other, worker, lambda s: s.accepting)
+        with pytest.raises(PoolDenied):
+            other.drain([slot], DrainMode.EMPTY, "idle", 10)
+        with pytest.raises(PoolError):
+            other.forget([slot.name], 10)
+        assert when(other, worker, lambda s: s.accepting)

@@ -1,0 +1,248 @@
+"""What is made of ads, on ads recorded from a real pool."""
+
+from pathlib import Path
+from typing import Any
+
+import classad2
+import pytest
+
+from updraft.condor.children import mapped
+from updraft.condor.collector import SlotMemory, collector_started, learn, settle_children, slot
+from updraft.condor.demand import MAX_GROUPS, group, referred_names, running_job, significant_names, unmade
+from updraft.condor.request import UndecidableError, request_of, too_large
+from updraft.condor.tools import DrainingAlreadyError, failed
+from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
+from updraft.core.model import Resources
+from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
+
+DATA = Path(__file__).parent / "data"
+UNMADE = (
+    "[ JobFactoryTotalProcs = 40; JobMaterializeNextProcId = 3; JobMaterializeLimit = 40; JobsPresent = 3 ]"
+)
+
+
+def recorded(name: str, **changes: Any) -> Any:
+    ad = classad2.parseOne((DATA / name).read_text(), classad2.ParserType.Old)
+    ad.update(changes)
+    return ad
+
+
+def rows() -> list[Any]:
+    return [classad2.ClassAd(line) for line in (DATA / "rows.ads").read_text().splitlines()]
+
+
+def test_a_busy_slot() -> None:
+    seen = slot(recorded("slot-busy.ad"), "test")
+    assert seen.name == "slot1@w1.pool.test"
+    assert seen.total == Resources(4, 4096, 12341152, 0)
+    assert seen.free == Resources(0, 3328, 8146848, 0)
+    assert [c.resources.memory for c in seen.children] == [384, 128, 128, 128]
+    assert {(c.state, c.activity, c.user) for c in seen.children} == {("Claimed", "Busy", "alice@pool.test")}
+    assert seen.busy
+    assert seen.accepting
+    assert seen.job_starts == 14  # ten jobs, four claims
+    assert seen.instance_id == ""  # another pool's mark, or none, makes it nobody of ours
+
+
+def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:
+    ad, calm = (
+        recorded("slot-busy.ad", ChildActivity=["Busy", "Idle", "Idle", "Busy"]),
+        recorded("slot-busy.ad"),
+    )
+    asked: list[list[str]] = []
+
+    def at_work(names: Any) -> list[str]:
+        asked.append(list(names))
+        return ["slot1_3@w1.pool.test", "slot1_9@another.pool.test"]
+
+    settle_children([calm], at_work)
+    assert asked == []  # nothing to be asked where no claim waits
+    settle_children([ad], at_work)
+    assert asked == [["slot1_2@w1.pool.test", "slot1_3@w1.pool.test"]]
+    assert [child.activity for child in slot(ad, "test").children] == ["Busy", "Idle", "Busy", "Busy"]
+
+
+def test_a_draining_slot_is_no_room_and_teaches_nothing() -> None:
+    seen = slot(recorded("slot-draining.ad", UpdraftPool="test"), "test")
+    assert (seen.draining, seen.drain_reason, seen.accepting) == (True, "updraft: lifetime", False)
+    assert seen.instance_id == "i-w1"
+    _, memory = learn([seen], SlotMemory(), lambda names: [recorded("slot-draining.ad")], False)
+    assert memory.templates == {}
+
+
+def test_a_kind_is_learned_once() -> None:
+    marks = {"UpdraftPool": "p", "UpdraftClass": "c", "UpdraftGeneration": "g", "UpdraftCloud": "k"}
+    ad = recorded("slot-busy.ad", **marks, UpdraftFlavor="f")
+    asked: list[list[str]] = []
+
+    def whole(names: Any) -> list[Any]:
+        asked.append(list(names))
+        return [ad]
+
+    seen = slot(ad, "p")
+    _, memory = learn([seen], SlotMemory(), whole, False)
+    assert asked == [["slot1@w1.pool.test"]]
+    assert list(memory.templates) == [kind_key("c", "g", "k", "f")]
+    learn([seen], memory, whole, False)
+    assert len(asked) == 1
+    learn([seen], memory, whole, True)
+    assert len(asked) == 2
+
+
+def test_a_foreign_slot_keeps_its_kind_whatever_it_does() -> None:
+    busy, other = recorded("slot-busy.ad"), recorded("slot-busy.ad", HasDocker=True)
+    calm = recorded("slot-busy.ad", Cpus=4, JobStarts=99, Name="slot1@w9", Machine="w9", ChildState=[])
+    assert foreign_kind_key(repr(busy)) == foreign_kind_key(repr(calm))
+    assert foreign_kind_key(repr(busy)) != foreign_kind_key(repr(other))
+    (placed,), _ = learn([slot(busy, "p")], SlotMemory(), lambda names: [busy], False)
+    assert placed.kind == foreign_kind_key(repr(busy))
+
+
+def test_a_template_is_whole_empty_and_nobodys() -> None:
+    text = template(repr(recorded("slot-busy.ad")))
+    ad = classad2.ClassAd(text)
+    assert (ad["Cpus"], ad["Memory"], ad["Disk"], ad["State"]) == (4, 4096, 12341152, "Unclaimed")
+    for part in ("w1", "10.9.0.11", "Child", "JobStarts", "Recent", "UpdraftInstance"):
+        assert part not in text
+    for part in ("CondorVersion", "HasFileTransfer", "WithinResourceLimits", "Requirements", "Start"):
+        assert part in ad
+    with pytest.raises(ValueError, match="not a ClassAd"):
+        template("[ a = ")
+
+
+def test_groups_of_the_schedds_rows() -> None:
+    gpu, small = sorted(group("s", rows()), key=lambda g: g.owner)
+    assert gpu.request == Resources(64, 300, 1048576, 1)
+    assert (gpu.idle, gpu.running, gpu.priority, gpu.first_id) == (3, 2, 7, "2.0")
+    assert (small.request.cpus, small.submitter) == (1, "group_a.b.bob")
+    assert classad2.ClassAd(gpu.ad)["JobStatus"] == 1
+    again = group("s", list(reversed(rows())))
+    assert {g.key for g in again} == {gpu.key, small.key}
+    assert {g.key for g in group("t", rows())}.isdisjoint({gpu.key, small.key})
+
+
+def test_what_isnt_made_yet_joins_its_group() -> None:
+    cluster = rows()[0]
+    cluster.update({"ServerTime": 1, "ClusterId": 2, "JobsPresent": 3, "QDate": 5})
+    cluster.update({"JobFactoryTotalProcs": 40, "JobMaterializeNextProcId": 3, "JobMaterializeLimit": 40})
+    for name in ("JobIds", "JobCount", "Id"):
+        del cluster[name]
+    (known,) = [g for g in group("s", rows(), [cluster]) if g.owner == "alice"]
+    assert (known.idle, known.first_id) == (40, "2.0")
+    (alone,) = group("s", [], [cluster])
+    assert (alone.idle, alone.first_id, alone.oldest) == (37, "2.0", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 37),
+        ({"JobMaterializeLimit": 5}, 2),
+        ({"JobFactoryPaused": 1}, 0),
+        ({"JobMaterializeNextProcId": 40}, 0),
+        ({"JobFactoryTotalProcs": "many", "TotalSubmitProcs": 10}, 7),
+    ],
+)
+def test_how_many_arent_made_yet(changes: dict[str, Any], count: int) -> None:
+    ad = classad2.ClassAd(UNMADE)
+    ad.update(changes)
+    assert unmade(ad) == count
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'regexp("(a*)*b", "aaaaaaaaaaaaaaaaaaaaaa") ? 1 : 2',
+        '"many"',
+        "1 / 0",
+        "1.0E300",
+        "RequestMemory",
+        "B0",
+        "+".join(["1"] * 3000),
+    ],
+)
+def test_a_hostile_request_is_not_evaluated(expression: str) -> None:
+    ad = classad2.ClassAd({f"B{i}": classad2.ExprTree(f"B{i + 1} + B{i + 1}") for i in range(40)})
+    ad["RequestMemory"] = classad2.ExprTree(expression)
+    with pytest.raises(UndecidableError):
+        request_of(ad)
+
+
+def test_a_group_that_cannot_be_evaluated_says_why() -> None:
+    row = rows()[0]
+    row["RequestCpus"] = classad2.ExprTree('strcat("1", "0")')
+    (odd,) = group("s", [row])
+    assert not odd.evaluable
+    assert "strcat" in classad2.ClassAd(odd.ad)[PROBLEM_ATTR]
+    row["RequestCpus"] = 1
+    row["Essay"] = "x" * 20_000
+    (odd,) = group("s", [row])
+    assert not odd.evaluable
+    assert len(odd.ad) < 300
+    assert too_large(rows()[0]) == ""
+
+
+def test_too_many_groups_are_counted_and_not_planned_with() -> None:
+    many = [
+        classad2.ClassAd(
+            {"JobStatus": 1, "JobCount": 1, "JobIds": f"{i}.0", "Owner": "eve", "RequestCpus": i}
+        )
+        for i in range(1, MAX_GROUPS + 11)
+    ]
+    groups = group("s", many)
+    assert len(groups) == MAX_GROUPS + 1
+    (rest,) = [g for g in groups if not g.evaluable]
+    assert (rest.idle, rest.owner) == (10, "eve")
+
+
+def test_names_to_group_by() -> None:
+    names = significant_names(
+        [classad2.ClassAd("[ AutoClusterId = 1; JobIds = \"1.0\"; Rank = 0; 'a b' = 1 ]")]
+    )
+    assert "Rank" in names
+    assert "JobIds" not in names
+    assert "a b" not in names
+    wider = referred_names(rows(), names)
+    assert set(wider) - set(names) == {"Shade", "Colour2", "Capability"}
+    assert referred_names(rows(), wider) == wider
+
+
+def test_leases() -> None:
+    ad = classad2.ClassAd({"ClusterId": 1, "ProcId": 2, "RemoteHost": "slot1_1@w", "Owner": "a"})
+    assert running_job("s", ad).lease_until == float("inf")
+    ad.update({"JobLeaseDuration": 2400, "LastJobLeaseRenewal": 100})
+    assert running_job("s", ad).lease_until == 2500.0
+
+
+def test_how_old_the_collector_is() -> None:
+    old = classad2.ClassAd({"StatsLifetime": 256, "StatsLastUpdateTime": 1256, "MyCurrentTime": 1})
+    assert collector_started([old]) == 1000.0
+    young = classad2.ClassAd({"DaemonStartTime": 2000})
+    assert collector_started([old, young]) == 2000.0
+    with pytest.raises(PoolError):
+        collector_started([])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("error code 10003: Draining check expression is false on slot1_1@w.", DrainRefused),
+        ("error code 10001: Draining already in progress.", DrainingAlreadyError),
+        (
+            "SECMAN: required authentication with startd slot1@w failed\nFailed to start DRAIN_JOBS",
+            PoolDenied,
+        ),
+        ("attempt to connect to <10.9.0.11:9618> failed\nFailed to start DRAIN_JOBS command", PoolError),
+        ("condor_read(): timeout reading 5 bytes\nFailed to start DRAIN_JOBS command", PoolTimeout),
+        ("Can't open directory: Permission denied\nFailed to start DRAIN_JOBS command", PoolError),
+        ("ERROR: Can't find address for startd nosuch", PoolError),
+    ],
+)
+def test_what_a_tool_says(text: str, kind: type[PoolError]) -> None:
+    assert type(failed("condor_drain", 1, text)) is kind
+
+
+def test_what_the_library_says() -> None:
+    assert type(mapped("SECMAN: authorization failed")) is PoolDenied
+    assert type(mapped("connect timed out")) is PoolTimeout
+    assert len(str(mapped("x" * 5000))) < 400

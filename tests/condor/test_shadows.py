@@ -1,0 +1,41 @@
+"""Which process is the shadow of a job, told from the process table."""
+
+import os
+from pathlib import Path
+
+from updraft.condor.shadows import shadows_of
+
+BOOT = 1_000_000
+SCHEDD = "<10.0.0.1:9618?addrs=10.0.0.1-9618&noUDP&sock=schedd_7_aa>"
+SAME = "<10.0.0.1:9618?noUDP&sock=schedd_7_aa&addrs=10.0.0.1-9618>"
+OTHER = SCHEDD.replace("schedd_7_aa", "schedd_8_bb")
+
+
+def table(proc: Path, *rows: tuple[int, str, str, str, float]) -> Path:
+    """(pid, program, job, schedd, seconds since the boot) for each process."""
+    (proc / "stat").write_text(f"cpu 1 2 3\nbtime {BOOT}\n")
+    for pid, program, job, schedd, start in rows:
+        folder = proc / str(pid)
+        folder.mkdir()
+        (folder / "cmdline").write_text("\0".join([program, job, f"--schedd={schedd}", "-", ""]))
+        ticks = round(start * os.sysconf("SC_CLK_TCK"))
+        (folder / "stat").write_text(f"{pid} (a (b) c) S 1 " + "0 " * 17 + f"{ticks} 0")
+    return proc
+
+
+def test_only_the_one_that_was_born_for_this_job_is_found(tmp_path: Path) -> None:
+    proc = table(
+        tmp_path,
+        (10, "condor_shadow", "3.1", SAME, 100.5),
+        (11, "/usr/sbin/condor_shadow", "3.1", SCHEDD, 40.0),  # born for it earlier, at work for another now
+        (12, "condor_shadow", "3.10", SCHEDD, 100.5),
+        (13, "condor_shadow", "3.1", OTHER, 100.5),
+        (14, "sleep", "3.1", SCHEDD, 100.5),
+    )
+    (tmp_path / "15").mkdir()  # has ended between the listing and the look
+    assert list(shadows_of(SCHEDD, "3.1", BOOT + 100, proc)) == [10]
+
+
+def test_a_job_that_says_no_birth_has_none(tmp_path: Path) -> None:
+    proc = table(tmp_path, (10, "condor_shadow", "3.1", SCHEDD, 100.5))
+    assert list(shadows_of(SCHEDD, "3.1", 0.0, proc)) == []

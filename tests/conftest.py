@@ -1,0 +1,43 @@
+"""How thorough the generated tests are: HYPOTHESIS_PROFILE is `quick` (the default) or `thorough`."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cut() -> Iterator[None]:
+    """Ledgers that don't wait for the disk: a test ends processes and never the machine."""
+    from updraft.ledger import Ledger
+
+    opened = Ledger._open
+
+    def quickly(ledger: Ledger) -> None:
+        opened(ledger)
+        ledger._connection.execute("PRAGMA synchronous = OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "_open", quickly)
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What has real parts in it gets a second and a third try; each try that failed is shown in the summary.
+
+    A whole pool on a small shared machine is now and then too late for a deadline. A fault fails every time.
+    UPDRAFT_TEST_TRIES=1 leaves it at one try, to look for what fails now and then.
+    """
+    more = int(os.environ.get("UPDRAFT_TEST_TRIES", "3")) - 1
+    for item in items:
+        if more > 0 and item.get_closest_marker("integration") is not None:
+            item.add_marker(pytest.mark.flaky(reruns=more, reruns_delay=2))

@@ -1,0 +1,131 @@
+"""The child that judges: hostile requirements are stopped and cost nobody else a verdict."""
+
+import pickle
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from updraft.condor.judge import Judge
+from updraft.core.bulk import Work
+from updraft.core.memory import Memo
+from updraft.core.model import JobGroup, Kind, Resources
+
+ONE = Resources(1, 1, 1)
+SLOT = '[ Memory = 5; CondorVersion = "$CondorVersion: 25.14.1 x $"; Requirements = true ]'
+KIND = Kind("k", SLOT, Resources(4, 512, 4096))
+# A backtracking expression gives up after some tenths of a second; a hundred of them are one evaluation.
+SLOW = f'isError(regexp("^(a+)+$", "{"a" * 40}!"))'
+ENDLESS = f"[ Requirements = strcat({', '.join([SLOW] * 100)}) == TARGET.Memory ]"
+# The same one by one: each is a question of its own, and ends.
+LONG = f"[ Requirements = {' && '.join(SLOW.replace('!', f'!{n}') for n in range(60))} ]"
+COMPARED = "[ Requirements = TARGET.Memory > 1 ]"
+PLAIN = '[ Requirements = versionGE(split(TARGET.CondorVersion)[1], "25.0.0") && TARGET.Memory > 1 ]'
+
+
+def group(key: str, owner: str, ad: str = PLAIN) -> JobGroup:
+    return JobGroup(key, "s", owner, owner, ad, ONE, 3)
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    with Judge(budget_per_owner=0.5) as made:
+        yield made
+
+
+def test_htcondors_functions_are_there_and_a_second_look_costs_little(judge: Judge) -> None:
+    groups = [group("a", "alice"), group("b", "bob")]
+    first = judge.verdicts(groups, [KIND], 0.0, 30.0)
+    assert {key: verdict.copies for key, verdict in first.items()} == {("a", "k"): 4, ("b", "k"): 4}
+    again = judge.verdicts(groups, [KIND], 1.0, 30.0)
+    assert again == first
+    assert again["a", "k"] is again["b", "k"] is first["a", "k"]  # by content, without asking the child
+
+
+def test_a_runaway_is_stopped_isolated_and_left_out_for_a_while(judge: Judge) -> None:
+    groups = [group("evil", "eve", ENDLESS), group("good", "eve"), group("a", "alice"), group("b", "bob")]
+    began = time.monotonic()
+    first = judge.verdicts(groups, [KIND], 0.0, 30.0)
+    assert time.monotonic() - began < 15.0
+    assert (first["a", "k"].copies, first["b", "k"].copies) == (4, 4)
+    assert not first["evil", "k"].decided
+    assert first["evil", "k"].reasons[0].code == "not-evaluated"
+    second = judge.verdicts(groups, [KIND], 2.0, 30.0)
+    assert second["good", "k"].copies == 4
+    assert not second["evil", "k"].decided
+    began = time.monotonic()
+    third = judge.verdicts(groups, [KIND], 4.0, 30.0)
+    assert time.monotonic() - began < 0.2
+    assert "tried again" in third["evil", "k"].reasons[0].text
+    retried = judge.verdicts(groups, [KIND], 100.0, 30.0)
+    assert "stopped" in retried["evil", "k"].reasons[0].text
+    assert retried["good", "k"].copies == 4
+
+
+def test_many_costly_parts_end_in_their_owners_budget(judge: Judge) -> None:
+    groups = [group("long", "eve", LONG), group("a", "alice")]
+    began = time.monotonic()
+    first = judge.verdicts(groups, [KIND], 0.0, 30.0)
+    assert time.monotonic() - began < 10.0
+    assert first["a", "k"].copies == 4
+    assert "need more than the 0.5 s" in first["long", "k"].reasons[0].text
+    second = judge.verdicts(groups, [KIND], 1.0, 30.0)
+    assert "tried again" in second["long", "k"].reasons[0].text
+
+
+def test_plain_comparisons_need_no_child_and_no_time(judge: Judge) -> None:
+    found = judge.verdicts([group("a", "alice", COMPARED)], [KIND], 0.0, 0.0)
+    assert found["a", "k"].copies == 4
+    assert judge._pool is None
+
+
+def test_why_a_costly_pair_does_not_match_is_told_without_evaluating_it_again(judge: Judge) -> None:
+    no = '[ Requirements = regexp("^9", TARGET.CondorVersion) && TARGET.Memory > 1 ]'
+    found = judge.verdicts([group("a", "alice", no)], [KIND], 0.0, 30.0)
+    judge.close()
+    (reason,) = found["a", "k"].reasons
+    assert reason.code == "requirements"
+    assert reason.text.startswith('regexp("^9", TARGET.CondorVersion): the slot has CondorVersion "$Condor')
+    assert judge._pool is None
+
+
+def test_a_child_that_dies_is_replaced(judge: Judge) -> None:
+    groups = [group("a", "alice")]
+    assert judge.verdicts(groups, [KIND], 0.0, 30.0)["a", "k"].copies == 4
+    (child,) = judge._pool._pool_manager.worker_manager.workers.values()
+    child.kill()
+    child.join(5.0)
+    other = replace(KIND, ad=SLOT.replace("25.14.1", "26.0.0"))
+    cycles = [judge.verdicts(groups, [other], now, 30.0)["a", "k"] for now in (1.0, 2.0)]
+    assert cycles[-1].copies == 4
+
+
+def test_an_ad_that_could_end_the_process_is_not_read(judge: Judge) -> None:
+    deep = "[ Requirements = " + "(" * 400_000 + "true" + ")" * 400_000 + " ]"
+    first = judge.verdicts([group("deep", "eve", deep), group("a", "alice")], [KIND], 0.0, 30.0)
+    assert first["a", "k"].copies == 4
+    assert not first["deep", "k"].decided
+    assert "too long" in first["deep", "k"].reasons[0].text
+
+
+def test_what_is_handed_to_the_child_is_small() -> None:
+    """Only what an expression reads, and once for all pairs that are the same to it."""
+    wide = "; ".join(f'Padding{n} = "{"x" * 100}"' for n in range(100))
+    kinds = [
+        replace(KIND, key=f"k{n}", ad=SLOT.replace("[ ", f"[ Serial = {n}; {wide}; ")) for n in range(200)
+    ]
+    work = Work(
+        Memo(), [group(f"g{n}", "alice", PLAIN.replace("[ ", f"[ N = {n}; ")) for n in range(50)], kinds, 0.0
+    )
+    wanted = work.step()
+    assert len(wanted) == 1
+    assert len(pickle.dumps([one.question for one in wanted])) < 1_000
+
+
+def test_out_of_time_is_said_and_made_good_in_the_next_cycle(judge: Judge) -> None:
+    groups = [group("a", "alice")]
+    late = judge.verdicts(groups, [KIND], 0.0, 0.0)
+    assert not late["a", "k"].decided
+    assert late["a", "k"].reasons[0].code == "not-evaluated"
+    assert judge.verdicts(groups, [KIND], 2.0, 30.0)["a", "k"].copies == 4

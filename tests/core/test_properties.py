@@ -1,0 +1,239 @@
+"""The eleven things that must never happen, as properties of any plan for any snapshot."""
+
+from dataclasses import replace
+
+from hypothesis import given
+
+from tests.core.snapshots import NOW, policies, snapshots
+from updraft.core.lifecycle import machines
+from updraft.core.model import (
+    CloudState,
+    Drain,
+    DrainMode,
+    Forget,
+    Known,
+    Launch,
+    Machine,
+    Phase,
+    Plan,
+    RequeueJobs,
+    Snapshot,
+    Terminate,
+    Undrain,
+)
+from updraft.core.plan import plan
+from updraft.core.policy import cooldowns, image_key, outstanding
+from updraft.core.settings import Policy
+
+SCALING_IN = ("idle-limit",)
+
+
+def _ends(made: Plan) -> set[tuple[str, str]]:
+    return {(a.cloud, m) for a in made.actions if isinstance(a, Terminate) for m in a.machines}
+
+
+def _census(snapshot: Snapshot, policy: Policy) -> dict[tuple[str, str], Machine]:
+    return {(m.cloud, m.id): m for m in machines(snapshot, policy).machines}
+
+
+def _silent_clouds(snapshot: Snapshot) -> set[str]:
+    return {name for name, view in snapshot.clouds.items() if not isinstance(view.machines, Known)}
+
+
+@given(snapshots(), policies())
+def test_1_a_busy_machine_is_ended_only_by_a_deadline_or_by_its_cloud(
+    snapshot: Snapshot, policy: Policy
+) -> None:
+    """Rule 1: what runs jobs is not terminated by scaling in, and scaling in drains only what is empty."""
+    made, seen = plan(snapshot, policy), _census(snapshot, policy)
+    for key in _ends(made):
+        machine = seen[key]
+        if not machine.busy:
+            continue
+        state = machine.instance.state if machine.instance else None
+        drain = machine.record.drain
+        by_deadline = drain is not None and drain.accepted_at is not None and machine.phase is Phase.DRAINING
+        assert by_deadline or state in (CloudState.ERROR, CloudState.STOPPED)
+    for action in made.actions:
+        if isinstance(action, Drain) and action.mode is DrainMode.EMPTY:
+            assert not seen[(action.cloud, action.machine)].busy
+
+
+@given(snapshots(), policies())
+def test_1_an_open_machine_is_never_terminated_without_a_drain(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 1: a machine that the pool can still use goes through a drain first."""
+    made, seen = plan(snapshot, policy), _census(snapshot, policy)
+    for key in _ends(made):
+        machine = seen[key]
+        open_slots = [s for s in machine.slots if not s.draining]
+        dead = machine.instance is not None and machine.instance.state in (
+            CloudState.ERROR,
+            CloudState.STOPPED,
+        )
+        assert not open_slots or len(open_slots) < len(machine.slots) or dead
+
+
+@given(snapshots(), policies())
+def test_2_unknown_is_not_zero(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 2: nothing leaves on the word of a source that did not answer."""
+    made, seen = plan(snapshot, policy), _census(snapshot, policy)
+    silent = _silent_clouds(snapshot)
+    for action in made.actions:
+        if isinstance(action, Drain | Terminate):
+            assert action.cloud not in silent
+        if isinstance(action, Launch):
+            assert action.offer.cloud not in silent
+    if not isinstance(snapshot.collector, Known):
+        assert not [a for a in made.actions if isinstance(a, Drain | Launch | Forget)]
+        for key in _ends(made):
+            found = seen[key].instance
+            assert found is not None
+            assert found.state in (CloudState.ERROR, CloudState.STOPPED)
+    silent_schedd = any(
+        not isinstance(s, Known) and NOW - (s.last.at if s.last else s.since) < policy.timings.schedd_patience
+        for s in snapshot.schedds.values()
+    )
+    if silent_schedd:
+        assert not [a for a in made.actions if isinstance(a, Drain) and a.reason.code in SCALING_IN]
+
+
+@given(snapshots(), policies())
+def test_2_a_machine_with_a_live_lease_is_not_taken_for_vanished(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 2: a silent machine goes only when every schedd has said that no job has a lease there."""
+    made, seen = plan(snapshot, policy), _census(snapshot, policy)
+    leased: set[str] = set()
+    complete = True
+    for source in snapshot.schedds.values():
+        if isinstance(source, Known) and source.value.running is not None:
+            leased.update(j.slot.split("@")[1] for j in source.value.running if j.lease_until > NOW)
+        else:
+            complete = False
+    for key in _ends(made):
+        if seen[key].phase is Phase.LOST:
+            assert complete
+            assert key[1] not in leased
+
+
+@given(snapshots(), policies())
+def test_4_limits_hold_with_all_that_was_asked_for(snapshot: Snapshot, policy: Policy) -> None:
+    """Rules 3 and 4: existing, promised and new machines together stay within every limit."""
+    made = plan(snapshot, policy)
+    seen = machines(snapshot, policy).machines
+    over = set(made.settled)
+    waiting = [o for o in outstanding(snapshot.ledger, seen) if o.launch.key not in over]
+    living = [m for m in seen if m.phase is not Phase.GONE]
+    new = [(a.offer, a.count) for a in made.actions if isinstance(a, Launch)]
+    if not new:
+        return
+    count = len(living) + sum(o.count for o in waiting) + sum(n for _, n in new)
+    cores = (
+        sum(m.record.resources.cpus for m in living)
+        + sum(o.launch.resources.cpus * o.count for o in waiting)
+        + sum(o.resources.cpus * n for o, n in new)
+    )
+    limits, mine = policy.limits, policy.classes["default"]
+    assert limits.machines is None or count <= limits.machines
+    assert limits.cores is None or cores <= limits.cores
+    assert mine.max_machines is None or count <= mine.max_machines
+    if limits.cost_per_hour is not None:
+        prices = (
+            [m.record.price for m in living] + [o.launch.price for o in waiting] + [o.price for o, _ in new]
+        )
+        assert None not in prices
+        cost = (
+            sum(m.record.price or 0 for m in living)
+            + sum((o.launch.price or 0) * o.count for o in waiting)
+            + sum((o.price or 0) * n for o, n in new)
+        )
+        assert cost <= limits.cost_per_hour + 1e-6
+    first = policy.cloud_limits["c1"].machines
+    if first is not None and any(o.cloud == "c1" for o, _ in new):
+        there = len([m for m in living if m.cloud == "c1"]) + sum(
+            o.count for o in waiting if o.launch.cloud == "c1"
+        )
+        assert there + sum(n for o, n in new if o.cloud == "c1") <= first
+
+
+@given(snapshots(), policies())
+def test_7_nothing_is_touched_that_is_not_ours(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 7: every machine that is acted on is in the ledger or carries the pool's tag."""
+    ours = {(r.cloud, r.id) for r in snapshot.ledger.machines}
+    for name, view in snapshot.clouds.items():
+        if isinstance(view.machines, Known):
+            ours |= {(name, found.id) for found in view.machines.value}
+    made = plan(snapshot, policy)
+    assert _ends(made) <= ours
+    for action in made.actions:
+        if isinstance(action, Drain | Undrain | Forget):
+            assert (action.cloud, action.machine) in ours
+
+
+@given(snapshots(), policies())
+def test_8_what_failed_rests_and_what_is_unproven_is_tried_first(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 8: nothing is launched where something rests, one as a probe, a few of an unproven image."""
+    made = plan(snapshot, policy)
+    rests = {(c.scope, c.key): c for c in cooldowns(snapshot.ledger, NOW, policy.timings)}
+    joined = {
+        image_key(r.worker_class, r.image, r.cloud)
+        for r in snapshot.ledger.machines
+        if r.joined_at is not None
+    }
+    per_image: dict[str, int] = {}
+    for action in made.actions:
+        if not isinstance(action, Launch):
+            continue
+        offer = action.offer
+        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        per_image[image] = per_image.get(image, 0) + action.count
+        for name in (
+            ("offer", f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}"),
+            ("cloud", offer.cloud),
+            ("image", image),
+        ):
+            rest = rests.get(name)
+            assert rest is None or rest.until <= NOW
+            assert rest is None or not rest.probe or action.count <= 1
+    for image, count in per_image.items():
+        assert image in joined or count <= policy.timings.trial
+
+
+@given(snapshots(), policies())
+def test_11_the_same_snapshot_gives_the_same_plan(snapshot: Snapshot, policy: Policy) -> None:
+    """Rule 11, first half; the order in which sources are listed doesn't matter either."""
+    backwards = replace(snapshot, clouds=dict(reversed(snapshot.clouds.items())))
+    assert plan(snapshot, policy) == plan(snapshot, policy)
+    assert set(plan(backwards, policy).actions) == set(plan(snapshot, policy).actions)
+
+
+@given(snapshots(), policies())
+def test_each_machine_has_at_most_one_fate_and_each_action_a_reason(
+    snapshot: Snapshot, policy: Policy
+) -> None:
+    """No machine is both drained and terminated; every action and every machine has a reason with words."""
+    made = plan(snapshot, policy)
+    touched: list[tuple[str, str]] = []
+    for action in made.actions:
+        assert action.reason.code
+        assert action.reason.text
+        if isinstance(action, Drain | Undrain):
+            touched.append((action.cloud, action.machine))
+        if isinstance(action, Terminate):
+            touched.extend((action.cloud, m) for m in action.machines)
+    assert len(touched) == len(set(touched))
+    assert all(o.reason.code and o.reason.text for o in made.machines)
+
+
+@given(snapshots(), policies())
+def test_jobs_are_requeued_only_from_machines_that_are_gone(snapshot: Snapshot, policy: Policy) -> None:
+    """Only the cloud's word gives jobs back to the queue."""
+    made, seen = plan(snapshot, policy), {m.id: m for m in machines(snapshot, policy).machines}
+    for action in made.actions:
+        if isinstance(action, RequeueJobs):
+            assert seen[action.machine].phase is Phase.GONE
+
+
+@given(snapshots(), policies())
+def test_closing_launches_nothing(snapshot: Snapshot, policy: Policy) -> None:
+    """`destroy` never makes a machine, whatever the minimum says."""
+    made = plan(snapshot, replace(policy, closing=True))
+    assert not [a for a in made.actions if isinstance(a, Launch)]

@@ -1,0 +1,23 @@
+"""Whatever holds a purchase back, something is said of what would change it."""
+
+import re
+from pathlib import Path
+
+import updraft.core
+from updraft.core.model import Reason
+from updraft.core.remedies import REMEDIES, held_back
+
+HOLDING_BACK = ("budget", "outlooks", "placing", "sequence", "shares", "shopping", "wanting")
+
+
+def test_every_reason_that_holds_back_has_its_remedy() -> None:
+    folder = Path(updraft.core.__file__).parent
+    text = "\n".join((folder / f"{name}.py").read_text() for name in HOLDING_BACK)
+    codes = set(re.findall(r'Reason\(\s*f?"([a-z-]+)"', text)) - {"not-allowed", "not-evaluated"}
+    assert len(codes) > 12
+    assert codes - REMEDIES.keys() == set()
+
+
+def test_a_reason_is_told_with_its_remedy() -> None:
+    assert held_back(Reason("user-limit", "x"))["remedy"].startswith("a larger `cores_per_user`")
+    assert held_back(Reason("something-else", "x")) == {"code": "something-else", "text": "x", "remedy": ""}

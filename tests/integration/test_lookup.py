@@ -1,0 +1,57 @@
+"""A job of a real schedd is found with the very group that a look plans it in."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool
+
+from updraft.condor.access import PoolAccess
+from updraft.condor.lookup import JobName, find_jobs
+from updraft.condor.pool import HTCondorPool
+from updraft.errors import UsageError
+
+pytestmark = pytest.mark.integration
+
+SCHEDD = "head.pool.test"
+SLEEP = "executable = /bin/sleep\narguments = 600\n"
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[LivePool]:
+    with live_pool() as pool, pool.network():
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def access(live: LivePool) -> PoolAccess:
+    return PoolAccess("test", collector="10.9.0.1", token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN)
+
+
+def test_the_group_of_a_job_is_the_one_of_the_look(live: LivePool, access: PoolAccess) -> None:
+    small = live.submit(f"{SLEEP}request_memory = 300\nrequirements = TARGET.Odd =!= 3\nqueue 3\n")
+    large = live.submit(
+        f"{SLEEP}request_cpus = 4\n+Special = 5\nrequirements = MY.Special < TARGET.Cpus\nqueue 2\n"
+    )
+    with HTCondorPool(access) as pool:
+        seen = {group.first_id: group for group in pool.demand(SCHEDD, running=False, deadline=20).groups}
+    for cluster, count in ((small, 3), (large, 2)):
+        found = find_jobs(access, [SCHEDD], JobName(int(cluster)), 20)
+        assert [job.state for job in found.jobs] == ["idle"] * count
+        assert [group.key for group in found.groups] == [seen[f"{cluster}.0"].key]
+    one = find_jobs(access, [SCHEDD], JobName(int(small), 2, "head"), 20)
+    assert [job.id for job in one.jobs] == [f"{small}.2"]
+    assert [group.key for group in one.groups] == [seen[f"{small}.0"].key]
+
+
+def test_a_held_job_says_why_and_is_in_no_group(live: LivePool, access: PoolAccess) -> None:
+    cluster = live.submit(f"{SLEEP}hold = true\nqueue\n")
+    found = find_jobs(access, [SCHEDD], JobName(int(cluster)), 20)
+    assert [(job.state, job.owner) for job in found.jobs] == [("held", "alice")]
+    assert "hold" in found.jobs[0].hold_reason
+    assert found.groups == ()
+
+
+def test_a_job_or_schedd_that_is_not_there(live: LivePool, access: PoolAccess) -> None:
+    assert find_jobs(access, [SCHEDD], JobName(9999), 20).jobs == ()
+    with pytest.raises(UsageError, match=r"it has head\.pool\.test"):
+        find_jobs(access, [SCHEDD], JobName(1, 0, "other"), 20)

@@ -1,0 +1,158 @@
+"""Sources that fall silent on a real pool: while one is, nothing is taken away on the word of the others."""
+
+import time
+
+import pytest
+from controlling import (
+    ALIVE,
+    DONE_ONCE,
+    acting,
+    await_done,
+    await_running,
+    disturbed,
+    events,
+    outcomes,
+    runs,
+    sh,
+    sleepers,
+)
+from realpool import settings, until
+
+from conftest import RealPools
+from updraft.clouds.base import TAG_RETIRING
+from updraft.demo.pool import USER, RealPool, Wishes
+
+IDLE = 5.0
+SILENCE = IDLE + 10  # a machine that would go would be seen to go in this time
+TAKEN_AWAY = {"drain", "terminate", "forget", "requeue-jobs", "disown"}
+SECOND_SCHEDD = """\
+SCHEDD_TWO = $(SCHEDD)
+SCHEDD_TWO_ARGS = -local-name two
+TWO.SCHEDD_NAME = two
+TWO.SCHEDD_LOG = $(LOG)/SchedLog.two
+TWO.SPOOL = $(SPOOL)/two
+TWO.SCHEDD_ADDRESS_FILE = $(SPOOL)/two/.address
+TWO.SCHEDD_DAEMON_AD_FILE = $(SPOOL)/two/.classad
+DAEMON_LIST = $(DAEMON_LIST) SCHEDD_TWO
+DC_DAEMON_LIST = +SCHEDD_TWO
+"""
+DOWN = {
+    "the schedd is frozen": ("kill -STOP $(pidof condor_schedd)", "kill -CONT $(pidof condor_schedd)"),
+    "the schedd is off": ("condor_off -fast -daemon schedd", "condor_on -daemon schedd"),
+    "the collector is frozen": (
+        "kill -STOP $(pidof condor_collector)",
+        "kill -CONT $(pidof condor_collector)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def shared(module_pool: RealPools) -> RealPool:
+    text = settings(worker={"idle_limit": f"{IDLE:g}s"}, timings={"collector_age": "30s"})
+    return module_pool(Wishes(settings=text))
+
+
+@pytest.fixture
+def pool(shared: RealPool) -> RealPool:
+    """The module's pool, with the controller acting and no machine."""
+    until(lambda: acting(shared), 60, "the controller acts")
+    until(lambda: not shared.workers(*ALIVE), 60, "no machine is there")
+    return shared
+
+
+def taken_away(pool: RealPool, since: int) -> list[str]:
+    """What was taken away after the event `since`."""
+    found = [event for event in events(pool) if event["id"] > since]
+    return [f"{event['kind']} {event['subject']}" for event in found if event["kind"] in TAKEN_AWAY]
+
+
+def now(pool: RealPool) -> int:
+    """The number of the latest event."""
+    return int(events(pool)[-1]["id"])
+
+
+def unknown(pool: RealPool) -> set[str]:
+    """The sources that the controller's last look knows nothing of."""
+    sources = pool.show("status")["sources"]
+    return {name.split()[0] for name, source in sources.items() if source["state"] == "unknown"}
+
+
+def stays(pool: RealPool, seconds: float) -> None:
+    """Every machine stays as it is, for so long."""
+    before = {m["id"] for m in pool.workers("running")}
+    assert before
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        machines = pool.workers()
+        assert {m["id"] for m in machines if m["state"] == "running"} == before
+        assert not any(TAG_RETIRING in m["tags"] for m in machines if m["id"] in before)
+        time.sleep(0.5)
+
+
+def test_the_collector_is_restarted_while_machines_run(pool: RealPool) -> None:
+    cluster = pool.submit(sleepers(3, 40))
+    await_running(pool, cluster, 3)
+    since, before = now(pool), {m["id"] for m in pool.workers()}
+    sh(pool, "kill -9 $(pidof condor_collector)")
+    until(lambda: "collector" in unknown(pool), 20, "the controller sees that the collector is gone")
+    until(lambda: pool.on_head("condor_status", "-negotiator").returncode == 0, 60, "the collector is back")
+    until(lambda: acting(pool) and not unknown(pool), 60, "the controller acts again")
+    late = pool.submit(sleepers(1, 5, cpus=4))  # demand that came after it is served by one machine more
+    until(lambda: not pool.queue(f"ClusterId == {cluster}"), 90, "the jobs are done")
+    assert outcomes(pool, cluster) == [DONE_ONCE] * 3
+    assert disturbed(pool, cluster) == ""
+    assert [event["kind"] for event in events(pool) if event["kind"] in ("requeue-jobs", "forget")] == []
+    # Machines go only as their last jobs end, empty: none by a rule for those that vanished.
+    codes = {event["code"] for event in events(pool, "terminate") if event["id"] > since}
+    assert codes <= {"idle-limit"}
+    await_done(pool, [late], 60)
+    until(lambda: not pool.workers(*ALIVE), 60, "idle machines go as ever")
+    assert len({m["id"] for m in pool.workers()} - before) == 1
+
+
+@pytest.mark.parametrize("what", DOWN)
+def test_nothing_goes_while_a_source_is_silent(pool: RealPool, what: str) -> None:
+    down, up = DOWN[what]
+    long = pool.submit(sleepers(1, 45, cpus=2))
+    short = pool.submit(sleepers(1, 1, cpus=4))
+    await_running(pool, long)
+    await_done(pool, [short], 60)
+    since = now(pool)
+    sh(pool, down)
+    try:
+        until(lambda: what.split()[1] in unknown(pool), 40, "the controller sees that it is silent")
+        stays(pool, SILENCE)
+        assert taken_away(pool, since) == []
+    finally:
+        sh(pool, up)
+    until(lambda: acting(pool) and not unknown(pool), 60, "all is known again")
+    until(lambda: len(pool.workers(*ALIVE)) == 1 or not runs(pool, long), 40, "the idle machine goes")
+    await_done(pool, [long], 90)
+    # By its own log: a schedd that is killed may lose the latest counts of its jobs' starts.
+    log = sh(pool, f"cat /home/{USER}/{long}.log").splitlines()
+    assert [line[:3] for line in log if line.startswith(("001 ", "004 ", "005 "))] == ["001", "005"]
+    assert [found[:2] for found in outcomes(pool, long)] == [DONE_ONCE[:2]]
+    until(lambda: not pool.workers(*ALIVE), 60, "all machines go in the end")
+    assert [event for event in events(pool, "requeue-jobs") if event["id"] > since] == []
+
+
+def test_jobs_of_two_schedds_are_served(pool: RealPool) -> None:
+    conf = "/etc/condor/config.d/95-two.conf"
+    assert pool.on_head("sh", "-c", f"cat >{conf}", stdin=SECOND_SCHEDD).returncode == 0
+    sh(pool, "install -d -o condor -g condor /var/spool/condor/two && condor_reconfig")
+    names = lambda: sh(pool, "condor_status -schedd -af Name").split()  # noqa: E731
+    until(lambda: len(names()) == 2, 40, "the second schedd is in the collector")
+    (second,) = (name for name in names() if name.startswith("two@"))
+    first = pool.submit(sleepers(2, 5))
+    text = sleepers(3, 5).replace("$(Cluster)", "two-$(Cluster)")
+    done = pool.on_head("condor_submit", "-terse", "-name", second, "-", user=USER, stdin=text)
+    assert done.returncode == 0, done.stderr
+    both = lambda: {group["schedd"] for group in pool.show("status")["groups"]} == set(names())  # noqa: E731
+    until(both, 15, "the demand of both is seen", every=0.2)
+    await_done(pool, [first], 60)
+    left = lambda: sh(pool, f"condor_q -allusers -name {second} -af ClusterId")  # noqa: E731
+    until(lambda: not left(), 60, "the jobs of the second are done")
+    ended = sh(pool, f"condor_history -name {second} -af JobStatus ExitCode NumJobStarts").splitlines()
+    assert ended == ["4 0 1"] * 3
+    assert outcomes(pool, first) == [DONE_ONCE] * 2
+    until(lambda: not pool.workers(*ALIVE), 60, "all machines go")

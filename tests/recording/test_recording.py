@@ -1,0 +1,174 @@
+"""Decisions written down and made again."""
+
+import errno
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.core.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
+from updraft.cli import main
+from updraft.core.model import Plan, Reason, Snapshot, Verdict
+from updraft.core.plan import plan
+from updraft.core.settings import Policy, Spare
+from updraft.core.verdicts import VerdictTable
+from updraft.errors import UsageError
+from updraft.recording import Recorder, decisions, replay
+from updraft.recording.codec import Decoder, Encoder, UnreadableError, canonical
+
+
+def recorded(folder: Path, *pairs: tuple[Snapshot, Policy], **how: Any) -> list[Path]:
+    recorder = Recorder(folder, plan, **how)
+    for seen, rules in pairs:
+        assert recorder(seen, rules) == plan(seen, rules)
+    recorder.close()
+    return sorted(folder.iterdir())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(one=snapshots(), other=snapshots(), rules=policies())
+def test_any_decision_can_be_made_again(
+    tmp_path_factory: pytest.TempPathFactory, one: Snapshot, other: Snapshot, rules: Policy
+) -> None:
+    folder = tmp_path_factory.mktemp("recording")
+    later = replace(other, now=other.now + 2)
+    (path,) = recorded(folder, (one, rules), (one, rules), (later, rules))
+    again = list(replay(path, plan))
+    assert [found.differs for found in again] == [(), (), ()]
+    assert [found.at for found in again] == [one.now, one.now, later.now]
+
+
+def test_another_plan_is_seen_and_named(tmp_path: Path) -> None:
+    seen = snapshot(groups=(group("g", 5),))
+    (path,) = recorded(tmp_path, (seen, policy()))
+
+    def other(snapshot: Snapshot, policy: Policy) -> Plan:
+        return replace(plan(snapshot, policy), actions=(), warnings=(Reason("x", "y"),))
+
+    (found,) = replay(path, other)
+    assert found.differs == ("actions", "warnings")
+
+
+def test_what_stays_the_same_is_written_once(tmp_path: Path) -> None:
+    seen = snapshot(groups=tuple(group(f"g{n}", 5) for n in range(50)))
+    (path,) = recorded(tmp_path, *[(replace(seen, now=seen.now + n), policy()) for n in range(3)])
+    sizes = [len(json.dumps(row["snapshot"])) for row in lines(path)[1:]]
+    assert sizes[1] < sizes[0] / 3
+    assert [found.snapshot.now - NOW for found in decisions(path)] == [0, 1, 2]
+
+
+def test_no_ad_is_in_a_recording(tmp_path: Path) -> None:
+    secret = group("g", 5)
+    seen = snapshot(groups=(replace(secret, ad='[ Environment = "TOKEN=hunter2" ]'),))
+    (path,) = recorded(tmp_path, (seen, policy()))
+    assert b"hunter2" not in gzip.decompress(path.read_bytes())
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_files_are_rotated_by_size_and_the_oldest_go(tmp_path: Path) -> None:
+    seen = snapshot(groups=(group("g", 5),))
+    pairs = [(replace(seen, now=seen.now + n), policy()) for n in range(5)]
+    files = recorded(tmp_path, *pairs, file_size=1, files_kept=3)
+    assert len(files) == 3
+    assert [[f.snapshot.now - NOW for f in decisions(path)] for path in files] == [[2], [3], [4]]
+
+
+def test_a_table_of_verdicts_and_a_schedule_come_back() -> None:
+    copies = np.array([[3, 0, -1], [-2, 1, 4]], dtype=np.int32)
+    names = {"a": 0, "b": 1}
+    table = VerdictTable(["a", "b"], ["x", "y", "z"], copies, _told, names, {"x": 0, "y": 1, "z": 2})
+    found = Decoder().decode(json.loads(canonical(Encoder().encode(table))))
+    assert (found.copies == copies).all()
+    assert set(found) == set(table)
+    with pytest.raises(UnreadableError, match="lacks the verdict of a on x"):
+        found["a", "x"]
+    rules = policy(worker(spare=(Spare(2, group("g", 1).request),)))
+    assert Decoder().decode(json.loads(canonical(Encoder().encode(rules)))) == rules
+
+
+def _told(_group: int, _kind: int) -> Verdict:
+    raise AssertionError("nobody asked")
+
+
+def test_what_is_no_value_of_the_core_is_refused() -> None:
+    for text in ('{"=": "Popen"}', '{"exec": "x"}', '{"#": 7}', '{"=": "Reason", "nonsense": 1}', '{"%": 3}'):
+        with pytest.raises(UnreadableError):
+            Decoder().decode(json.loads(text))
+
+
+def test_a_recording_cut_off_in_the_middle_ends_before_the_cut(tmp_path: Path) -> None:
+    seen = snapshot(groups=(group("g", 5),))
+    pairs = [(replace(seen, now=seen.now + n), policy()) for n in range(5)]
+    (path,) = recorded(tmp_path, *pairs)
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) - 40])
+    assert len(list(decisions(path))) < 5
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"hello\n", "no recording"),
+        (gzip.compress(b"hello\n"), "damaged"),
+        (gzip.compress(b'{"a": 1}\n'), "no recording"),
+        (gzip.compress(b'{"recording": 99, "updraft": "9.9"}\n'), "recorded by updraft 9.9"),
+        (None, "can't be read"),
+    ],
+)
+def test_another_file_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None, says: str) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=says):
+        list(decisions(path))
+    assert main.call(["replay", str(path)]) == 2
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    (path,) = recorded(tmp_path, (snapshot(), policy()))
+    header, row = gzip.decompress(path.read_bytes()).splitlines()
+    path.write_bytes(gzip.compress(header + b"\n" + row.replace(b'"Snapshot"', b'"Plan"', 1) + b"\n"))
+    with pytest.raises(UsageError, match="decision 1: the file is damaged"):
+        list(decisions(path))
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="can't be made"):
+        Recorder(tmp_path / "file" / "folder", plan)
+
+
+def test_a_disk_that_fills_up_costs_the_recording_and_not_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[str] = []
+    recorder = Recorder(tmp_path, plan, warn=warned.append)
+
+    def full(*_what: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(gzip.GzipFile, "write", full)
+    seen = snapshot(groups=(group("g", 5),))
+    assert recorder(seen, policy()) == plan(seen, policy())
+    assert recorder(seen, policy()).actions
+    assert len(warned) == 1
+    assert "no longer recorded" in warned[0]
+
+
+def test_replay_shows_what_was_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = recorded(tmp_path, (snapshot(groups=(group("g", 5),)), policy()))
+    assert main.call(["replay", str(path)]) == 0
+    assert "1 decision, 1 of them the same again" in capsys.readouterr().out
+    assert main.call(["replay", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["decisions"][0]["same"] is True
+    assert told["decisions"][0]["actions"][0]["what"] == "launch"

@@ -1,0 +1,191 @@
+"""Traces in the Standard Workload Format, as the archive has them: with holes, quirks and damage."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from updraft.core.model import Resources
+from updraft.errors import UsageError
+from updraft.sim.sources import Gaps, days_of, first_of, fitted
+from updraft.sim.swf import read_swf
+from updraft.sim.workload import DISK
+
+HEADER = """\
+; Version: 2.2
+; Computer: Intel Hypercube
+; Installation: A laboratory
+; UnixStartTime: 749458803
+; MaxJobs: 6
+;
+"""
+
+
+def line(
+    number: int = 1,
+    submit: float = 0,
+    run: float = 100,
+    allocated: int = 1,
+    used: int = -1,
+    requested: int = -1,
+    limit: int = -1,
+    memory: int = -1,
+    status: int = 1,
+    user: int = 7,
+    program: int = -1,
+) -> str:
+    start = f"{number} {submit:g} -1 {run:g} {allocated} -1 {used} {requested} {limit} {memory} {status}"
+    return f"{start} {user} 1 {program} -1 -1 -1 -1\n"
+
+
+def trace(folder: Path, *lines: str, name: str = "t.swf") -> Path:
+    path = folder / name
+    path.write_text(HEADER + "".join(lines))
+    return path
+
+
+def test_a_job_is_read_with_what_it_asked_for(tmp_path: Path) -> None:
+    path = trace(
+        tmp_path,
+        line(1, submit=50, run=100, allocated=8, requested=4, limit=600, memory=2048, program=3),
+    )
+    found = read_swf(path)
+    (job,) = found.arrivals
+    assert job.request == Resources(4, 8, DISK)  # 2048 KiB on each of 4 processors
+    assert (job.seconds, job.longest, job.owner, job.executable) == (100, 600, "user7", "program3")
+    assert job.at == 0  # the first arrival is the beginning
+    assert found.begins == 749458803 + 50
+    assert "A laboratory" in found.notes
+
+
+def test_what_is_missing_is_filled_and_said(tmp_path: Path) -> None:
+    path = trace(tmp_path, line(1, allocated=2), line(2, submit=9, allocated=-1, user=-1))
+    first, second = read_swf(path, Gaps(memory=3000)).arrivals
+    assert first.request == Resources(2, 6000, DISK)
+    assert first.longest is None
+    assert second.request.cpus == 1
+    assert second.owner == "user-unknown"
+    assert any("2 jobs say nothing of memory" in note for note in read_swf(path).notes)
+
+
+def test_memory_that_was_used_stands_in_for_what_was_asked_for(tmp_path: Path) -> None:
+    (job,) = read_swf(trace(tmp_path, line(used=1024 * 700, allocated=2))).arrivals
+    assert job.request.memory == 1400
+
+
+def test_a_run_time_of_zero_takes_a_second_and_a_limit_is_never_below_the_run(tmp_path: Path) -> None:
+    zero, longer = read_swf(trace(tmp_path, line(1, run=0), line(2, run=700, limit=600))).arrivals
+    assert zero.seconds == 1
+    assert longer.longest == 700
+
+
+def test_cancelled_jobs_missing_run_times_and_parts_are_left_out_and_counted(tmp_path: Path) -> None:
+    path = trace(
+        tmp_path,
+        line(1),
+        line(2, run=-1),
+        line(3, run=0, status=5),
+        line(4, run=-1, status=5),
+        line(5, run=30, status=5),  # cancelled while it ran: it took a machine
+        line(6, status=3),
+    )
+    found = read_swf(path)
+    assert [job.seconds for job in found.arrivals] == [100, 30]
+    assert found.left_out == {
+        "have no run time": 1,
+        "were cancelled before they ran": 2,
+        "are parts of other jobs": 1,
+    }
+
+
+def test_lines_in_any_order_extra_columns_gaps_and_fractions_are_taken(tmp_path: Path) -> None:
+    late, early = line(1, submit=500.5), line(2, submit=20)
+    found = read_swf(trace(tmp_path, late.rstrip() + " 17 -1 0.5\n", "\n", "; a remark\n", early))
+    assert [job.at for job in found.arrivals] == [0, 480.5]
+
+
+def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
+    plain = trace(tmp_path, line(1), line(2, submit=5))
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_swf(packed).arrivals == read_swf(plain).arrivals
+    assert read_swf(packed).sha256 != read_swf(plain).sha256
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9, 0.99])
+def test_a_gzip_file_that_is_cut_off_is_refused(tmp_path: Path, kept: float) -> None:
+    whole = gzip.compress((HEADER + "".join(line(n, submit=n * 7919 % 1000) for n in range(3000))).encode())
+    path = tmp_path / "cut.swf.gz"
+    path.write_bytes(whole[: int(len(whole) * kept)])
+    with pytest.raises(UsageError, match=r"cut\.swf\.gz is cut off after line \d+.*get it again"):
+        read_swf(path)
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress((HEADER + "".join(line(n) for n in range(3000))).encode()))
+    whole[len(whole) // 2] ^= 0xFF
+    path = tmp_path / "bad.swf.gz"
+    path.write_bytes(bytes(whole))
+    with pytest.raises(UsageError, match=r"damaged|cut off|no line of a trace"):
+        read_swf(path)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("2 10 -1 100", r"line 8 has 4 of 18 numbers: the trace is cut off"),
+        (line(2, run=-30), r"line 8: the run time is -30 s"),
+        (line(2, submit=-4), r"line 8: the submit time is -4 s"),
+        (line(2, submit=-1), r"line 8: the submit time is -1 s"),
+        ("GIF89a nonsense\n", r'line 8: "GIF89a nonsense" is no line of a trace'),
+        (line(2, run=float("nan")), r"line 8: .*nan"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path: Path, last: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_swf(trace(tmp_path, line(1), last))
+
+
+def test_a_trace_without_a_job_that_ran_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"t\.swf has no job that could be simulated \(1 have no run time\)"):
+        read_swf(trace(tmp_path, line(run=-1)))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.swf can't be read: No such file"):
+        read_swf(tmp_path / "gone.swf")
+
+
+# ------------------------------------------------------------------------------------- jobs and machines
+
+
+def test_a_parallel_job_that_fits_stays_whole_and_a_wider_one_is_split(tmp_path: Path) -> None:
+    found = read_swf(trace(tmp_path, line(1, allocated=8), line(2, submit=3, allocated=64)))
+    split = fitted(found, [Resources(16, 32 * 1024, 100 * DISK)])
+    assert [job.request.cpus for job in split.arrivals] == [8] + [1] * 64
+    assert split.core_seconds == found.core_seconds
+    assert "1 jobs that fit no machine became 64 jobs of one core each" in split.notes
+    apart = fitted(found, [Resources(16, 32 * 1024, 100 * DISK)], split=False)
+    assert [job.request.cpus for job in apart.arrivals] == [8]
+    assert apart.left_out == {"fit no machine": 1}
+
+
+def test_a_job_of_more_memory_than_any_core_has_is_left_out(tmp_path: Path) -> None:
+    found = read_swf(trace(tmp_path, line(1), line(2, memory=900 * 1024 * 1024)))
+    assert fitted(found, [Resources(4, 8192, 10 * DISK)]).left_out == {"fit no machine": 1}
+    with pytest.raises(UsageError, match="no job that could be simulated"):
+        fitted(found, [Resources(1, 100, 10 * DISK)])
+
+
+def test_days_and_the_first_jobs(tmp_path: Path) -> None:
+    found = read_swf(trace(tmp_path, *(line(n, submit=n * 3600.0) for n in range(72))))
+    second = days_of(found, 1, 2)
+    assert len(second.arrivals) == 24
+    assert second.arrivals[0].at == 0
+    assert second.begins == 749458803 + 86400
+    assert len(first_of(found, 10).arrivals) == 10
+    assert first_of(found, 100) is found
+    with pytest.raises(UsageError, match=r"t\.swf is 3\.0 days long"):
+        days_of(found, 7, 8)
+    with pytest.raises(UsageError, match="no stretch of time"):
+        days_of(found, 2, 1)

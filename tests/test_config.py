@@ -1,0 +1,258 @@
+"""updraft.toml: what it comes to, and how each fault of it is named."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from updraft import config
+from updraft.config import units
+from updraft.config.lines import key_lines
+from updraft.config.model import Settings, Timings
+from updraft.core import settings as core
+from updraft.errors import ConfigError, UsageError
+
+GOOD = """\
+[pool]
+name = "demo"
+state_dir = "state"
+
+[clouds.here]
+driver = "fake"
+limits = { machines = 20 }
+prices = { small = 1, big = "unknown" }
+
+[clouds.there]
+driver = "fake"
+
+[classes.default]
+image = { here = "worker", there = "worker-2" }
+flavors = ["small", "m5.*"]
+min = 1
+max = 10
+idle_limit = "1h30m"
+attributes = { Site = '"CERN"', Cores = 4, Good = true }
+slots = 2
+layers = ["site.yaml", "#!/bin/sh\\ntrue"]
+
+[limits]
+cost_per_hour = 3
+
+[timings]
+cycle = "500ms"
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A directory with a good configuration and the layer that it names."""
+    (tmp_path / "site.yaml").write_text("#cloud-config\npackages: [git]\n")
+    (tmp_path / "updraft.toml").write_text(GOOD)
+    return tmp_path
+
+
+def load(site: Path, old: str = "", new: str = "") -> Settings:
+    """The good configuration with one text replaced."""
+    assert old in GOOD
+    (site / "updraft.toml").write_text(GOOD.replace(old, new, 1) if old else GOOD)
+    return config.load(site / "updraft.toml")
+
+
+def faults(site: Path, old: str, new: str) -> list[str]:
+    """The sentences about the good configuration with one text replaced."""
+    with pytest.raises(ConfigError) as caught:
+        load(site, old, new)
+    assert caught.value.exit_code == 2
+    return str(caught.value).splitlines()
+
+
+def test_values_reach_the_policy_in_seconds_and_plain_numbers(site: Path) -> None:
+    policy = load(site).policy()
+    worker = policy.classes["default"]
+    assert worker.idle_limit == 5400.0
+    assert worker.lifetime == 7 * 86400.0
+    assert worker.clouds == ("here", "there")
+    assert worker.images == {"here": "worker", "there": "worker-2"}
+    assert worker.attributes == {"Site": '"CERN"', "Cores": "4", "Good": "true"}
+    assert (worker.min_machines, worker.max_machines, worker.static_slots) == (1, 10, 2)
+    assert policy.limits == core.Limits(cost_per_hour=3.0)
+    assert policy.cloud_limits["here"] == core.Limits(machines=20)
+    assert policy.timings.cycle == 0.5
+
+
+def test_an_unknown_price_stays_unknown(site: Path) -> None:
+    assert load(site).clouds["here"].prices == {"small": 1.0, "big": None}
+
+
+def test_paths_start_at_the_file(site: Path) -> None:
+    assert load(site).pool.state_dir == site / "state"
+    assert config.place(site / "updraft.toml").ledger == load(site).pool.ledger
+
+
+def test_layers_are_read_when_the_file_is(site: Path) -> None:
+    layers = load(site).classes["default"].layers
+    assert [(layer.name, layer.text) for layer in layers] == [
+        ("site.yaml", "#cloud-config\npackages: [git]\n"),
+        ("inline", "#!/bin/sh\ntrue"),
+    ]
+
+
+def test_timings_are_those_of_the_core_with_its_defaults() -> None:
+    assert set(Timings.model_fields) == {field.name for field in fields(core.Timings)}
+    assert core.Timings(**Timings().model_dump()) == core.Timings()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("worker-2", "worker-3"),
+        ("Cores = 4", "Cores = 5"),
+        ("slots = 2", "slots = 3"),
+        ("idle_limit", 'lifetime = "2d"\nidle_limit'),
+        ("idle_limit", 'head_gone_after = "2h"\nidle_limit'),
+        ("sh\\\\ntrue", "sh\\\\nfalse"),
+        ('state_dir = "state"', 'collector = "head.other"'),
+    ],
+)
+def test_generation_changes_with_what_a_machine_is_launched_with(site: Path, old: str, new: str) -> None:
+    before = load(site).generation("default")
+    assert load(site, old.replace("\\\\", "\\"), new.replace("\\\\", "\\")).generation("default") != before
+
+
+def test_generation_changes_with_the_content_of_a_layer(site: Path) -> None:
+    before = load(site).generation("default")
+    (site / "site.yaml").write_text("#cloud-config\npackages: [curl]\n")
+    assert load(site).generation("default") != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("min = 1", "min = 2"),
+        ("max = 10", "max = 9"),
+        ("1h30m", "10m"),
+        ("cost_per_hour = 3", "machines = 4"),
+        ('"small", ', ""),
+        ("500ms", "1s"),
+        ("[classes.default]", "# a comment\n[classes.default]"),
+    ],
+)
+def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str) -> None:
+    before = load(site).generation("default")
+    assert load(site, old, new).generation("default") == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"1h30m"', '"40"', 'line 18: classes.default.idle_limit: "40" has no unit; write "40m"'),
+        ('"1h30m"', "40", "line 18: classes.default.idle_limit: 40 has no unit"),
+        ('"1h30m"', '"soon"', 'line 18: classes.default.idle_limit: "soon" is not a duration'),
+        ('"1h30m"', '"0s"', "line 18: classes.default.idle_limit: 0s is out of range"),
+        ("max = 10", 'max = "10"', "line 17: classes.default.max: is not a whole number"),
+        ("min = 1", "min = 11", "line 16: classes.default.min: 11 is more than max (10)"),
+        ("min = 1", "min = -1", "line 16: classes.default.min: -1 is out of range; it must be at least 0"),
+        ("max = 10", "maxx = 10", 'line 17: classes.default.maxx: there is no such key; did you mean "max"?'),
+        ("[timings]", "[timing]", 'line 26: timing: there is no such key; did you mean "timings"?'),
+        (
+            '"fake"\nlimits',
+            '"fake"\npassword = "hunter2"\nlimits',
+            "line 7: clouds.here.password: a credential",
+        ),
+        (
+            '"fake"\nlimits',
+            '"fake"\nzoness = ["a"]\nlimits',
+            "clouds.here.zoness: there is no such key; did you",
+        ),
+        ('"fake"\nlimits', '"nimbus"\nlimits', 'line 6: clouds.here.driver: there is no driver "nimbus"'),
+        ('name = "demo"\n', "", "line 1: pool.name: is missing"),
+        ('name = "demo"', 'name = "a b"', 'line 2: pool.name: "a b" can\'t be a name'),
+        ("'\"CERN\"'", '"CERN"', "line 19: classes.default.attributes.Site: CERN without quotes of its own"),
+        (
+            "'\"CERN\"'",
+            '"(1 +"',
+            "line 19: classes.default.attributes.Site: (1 + is not a ClassAd expression",
+        ),
+        (', there = "worker-2"', "", 'line 14: classes.default.image: says no image for the cloud "there"'),
+        (
+            "flavors =",
+            'clouds = ["moon"]\nflavors =',
+            "line 15: classes.default.clouds: there is no [clouds.moon]",
+        ),
+        (
+            "flavors =",
+            'head_gone_after = "5m"\nflavors =',
+            "line 15: classes.default.head_gone_after: 5m is shorter",
+        ),
+        ("site.yaml", "gone.yaml", "line 21: classes.default.layers[0]: "),
+        ("slots = 2", "slots = 0", "line 20: classes.default.slots: is neither"),
+        ("small = 1", 'small = "dear"', "line 8: clouds.here.prices.small: is not a price"),
+        ('"demo"', '"demo', "line 2"),
+    ],
+)
+def test_a_fault_names_line_key_and_remedy(site: Path, old: str, new: str, sentence: str) -> None:
+    found = faults(site, old, new)
+    assert len(found) == 1
+    assert sentence in found[0]
+    assert found[0].startswith("updraft.toml")
+
+
+def test_all_faults_of_a_file_are_named_in_its_order(site: Path) -> None:
+    found = faults(site, 'name = "demo"', 'nmae = "demo"\ncollector = 3\njob_lease = 40')
+    assert [line.split(": ")[1] for line in found] == [
+        "pool.name",
+        "pool.nmae",
+        "pool.collector",
+        "pool.job_lease",
+    ]
+
+
+def test_a_secret_in_the_file_is_refused_and_not_repeated(site: Path) -> None:
+    for old, new in [
+        ('"fake"\nlimits', '"fake"\napi_secret = "hunter2"\nlimits'),
+        ('name = "demo"', 'name = "demo"\ntoken = "eyJhunter2"'),
+    ]:
+        assert "hunter2" not in "".join(faults(site, old, new))
+
+
+def test_the_tree_is_frozen(site: Path) -> None:
+    settings = load(site)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.pool.name = "other"
+
+
+def test_the_file_is_found_by_option_then_environment_then_place(
+    site: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.delenv("UPDRAFT_CONFIG", raising=False)
+    monkeypatch.setattr(config, "USUAL_PLACES", ("updraft.toml",))
+    with pytest.raises(UsageError, match="no configuration"):
+        config.find()
+    (elsewhere / "updraft.toml").touch()
+    assert config.find() == Path("updraft.toml")
+    monkeypatch.setenv("UPDRAFT_CONFIG", str(site / "updraft.toml"))
+    assert config.find() == site / "updraft.toml"
+    assert config.find("updraft.toml") == Path("updraft.toml")
+    with pytest.raises(UsageError, match="no such file"):
+        config.find("missing.toml")
+
+
+@given(st.integers(min_value=0, max_value=10**8))
+def test_durations_are_spelled_as_they_are_read(length: int) -> None:
+    assert units.seconds(units.spell(float(length))) == length
+
+
+def test_lines_of_every_form_of_key() -> None:
+    text = (
+        '# first\n\n[a]\nx = """\n1\n2"""\ny.z = 1\n'
+        '[a.b]\n"odd key" = [\n 1,\n]\nq = { r = 1 }\n[[c]]\nk = 1\n[[c]]\nk = 2\n'
+    )
+    lines = key_lines(text)
+    assert {".".join(map(str, path)): line for path, line in lines.items()} == {
+        "a": 3, "a.x": 4, "a.y": 7, "a.y.z": 7, "a.b": 8, "a.b.odd key": 9, "a.b.q": 12, "a.b.q.r": 12,
+        "c": 13, "c.0": 13, "c.0.k": 14, "c.1": 15, "c.1.k": 16,
+    }  # fmt: skip

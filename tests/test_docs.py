@@ -1,0 +1,101 @@
+"""The reference can't drift from the code, and nothing that a person can meet lacks its entry."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from updraft.cli import reference
+from updraft.cli.schemas import FORMS
+from updraft.cli.verbs import VERBS, installed, load_verb
+from updraft.config.known import TABLES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def test_the_pages_are_what_the_code_says() -> None:
+    pages = reference.pages()
+    on_disk = {page.name: page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")}
+    stale = [name for name in sorted({*pages, *on_disk}) if pages.get(name) != on_disk.get(name)]
+    assert not stale, "run `make docs`"
+
+
+def test_every_verb_has_an_entry_and_the_help_of_its_code() -> None:
+    text = reference.commands_page()
+    for name, (_, short) in VERBS.items():
+        if not installed(name):
+            continue
+        assert f"## updraft {name}" in text
+        assert short.endswith(".")
+        assert load_verb(name).help, f"{name} says nothing of itself"
+
+
+def test_every_option_says_what_it_does() -> None:
+    silent = [
+        f"{path} {option.name}"
+        for name in VERBS
+        if installed(name)
+        for path, command in _leaves(name, load_verb(name))
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert not silent
+
+
+def _leaves(path: str, command: click.Command) -> list[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        return [leaf for name, inner in command.commands.items() for leaf in _leaves(f"{path} {name}", inner)]
+    return [(path, command)]
+
+
+def test_every_setting_says_what_it_means() -> None:
+    silent = [
+        f"{table}.{key}"
+        for table, model in TABLES
+        for key, field in model.model_fields.items()
+        if not field.description
+    ]
+    assert not silent
+
+
+def test_every_error_and_reason_has_an_entry() -> None:
+    errors = reference.errors_page()
+    for error in reference.error_classes():
+        assert f"`{error.__name__}`" in errors
+        assert error.__name__ in errors.split("```")[1], "draw it in the tree of errors.py"
+    codes = reference.reason_codes()
+    assert {"demand", "no-capacity"} <= set(codes)
+    assert all(re.fullmatch(r"[a-z…][a-z0-9…-]*", code) for code in codes), sorted(codes)
+
+
+def test_every_verb_that_shows_has_its_form_described() -> None:
+    shown = {
+        path
+        for name in VERBS
+        if installed(name) and name not in ("demo", "local")
+        for path, command in _leaves(name, load_verb(name))
+        if any(option.name == "as_json" for option in command.params)
+    }
+    described = {verb.removesuffix(" JOB").removesuffix(" MACHINE") for verb in FORMS}
+    assert shown == described
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=lambda page: page.name
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_dependencies_page_names_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    text = (DOCS / "explanation" / "dependencies.md").read_text(encoding="utf-8")
+    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    names = [re.split(r"[<>=;]", one)[0].strip() for one in wanted]
+    assert len(names) > 15
+    assert not [name for name in names if f"`{name}`" not in text]

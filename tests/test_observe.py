@@ -1,0 +1,340 @@
+"""One look: what is known, what is not and since when, and in which order it is asked."""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.rig import Rig, policy
+from tests.virtualpool import KINDS, Everything, Queue
+from updraft.core.model import CloudOffer, Known, LaunchState, Resources, ScheddView, Unknown
+from updraft.core.settings import WorkerClass
+from updraft.errors import AuthFailed, PoolTimeout
+from updraft.ledger import Ledger
+from updraft.observe import Deadlines, Kinds, Observer
+from updraft.observe.offers import Shelf
+from updraft.observe.schedds import ANY
+from updraft.observe.sources import Asker
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+def observer(rig: Rig, *, threads: bool = False, kinds: Kinds = KINDS, **deadlines: float) -> Observer:
+    rig.start()
+    assert rig.ledger is not None
+    stopwatch = time.monotonic if threads else lambda: 0.0
+    return Observer(
+        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, kinds=kinds,
+        matcher=Everything(), deadlines=Deadlines(**deadlines), inline=not threads, stopwatch=stopwatch,
+    )  # fmt: skip
+
+
+def test_a_look_in_threads_is_the_same_as_one_in_line(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 3
+    one = observer(rig).look(rig.clock())
+    other = observer(rig, threads=True).look(rig.clock())
+    assert (one.offers, one.kinds, one.verdicts) == (other.offers, other.kinds, other.verdicts)
+    assert one.offers
+    assert isinstance(other.schedds["schedd"], Known)
+
+
+def test_slots_before_demand_and_the_ledger_last(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    look = observer(rig, threads=True)
+
+    def noting(owner: object, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*arguments: object, **named: object) -> object:
+            found = original(*arguments, **named)
+            order.append(name)
+            return found
+
+        monkeypatch.setattr(owner, name, call)
+
+    noting(rig.pool, "slots")
+    noting(rig.pool, "demand")
+    noting(rig.driver, "machines")
+    noting(rig.ledger, "view")
+    look.look(rig.clock())
+    assert order.index("slots") < order.index("demand")
+    assert order.index("machines") < order.index("demand")
+    assert order[-1] == "view"
+
+
+def test_a_silent_source_is_unknown_with_its_last_word(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = observer(rig)
+    first = look.look(rig.clock())
+    asked = rig.clock()
+
+    def fail() -> None:
+        raise AuthFailed("wrong key")
+
+    monkeypatch.setattr(rig.driver, "machines", fail)
+    rig.pool.queues["schedd"].silent = True
+    for _ in range(3):
+        rig.clock.forward(2)
+        snapshot = look.look(rig.clock())
+    machines = snapshot.clouds["c1"].machines
+    assert isinstance(machines, Unknown)
+    assert (machines.error.code, machines.since) == ("auth-failed", asked + 2)
+    assert machines.last == first.clouds["c1"].machines
+    schedd = snapshot.schedds["schedd"]
+    assert isinstance(schedd, Unknown)
+    assert schedd.error.code == "pool-timeout"
+    assert schedd.last is not None
+    assert isinstance(snapshot.collector, Known)
+
+
+def test_a_hanging_cloud_costs_its_deadline_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    original = rig.driver.machines
+    monkeypatch.setattr(rig.driver, "machines", lambda: gate.wait(60) and original())
+    look = observer(rig, threads=True, cloud=0.3)
+    begun = time.monotonic()
+    first = look.look(rig.clock())
+    second = look.look(rig.clock())
+    assert time.monotonic() - begun < 5
+    for snapshot in (first, second):
+        machines = snapshot.clouds["c1"].machines
+        assert isinstance(machines, Unknown)
+        assert machines.error.code == "timeout"
+    gate.set()
+    deadline = time.monotonic() + 10
+    while isinstance(look.look(rig.clock()).clouds["c1"].machines, Unknown):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_schedd_that_left_the_list_is_unknown_until_patience_ends(rig: Rig) -> None:
+    rig.pool.queues["other"] = Queue(idle=5)
+    look = observer(rig)
+    look.look(rig.clock())
+    del rig.pool.queues["other"]
+    rig.clock.forward(2)
+    gone = look.look(rig.clock()).schedds["other"]
+    assert isinstance(gone, Unknown)
+    assert gone.error.code == "schedd-vanished"
+    assert gone.last is not None
+    assert gone.last.value.idle_total == 5
+    rig.clock.forward(1700)
+    assert "other" in look.look(rig.clock()).schedds
+    rig.clock.forward(200)
+    assert "other" not in look.look(rig.clock()).schedds
+
+
+def test_a_restart_remembers_which_schedds_there_were(rig: Rig) -> None:
+    rig.pool.queues["other"] = Queue()
+    daemon = rig.start()
+    daemon.cycle()
+    del rig.pool.queues["other"]
+    rig.clock.forward(2)
+    snapshot = rig.start()._observer.look(rig.clock())
+    assert isinstance(snapshot.schedds["other"], Unknown)
+
+
+def test_no_schedd_is_no_demand_only_where_the_collector_can_know(rig: Rig) -> None:
+    rig.pool.queues.clear()
+    assert observer(rig).look(rig.clock()).schedds == {}
+    rig.pool.started = rig.clock() - 10
+    assert isinstance(observer(rig).look(rig.clock()).schedds[ANY], Unknown)
+    rig.pool.down = True
+    assert isinstance(observer(rig).look(rig.clock()).schedds[ANY], Unknown)
+
+
+def test_running_jobs_are_asked_for_only_where_there_are_suspects(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    daemon = rig.start()
+    rig.turn(daemon, 30)
+    asked = rig.pool.queues["schedd"].asked_running
+    assert not any(asked)
+    rig.site.kill(rig.alive()[0])
+    rig.turn(daemon, 6)
+    assert any(asked)
+
+
+def test_offers_are_asked_for_at_their_own_pace(rig: Rig) -> None:
+    look = observer(rig)
+    for _ in range(31):
+        look.look(rig.clock())
+        rig.clock.forward(2)
+    calls = rig.site.calls_by_name()
+    assert (calls["machines"], calls["offers"]) == (31, 2)
+    assert calls["quota"] <= 5
+
+
+def test_offers_are_what_a_class_may_take(rig: Rig) -> None:
+    worker = WorkerClass(
+        "big", "g1", ("c1",), flavors=("l*", "medium"), images={"c1": "img"}, markets=("on-demand",)
+    )
+    elsewhere = WorkerClass("else", "g1", ("c2",))
+    look = observer(rig)
+    look.policy = replace(policy(), classes={"big": worker, "else": elsewhere})
+    offers = look.look(rig.clock()).offers
+    assert {offer.flavor for offer in offers} == {"large", "medium"}
+    assert {offer.worker_class for offer in offers} == {"big"}
+    assert {offer.image for offer in offers} == {"img"}
+
+
+def test_the_shelf_is_stocked_anew_only_when_something_of_it_changed() -> None:
+    made: list[str] = []
+
+    def key(*words: str) -> str:
+        made.append("/".join(words))
+        return KINDS.key(*words)
+
+    shelf = Shelf(replace(KINDS, key=key))
+    sold = [
+        CloudOffer("c1", "z1", name, "on-demand", Resources(2, 4096, 1 << 20), 0.1) for name in ("s", "m")
+    ]
+    templates: dict[str, str] = {}
+    first = shelf.stock(policy(), sold, templates)
+    count = len(made)
+    assert shelf.stock(policy(), list(sold), dict(templates)) == first
+    assert len(made) == count
+    dearer = [replace(item, price=0.2) for item in sold]
+    assert [offer.price for offer in shelf.stock(policy(), dearer, templates)[0]] == [0.2, 0.2]
+    assert len(made) == 2 * count
+    # What is learned goes into the same mapping: a change of it is seen.
+    one = next(iter(first[1].values()))
+    templates[one.key] = one.ad
+    assert shelf.stock(policy(), dearer, templates)[1][one.key].learned
+
+
+def test_a_kind_is_learned_from_own_machines_only(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    daemon = rig.start()
+    rig.turn(daemon, 30)
+    [machine] = rig.alive()
+    assert rig.ledger is not None
+    [key] = rig.ledger.learned()
+    assert rig.start()._observer.look(rig.clock()).kinds[key].learned
+    # The same slot under a launch that we know nothing of teaches nothing.
+    rig.lose_ledger()
+    rig.site.instances[machine].key = "made-up"
+    look = observer(rig)
+    look.look(rig.clock())
+    assert look.fresh == {}
+
+
+def test_an_ad_that_can_not_be_read_is_no_kind(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    rig.turn(rig.start(), 30)
+
+    def unreadable(*_arguments: object) -> object:
+        raise SyntaxError("not a ClassAd")
+
+    snapshot = observer(rig, kinds=replace(KINDS, learned=unreadable)).look(rig.clock())  # type: ignore[arg-type]
+    assert snapshot.offers  # imagined instead
+
+
+def test_a_cloud_that_left_the_configuration_is_unknown_not_empty(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    rig.turn(rig.start(), 30)
+    look = observer(rig)
+    look.reconfigure(policy(), rig.pool, {})
+    machines = look.look(rig.clock()).clouds["c1"].machines
+    assert isinstance(machines, Unknown)
+    assert machines.error.code == "cloud-not-configured"
+
+
+def test_a_launch_made_during_the_look_is_in_its_ledger(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = observer(rig)
+    ledger = rig.ledger
+    assert isinstance(ledger, Ledger)
+    original = rig.pool.demand
+
+    def meanwhile(schedd: str, *, running: bool, deadline: float) -> object:
+        rig.pool.queues["schedd"].idle = 0
+        from tests.test_ledger import launch
+
+        ledger.intend(launch("meanwhile", asked_at=rig.clock(), state=LaunchState.INTENDED))
+        return original(schedd, running=running, deadline=deadline)
+
+    monkeypatch.setattr(rig.pool, "demand", meanwhile)
+    assert [row.key for row in look.look(rig.clock()).ledger.launches] == ["meanwhile"]
+
+
+def test_a_dear_schedd_is_asked_less_often() -> None:
+    from updraft.observe.schedds import Schedds
+
+    schedds = Schedds(5.0, 0.1, {}, inline=True)
+    pool = SimpleNamespace(demand=lambda *_a, **_k: time.sleep(0.05), schedds=lambda _d: ("s",))
+    schedds.ask_names(pool, 5, 0)
+    schedds.answers(
+        pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda: 0.0  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert 0.5 <= schedds.pause < 5
+
+
+def test_one_slow_answer_does_not_make_a_schedd_dear() -> None:
+    from updraft.observe.schedds import Schedds
+
+    lasts = iter((0.0, 0.05, 0.0, 0.05, 0.05))
+    schedds = Schedds(5.0, 0.1, {}, inline=True)
+    pool = SimpleNamespace(demand=lambda *_a, **_k: time.sleep(next(lasts)), schedds=lambda _d: ("s",))
+    pauses = []
+    for now in range(5):
+        schedds.ask_names(pool, 5, now)  # type: ignore[arg-type]
+        schedds.answers(
+            pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda: float(now)  # type: ignore[arg-type]  # noqa: B023
+        )  # fmt: skip
+        pauses.append(schedds.pause)
+    assert max(pauses[:4]) < 0.5 <= pauses[4]
+
+
+def test_a_schedd_that_is_silent_for_a_moment_is_soon_asked_again() -> None:
+    from updraft.observe.schedds import Schedds
+
+    asked: list[float] = []
+    now = [0.0]
+
+    def silent(*_arguments: object, **_named: object) -> ScheddView:
+        asked.append(now[0])
+        time.sleep(0.02)  # a thousandth of its time is to be spent so: twenty seconds of rest
+        raise PoolTimeout("no answer")
+
+    schedds = Schedds(5.0, 0.001, {}, inline=True)
+    pool = SimpleNamespace(demand=silent, schedds=lambda _d: ("s",))
+    while now[0] < 100:
+        schedds.ask_names(pool, 5, now[0])  # type: ignore[arg-type]
+        schedds.answers(
+            pool, wanted=1000, running=False, collector=Unknown(None, 0), young=1, clock=lambda: now[0]  # type: ignore[arg-type]
+        )  # fmt: skip
+        now[0] += 1
+    assert asked[:5] == [0, 1, 2, 4, 8]
+    assert all(later - earlier >= 16 for earlier, later in itertools.pairwise(asked[6:]))
+
+
+def test_one_that_was_silent_is_waited_for_only_briefly() -> None:
+    asker: Asker[int] = Asker("x", stale_after=100)
+    gate = threading.Event()
+    asker.ask(lambda: 1 if gate.wait(0.01) else 1 // 0, 0.0)
+    assert isinstance(asker.answer(5, 1.0), Unknown)
+    asker.ask(lambda: 1 if gate.wait(60) else 0, 2.0)
+    begun = time.monotonic()
+    assert isinstance(asker.answer(30, 3.0), Unknown)
+    assert time.monotonic() - begun < 10
+    gate.set()
+    deadline = time.monotonic() + 10
+    while isinstance(asker.answer(0, 4.0), Unknown):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
+    asker: Asker[int] = Asker("x", stale_after=10, inline=True)
+    asker.ask(lambda: 1, 100.0)
+    assert isinstance(asker.answer(0, 120.0), Unknown)
+    asker.ask(lambda: 2, 121.0)
+    assert asker.answer(0, 122.0) == Known(2, 121.0)
