@@ -40,6 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Function) -> None:
+    """A second try gets a new pool of its module: the one it failed on is as the failure left it."""
+    if getattr(item, "execution_count", 1) > 1:
+        for definition in item._fixtureinfo.name2fixturedefs.get("module_pool", ()):
+            definition.finish(item._request)
+
+
 @pytest.fixture(scope="session")
 def images() -> Callable[..., Image]:
     """`images(suite="forky", condor=True)`: the machine image, built where it isn't there yet."""

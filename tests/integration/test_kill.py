@@ -125,6 +125,14 @@ def go_through(pool: RealPool, name: str, step: str) -> None:
     until(gone, 40, f"after a death at {step!r} the machine of {name} is gone")
 
 
+def no_claim_of(pool: RealPool, name: str) -> None:
+    """Wait until no claim of an earlier job is shown: while one is, a further job would buy a machine."""
+    claims = lambda: [slot_of(pool, m["id"]) or {} for m in of_class(pool, name, "running")]  # noqa: E731
+    until(
+        lambda: not any(ad.get("NumDynamicSlots") for ad in claims()), 30, "no claim of earlier jobs is left"
+    )
+
+
 def only(pool: RealPool, expected: Mapping[str, int]) -> None:
     """So many machines of each class were ever launched, and no other."""
     assert {name: len(of_class(pool, name)) for name in expected} == dict(expected)
@@ -150,11 +158,7 @@ def test_it_dies_at_each_step_of_a_launch_and_of_the_machines_end(pool: RealPool
 @pytest.mark.parametrize("step", REFUSED)
 def test_a_job_starts_between_the_decision_and_the_drain(pool: RealPool, step: str) -> None:
     name = "refused"
-    # The machine of the case before is used again; while its last claim is shown, a job would buy another.
-    claims = lambda: [slot_of(pool, m["id"]) or {} for m in of_class(pool, name, "running")]  # noqa: E731
-    until(
-        lambda: not any(ad.get("NumDynamicSlots") for ad in claims()), 30, "no claim of earlier jobs is left"
-    )
+    no_claim_of(pool, name)  # the machine of the case before is used again
     first = pool.submit(sleepers(1, 1, requirements=wants(name)))
     await_done(pool, [first], 60)
     (machine,) = of_class(pool, name, "running")
@@ -195,6 +199,7 @@ def test_it_dies_between_taking_a_drain_back_and_writing_that_down(pool: RealPoo
     open_again = lambda: not slot_of(pool, machine["id"]).get("Draining")  # type: ignore[union-attr]  # noqa: E731
     until(lambda: acting(pool) and open_again(), 30, "the machine is open again")
     await_done(pool, [cluster], 60)
+    no_claim_of(pool, "back")
     next_one = pool.submit(sleepers(1, 1, requirements=wants("back")))
     await_done(pool, [next_one], 40)
     assert outcomes(pool, cluster) == outcomes(pool, next_one) == [DONE_ONCE]
@@ -216,6 +221,7 @@ def test_it_dies_while_it_lets_a_machine_go_and_takes_it_in_again(pool: RealPool
         pool.updraft("adopt", machine["id"], "--class", "let-go", "--cloud", "here")
         die_at(pool, *TAKEN_IN)
         until(lambda: TAG_POOL in tags() and known(), 30, "it is this pool's again")
+    no_claim_of(pool, "let-go")
     again = pool.submit(sleepers(1, 1, requirements=wants("let-go")))
     await_done(pool, [again], 60)
     assert outcomes(pool, again) == [DONE_ONCE]
