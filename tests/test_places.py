@@ -47,7 +47,7 @@ def test_a_job_that_wants_a_zone_matches_the_offers_of_that_zone_only(*, seen: b
     key = kind_key("big", "g1", "c1", "m")
     templates = {key: imagine(both_markets(), SOLD[0], "img", "p", key).ad} if seen else {}
     group = job('TARGET.UpdraftZone == "b" && TARGET.updraftmarket =!= "spot"')
-    assert read(wishes, [group])
+    assert read(wishes, [group.ad])
     offers, kinds = Shelf(KINDS).stock(wishes, SOLD, templates, apart=True)
     table = judge_all([group], list(kinds.values()), 0.0, Memo())
     assert all(kind.learned == seen for kind in kinds.values())
@@ -57,7 +57,7 @@ def test_a_job_that_wants_a_zone_matches_the_offers_of_that_zone_only(*, seen: b
 
 def test_one_kind_is_enough_where_nobody_asks() -> None:
     wishes = replace(policy(), classes={"big": both_markets()})
-    assert not read(wishes, [job('TARGET.UpdraftCloud == "c1"')])
+    assert not read(wishes, [job('TARGET.UpdraftCloud == "c1"').ad])
     assert len(Shelf(KINDS).stock(wishes, SOLD, {})[1]) == 1
     asking = replace(both_markets(), attributes={"Start": 'UpdraftMarket == "spot" || Owner == "u"'})
     assert read(replace(wishes, classes={"big": asking}), [])

@@ -36,7 +36,7 @@ class Launcher:
 
     def launch(self, action: Launch, driver: Driver, books: Books) -> None:
         """Write the intent, ask the cloud, write the outcome. A failure is an outcome."""
-        intent = _intent(action, self._clock())
+        intent = intent_of(action, self._clock())
         self._step("launch: before the intent")
         self._ledger.intend(intent)
         self._step("launch: intended")
@@ -85,7 +85,7 @@ class Launcher:
         ids = tuple(instance.id for instance in made)
         with self._ledger.together():
             self._ledger.outcome(action.key, LaunchState.ACCEPTED, ids)
-            books.add(_record(intent, instance) for instance in made)
+            books.add(record_of(intent, instance.id, instance.zone) for instance in made)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "ids": list(ids)}
             books.event(self._clock(), "launch", action.key, action.reason, {**detail, "asked": action.count})
         self._step("launch: recorded")
@@ -98,7 +98,8 @@ class Launcher:
             books.event(self._clock(), f"launch-{state}", action.key, reason, detail)
 
 
-def _intent(action: Launch, now: float) -> LaunchRecord:
+def intent_of(action: Launch, now: float) -> LaunchRecord:
+    """What is written down of a launch before the cloud is asked, at the time `now`."""
     offer = action.offer
     return LaunchRecord(
         key=action.key,
@@ -117,9 +118,10 @@ def _intent(action: Launch, now: float) -> LaunchRecord:
     )
 
 
-def _record(intent: LaunchRecord, instance: Instance) -> MachineRecord:
+def record_of(intent: LaunchRecord, machine: str, zone: str = "") -> MachineRecord:
+    """What is written down of a machine that the launch has made; `zone` where the cloud told another."""
     return MachineRecord(
-        id=instance.id,
+        id=machine,
         cloud=intent.cloud,
         launch_key=intent.key,
         worker_class=intent.worker_class,
@@ -127,7 +129,7 @@ def _record(intent: LaunchRecord, instance: Instance) -> MachineRecord:
         generation=intent.generation,
         requested_at=intent.asked_at,
         resources=intent.resources,
-        zone=instance.zone or intent.zone,
+        zone=zone or intent.zone,
         market=intent.market,
         image=intent.image,
         price=intent.price,

@@ -221,7 +221,7 @@ class Observer:
         view = _view(collector)
         seen = dict(collector.value.templates) if isinstance(collector, Known) else {}
         there = places.Placed(view, {**seen, **learned}, {})
-        apart = places.read(self.policy, groups)
+        apart = places.read(self.policy, (group.ad for group in groups))
         if apart:
             there = places.placed(view, ledger.machines, there.templates)
             view = there.view

@@ -7,19 +7,21 @@ were bought: fewer kinds, and one ad that teaches for all of them. Where a job s
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from updraft.core.kinds import apart_key
-from updraft.core.model import CloudOffer, CollectorView, JobGroup, Known, MachineRecord, Slot, Source
+from updraft.core.model import CloudOffer, CollectorView, Known, MachineRecord, Slot, Source
 from updraft.core.settings import Policy
 
 _READ = ("updraftzone", "updraftmarket")
 
 
-def read(policy: Policy, groups: Iterable[JobGroup]) -> bool:
-    """Whether the requirements of a job, or a class's attributes, can depend on zone or market."""
+def read(policy: Policy, jobs: Iterable[str]) -> bool:
+    """Whether these jobs' ads (or requirements), or a class's attributes, can depend on zone or market."""
     texts = [text for worker in policy.classes.values() for text in worker.attributes.values()]
-    texts += [group.ad for group in groups]
-    return any(name in low for text in texts if "pdraft" in (low := text.lower()) for name in _READ)
+    return any(
+        name in low for text in chain(texts, jobs) if "pdraft" in (low := text.lower()) for name in _READ
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from updraft.act.launching import intent_of, record_of
 from updraft.core.catalogue import imagine
-from updraft.core.kinds import kind_key
+from updraft.core.kinds import apart_key, kind_key
 from updraft.core.model import (
     Action,
     Adopt,
@@ -17,7 +18,6 @@ from updraft.core.model import (
     Forget,
     Kind,
     Launch,
-    LaunchRecord,
     LaunchState,
     MachineRecord,
     Offer,
@@ -42,7 +42,8 @@ CONSOLES_AT_ONCE = 5
 class Deeds:
     """Does what plans say. `close`, `reopen`, `unlist` and `requeue` are what the pool can be told.
 
-    Adopt and Disown lead to nothing: here, every machine is ours and stays so.
+    Adopt and Disown lead to nothing: here, every machine is ours and stays so. With `apart`, machines are of
+    the kinds of their zones and markets.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Deeds:
         ledger: LeanLedger,
         agenda: Agenda,
         *,
+        apart: bool,
         close: Callable[[Worker, DrainMode, str], None],
         reopen: Callable[[Worker], None],
         unlist: Callable[[Worker], None],
         requeue: Callable[[Iterable[str]], None],
     ) -> None:
         self._policy = policy
+        self._apart = apart
         self._clouds = clouds
         self._ledger = ledger
         self._agenda = agenda
@@ -103,7 +106,7 @@ class Deeds:
 
     def _launch(self, action: Launch) -> None:
         now, offer, cloud = self._agenda.now, action.offer, self._clouds[action.offer.cloud]
-        intent = _intent(action, now)
+        intent = intent_of(action, now)
         self._ledger.intend(intent)
         kind = self._kind(offer)
         try:
@@ -112,7 +115,7 @@ class Deeds:
             self._ledger.outcome(action.key, LaunchState.REFUSED, error=Reason(error.code, str(error)))
             return
         self._ledger.outcome(action.key, LaunchState.ACCEPTED, [worker.id for worker in made])
-        self._ledger.remember(_record(intent, worker) for worker in made)
+        self._ledger.remember(record_of(intent, worker.id) for worker in made)
         self.everyone.extend(made)
         self.workers.update({(worker.cloud, worker.id): worker for worker in made})
 
@@ -128,6 +131,8 @@ class Deeds:
                 offer.cloud, offer.zone, offer.flavor, offer.market, offer.resources, arch=arch or "X86_64"
             )
             key = kind_key(offer.worker_class, offer.generation, offer.cloud, offer.flavor)
+            if self._apart:
+                key = apart_key(key, offer.zone, offer.market)
             self._kinds[name] = imagine(worker, sold, offer.image, self._policy.pool, key)
         return self._kinds[name]
 
@@ -196,39 +201,3 @@ class Deeds:
 
     def _change(self, record: MachineRecord, **changes: object) -> None:
         self._ledger.remember((replace(record, **changes),))  # type: ignore[arg-type]
-
-
-def _intent(action: Launch, now: float) -> LaunchRecord:
-    offer = action.offer
-    return LaunchRecord(
-        key=action.key,
-        cloud=offer.cloud,
-        zone=offer.zone,
-        flavor=offer.flavor,
-        market=offer.market,
-        worker_class=offer.worker_class,
-        image=offer.image,
-        generation=offer.generation,
-        count=action.count,
-        resources=offer.resources,
-        price=offer.price,
-        asked_at=now,
-        state=LaunchState.INTENDED,
-    )
-
-
-def _record(intent: LaunchRecord, worker: Worker) -> MachineRecord:
-    return MachineRecord(
-        id=worker.id,
-        cloud=intent.cloud,
-        launch_key=intent.key,
-        worker_class=intent.worker_class,
-        flavor=intent.flavor,
-        generation=intent.generation,
-        requested_at=intent.asked_at,
-        resources=intent.resources,
-        zone=intent.zone,
-        market=intent.market,
-        image=intent.image,
-        price=intent.price,
-    )

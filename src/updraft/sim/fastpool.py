@@ -7,6 +7,7 @@ its schedds to believe in its jobs until their leases end, unless the controller
 
 from collections.abc import Iterable
 
+from updraft.core.kinds import kind_key
 from updraft.core.match import Matcher
 from updraft.core.model import DrainMode, Kind, Verdict
 from updraft.sim.agenda import Agenda
@@ -62,7 +63,10 @@ class FastPool:
         """A machine's startd is there."""
         self._agenda.touched()
         self.floor.add(worker, self._agenda.now)
-        self.templates.setdefault(worker.kind.key, worker.kind.ad)
+        launch = worker.launch
+        everywhere = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor)
+        for key in (worker.kind.key, everywhere):
+            self.templates.setdefault(key, worker.kind.ad)
 
     def down(self, worker: Worker) -> None:
         """What runs inside this machine is ended: by an order, or with the machine's own death."""

@@ -317,7 +317,7 @@ class SimPool:
     # ---------------------------------------------------------------------------------------------- inside
 
     def _judge(self, group: SimGroup, slot: SimSlot) -> Verdict:
-        key = (group.key, slot.kind.key)
+        key = (group.key, slot.kind.ad)  # machines of one kind differ in zone and market
         if key not in self._verdicts:
             self._verdicts[key] = self._judge_kind(group.view(), slot.kind, self.timeline())
         return self._verdicts[key]

@@ -21,7 +21,10 @@ from updraft.sim.leanledger import LeanLedger
 
 
 class Seeing:
-    """Looks at everything once for each decision, as the daemon's observer would have it."""
+    """Looks at everything once for each decision, as the daemon's observer would have it.
+
+    With `apart`, the kinds of one zone and market are not those of another, as where jobs ask for them.
+    """
 
     def __init__(
         self,
@@ -30,8 +33,11 @@ class Seeing:
         clouds: Mapping[str, FastCloud],
         ledger: LeanLedger,
         agenda: Agenda,
+        *,
+        apart: bool,
     ) -> None:
         self._policy = policy
+        self._apart = apart
         self._pool = pool
         self._clouds = clouds
         self._ledger = ledger
@@ -71,7 +77,7 @@ class Seeing:
         basis = (len(templates), *(c.stock for c in self._clouds.values() if c.sold.tells_left))
         if self._stocked is None or self._stocked[0] != basis:
             sold = [offer for cloud in self._clouds.values() for offer in cloud.offers()]
-            offers, kinds = self._shelf.stock(self._policy, sold, templates)
+            offers, kinds = self._shelf.stock(self._policy, sold, templates, apart=self._apart)
             self._stocked = (basis, offers, {**self._shelf.of_slots(self._slots(), templates), **kinds})
         return self._stocked[1], self._stocked[2]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from updraft.core.model import Plan, Snapshot
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import DAY, Policy
+from updraft.observe.places import read
 from updraft.sim.agenda import Agenda
 from updraft.sim.conditions import Boots, Conditions, SimCloud
 from updraft.sim.deeds import Deeds
@@ -72,17 +73,19 @@ class World:
             for name, sold in clouds.items()
         }
         self.ledger = LeanLedger()
+        apart = read(policy, {arrival.requirements for arrival in self._arrivals})
         self.deeds = Deeds(
             policy,
             self.clouds,
             self.ledger,
             self.agenda,
+            apart=apart,
             close=self.pool.close,
             reopen=self.pool.reopen,
             unlist=self.pool.unlist,
             requeue=self.pool.requeue,
         )
-        self._seeing = Seeing(policy, self.pool, self.clouds, self.ledger, self.agenda)
+        self._seeing = Seeing(policy, self.pool, self.clouds, self.ledger, self.agenda, apart=apart)
         self._recorder = Recorder(policy, conditions, self.pool, self.clouds, self.deeds)
         self._steady = Steady(policy, self.ledger, self.deeds, self.agenda) if decide is core_plan else None
         if conditions.thorough:
