@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from updraft.errors import UsageError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from updraft.demo.pool import RealPool
 
 TITLE = "updraft demo on the cloud on this machine"
+KEPT = Path("/run/updraft-demo")
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST = 600.0
 LOOK_EVERY = 0.7
 TOLD = ("launch", "joined", "drain", "busy-again", "undrain", "terminate", "gone", "requeue-jobs", "failed")
@@ -65,8 +69,7 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+    clean_up_after_signals()
     image = find_or_build(store or DEFAULT_STORE, say)
     with _state_dir(state, keep) as folder:
         pool = bring_up(image, folder, say, Wishes(tied=not keep))
@@ -85,20 +88,44 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
     return 0 if closing.good else 1
 
 
+def clean_up_after_signals() -> None:
+    """Let Ctrl-C, a polite end and a closed terminal be cleaned up after, once and to the end."""
+    for ending in ENDINGS:
+        signal.signal(ending, _interrupt)
+
+
 def _interrupt(_number: int, _frame: object) -> None:
-    """A closed terminal and a polite end are cleaned up after as Ctrl-C is."""
+    for ending in ENDINGS:  # the impatient press twice, and what is left then is a second's work
+        signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 @contextmanager
 def _state_dir(state: Path | None, keep: bool) -> Iterator[Path]:
-    """Where the cloud's socket and log are; removed at the end, unless the pool is kept."""
-    folder = state or (Path("/run/updraft-demo") if keep else Path(tempfile.mkdtemp(prefix="updraft-demo-")))
+    """Where the cloud's socket and log are. What the demo put there goes at the end, unless the pool is kept.
+
+    Raises UsageError where a cloud runs there already.
+    """
+    from updraft.clouds.local import process
+
+    folder = state or (KEPT if keep else Path(tempfile.mkdtemp(prefix="updraft-demo-")))
+    if process.find(folder) is not None:
+        down = f"{ourselves()} local down --state {folder}"
+        raise UsageError(f"a pool is up in {folder} already; use it, or end it with `{down}`")
     try:
         yield folder
-    finally:
-        if not keep or sys.exc_info()[0] is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        process.tidy(folder)
+        raise
+    if not keep:
+        process.tidy(folder)
+
+
+def ourselves() -> str:
+    """How updraft is called from here, for commands that a person copies."""
+    called = sys.argv[0]
+    found = shutil.which("updraft")
+    return "updraft" if found is not None and Path(found).resolve() == Path(called).resolve() else called
 
 
 def play(pool: "RealPool", console: "Console") -> "Closing":
@@ -165,7 +192,8 @@ def _closing(pool: "RealPool", count: int) -> "Closing":
 
 
 def _farewell(pool: "RealPool", folder: Path) -> str:
-    shell = f"updraft local shell --state {folder} {pool.head}"
+    us = ourselves()
+    shell = f"{us} local shell --state {folder} {pool.head}"
     return "\n".join(
         (
             "",
@@ -173,6 +201,6 @@ def _farewell(pool: "RealPool", folder: Path) -> str:
             f"  {shell} --user alice        log in as a user; then condor_submit, condor_q",
             f"  {shell} -- updraft status --watch",
             f"  {shell} -- updraft events --follow",
-            f"  updraft local down --state {folder}        end it, with everything in it",
+            f"  {us} local down --state {folder}        end it, with everything in it",
         )
     )

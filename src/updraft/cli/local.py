@@ -65,6 +65,7 @@ def down(state_dir: Path) -> None:
         click.echo(f"No cloud runs in {state_dir}.")
         return
     cloud.stop()
+    process.tidy(state_dir)
     click.echo("The cloud has ended, and all its machines with it.")
 
 

@@ -21,6 +21,8 @@ from updraft.errors import CloudUnavailable, ProblemFound, UsageError
 
 _START_DEADLINE = 20.0
 _BOOT_DEADLINE = 10.0
+_LOG = "cloud.log"
+_OURS = (inside.STATE_FILE, inside.SOCKET, inside.ADMIN_TOKEN, inside.CONTROLLER_TOKEN)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # In a machine, as the user asked for: at home, with the environment of a log-in.
 _AS_USER = (
@@ -80,7 +82,7 @@ class LocalCloud:
             if self.launcher.stdin is not None:
                 self.launcher.stdin.close()
             self.launcher.wait(deadline)
-        for name in (inside.STATE_FILE, inside.SOCKET, inside.ADMIN_TOKEN, inside.CONTROLLER_TOKEN):
+        for name in _OURS:
             (self.state_dir / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             (self.state_dir / inside.MACHINES).rmdir()  # the machines' disks went with the cloud's mounts
@@ -106,7 +108,22 @@ def start(config: LocalCloudConfig, state_dir: Path, *, tie_to_parent: bool = Fa
     config.save(state_dir / inside.CONFIG_FILE)
     for name in (inside.ADMIN_TOKEN, inside.CONTROLLER_TOKEN):
         _write_secret(state_dir / name, secrets.token_urlsafe(32))
-    return _await_answer(state_dir, _spawn(state_dir, tie_to_parent))
+    launcher = _spawn(state_dir, tie_to_parent)
+    try:
+        return _await_answer(state_dir, launcher)
+    except BaseException:
+        launcher.kill()
+        launcher.wait()
+        raise
+
+
+def tidy(state_dir: Path) -> None:
+    """Remove what an ended cloud left in its folder, and the folder if nothing else is in it."""
+    for name in (*_OURS, inside.CONFIG_FILE, _LOG):
+        (state_dir / name).unlink(missing_ok=True)
+    for folder in (state_dir / inside.MACHINES, state_dir):
+        with contextlib.suppress(OSError):  # not there, or not ours alone
+            folder.rmdir()
 
 
 def find(state_dir: Path) -> LocalCloud | None:
@@ -172,7 +189,7 @@ def _inside(client: Client, machine: str) -> int:
 def _spawn(state_dir: Path, tied: bool) -> "subprocess.Popen[bytes]":
     command = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL"]
     command += [sys.executable, "-m", inside.__name__, str(state_dir), *(["tied"] if tied else [])]
-    with (state_dir / "cloud.log").open("wb") as log:
+    with (state_dir / _LOG).open("wb") as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE if tied else subprocess.DEVNULL,
@@ -202,9 +219,7 @@ def _await_answer(state_dir: Path, launcher: "subprocess.Popen[bytes]") -> Local
             else:
                 return LocalCloud(cloud.state_dir, cloud.pid, cloud.started, launcher)
         time.sleep(0.02)
-    launcher.kill()
-    launcher.wait()
-    log = (state_dir / "cloud.log").read_text(errors="replace").strip().splitlines() or ["nothing"]
+    log = (state_dir / _LOG).read_text(errors="replace").strip().splitlines() or ["nothing"]
     raise CloudUnavailable(f"The local cloud did not come up; {state_dir / 'cloud.log'} ends with: {log[-1]}")
 
 
