@@ -129,6 +129,15 @@ def test_the_configuration_that_is_here_is_taken(
     assert simulated(capsys, trace, "--config", "other.toml")["settings"][0]["name"] == "other"
 
 
+def test_clouds_that_boot_at_once_can_be_simulated(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
+) -> None:
+    boots = 'driver = "fake"\nboots = [{ start = "0s", join = "0s" }]'
+    (tmp_path / "c.toml").write_text(CONFIG.format(idle="1m").replace('driver = "fake"', boots))
+    found = simulated(capsys, trace, "--config", "c.toml")
+    assert found["settings"][0]["metrics"]["completed"] == 12
+
+
 def test_offers_that_were_saved_take_the_place_of_the_example(
     capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
 ) -> None:
@@ -139,6 +148,20 @@ def test_offers_that_were_saved_take_the_place_of_the_example(
     (tmp_path / "o.json").write_text(json.dumps({"version": 1, "offers": [row], "errors": []}))
     found = simulated(capsys, trace, "--offers", "o.json")
     assert set(found["settings"][0]["machines_of"]) == {"odd"}
+
+
+@pytest.mark.parametrize(
+    "odd", [{"price": -1.0}, {"price": float("nan")}, {"resources": {"cpus": 0, "memory": 1, "disk": 1}}]
+)
+def test_offers_that_cannot_be_are_refused(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    row = {
+        "cloud": "far", "zone": "z", "flavor": "odd", "market": "on-demand", "price": 1.0, "left": None,
+        "arch": "X86_64", "resources": {"cpus": 3, "memory": 8192, "disk": 83886080, "gpus": 0},
+    }  # fmt: skip
+    (tmp_path / "o.json").write_text(json.dumps({"version": 1, "offers": [row | odd], "errors": []}))
+    assert "o.json doesn't hold offers" in refused(capsys, trace, "--offers", "o.json")
 
 
 def test_only_some_of_the_jobs(capsys: pytest.CaptureFixture[str], trace: str) -> None:
@@ -170,6 +193,14 @@ def test_a_report_is_written(capsys: pytest.CaptureFixture[str], trace: str, tmp
         (["t.swf", "--cycle", "0s"], "at least 1s"),
         (["t.swf", "--cycle", "60"], '--cycle: "60" has no unit'),
         (["t.swf", "--failures", "1"], "'--failures'"),
+        (["t.swf", "--failures", "nan"], "--failures nan: "),
+        (["t.swf", "--interruptions", "inf"], "--interruptions inf: "),
+        (["t.swf", "--boot", "0s"], "--boot 0s: a machine takes its time; at least 1s"),
+        (["gen:bursts", "--memory", "2"], '2 has no unit; write "2GiB"'),
+        (["gen:bursts?seed=1&seed=2"], "gen:bursts?seed=1&seed=2: seed is there twice"),
+        (["t.swf", "--rivals", ""], 'there is no rival ""'),
+        (["."], ".: this is a directory; a workload is a file"),
+        (["t.swf", "--report", "t.swf"], "t.swf is read by this call"),
         (["t.swf", "u.swf"], "one workload at a time; u.swf is one too many"),
         (["t.swf", "--config", "gone.toml"], "gone.toml: there is no such file"),
         (["t.swf", "--compare", "gone.toml"], "gone.toml: there is no such file"),
@@ -192,6 +223,17 @@ def test_a_wrong_call_gets_one_sentence(
     before = {one.name for one in tmp_path.iterdir()}
     assert said in refused(capsys, *arguments)
     assert {one.name for one in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["bytes", "bytes.swf", "bytes.toml"])
+def test_what_is_no_text_is_said_so_and_not_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"7\x1b[31m\x00\xff\xfe\n" * 9)
+    said = refused(capsys, name)
+    assert f"{name}" in said
+    assert "is no text" in said or "isn't TOML" in said
+    assert said.strip().isprintable()
 
 
 @pytest.mark.parametrize("damage", ["cut", "negative", "empty"])

@@ -157,6 +157,20 @@ def test_the_run_time_is_that_of_the_last_run(tmp_path: Path) -> None:
     assert [job.seconds for job in read_history(path).arrivals] == [300, 300, 300]
 
 
+def test_numbers_that_are_none_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    path.write_text(as_lines([ad(1), ad(2, QDate=float("nan")), ad(3, QDate=1e300)]))
+    found = read_history(path)
+    assert len(found.arrivals) == 1
+    assert found.left_out == {"say nothing of their times": 2}
+    path.write_text("QDate = " + "9" * 5000 + "\n")
+    with pytest.raises(UsageError, match="no job says when it arrived"):
+        read_history(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="isn't JSON"):
+        read_history(path)
+
+
 def test_what_a_job_says_of_its_time(tmp_path: Path) -> None:
     path = tmp_path / "h"
     path.write_text(as_lines([ad(UpdraftRunTime=200, MaxWallTimeMins=10, AllowedJobDuration=900)]))

@@ -104,6 +104,28 @@ def test_lines_in_any_order_extra_columns_gaps_and_fractions_are_taken(tmp_path:
     assert [job.at for job in found.arrivals] == [0, 480.5]
 
 
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        (line(2, run=1e30), r"line 8: the run time is 1e\+30 s, which is centuries"),
+        (line(2, submit=1e18), r"line 8: the submit time is 1e\+18 s, which is centuries"),
+        ("\x1b[2J 1 2\n", r'line 8: "\?\[2J 1 2" is no line of a trace'),
+        ("1 2 \x00\n", r"t\.swf is no text \(line 8\)"),
+    ],
+    ids=["run", "submit", "escape", "null"],
+)
+def test_what_cannot_be_is_refused_by_its_line(tmp_path: Path, odd: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_swf(trace(tmp_path, line(1), odd))
+
+
+def test_a_job_of_absurdly_many_cores_is_left_out(tmp_path: Path) -> None:
+    found = read_swf(trace(tmp_path, line(1), line(2, submit=5, requested=10**12)))
+    kept = fitted(found, [Resources(4, 8192, DISK)])
+    assert len(kept.arrivals) == 1
+    assert kept.left_out == {"fit no machine": 1}
+
+
 def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     plain = trace(tmp_path, line(1), line(2, submit=5))
     packed = tmp_path / "packed"

@@ -1,7 +1,7 @@
 """`updraft simulate`: what would these jobs have cost, and how long would people have waited?"""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +154,7 @@ def simulate(
     from updraft.cli.simulated import Asked
 
     asked = Asked.of(workload, more, call.asked, options)
-    page = None if report is None else _place_for(report)
+    page = None if report is None else _place_for(report, asked.reads())
     settings = asked.settings()
     jobs = asked.fitted(asked.workload(), settings)
     conditions = asked.conditions(jobs.begins)
@@ -174,7 +174,7 @@ def simulate(
         _show(jobs, made, page)
 
 
-def _place_for(report: str) -> Path:
+def _place_for(report: str, read: Set[Path]) -> Path:
     """Where the page goes. UsageError, before anything is simulated, where it can't."""
     from updraft.sim.report import needs_installed
 
@@ -184,6 +184,8 @@ def _place_for(report: str) -> Path:
         raise UsageError(f"{path} can't be written: there is no directory {path.parent}")
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name the file that the page goes to")
+    if path.resolve() in read:
+        raise UsageError(f"{path} is read by this call; name another file that the page goes to")
     return path
 
 

@@ -53,7 +53,7 @@ class Asked:
 
     def workload(self) -> Workload:
         """The jobs, as many of them as were asked for."""
-        found = self._read()
+        found = self._read(self._gaps())
         if self.options["days"]:
             found = days_of(found, *_days(self.options["days"]))
         return first_of(found, self.options["limit_jobs"] or len(found.arrivals))
@@ -64,7 +64,7 @@ class Asked:
             jobs = fitted(jobs, slots_of(setting.policy, setting.clouds), split=not self.options["no_split"])
         return jobs
 
-    def _read(self) -> Workload:
+    def _read(self, gaps: Gaps) -> Workload:
         from updraft.sim.generate import PREFIX, from_file, generated
         from updraft.sim.history import read_history
         from updraft.sim.swf import read_swf
@@ -72,22 +72,22 @@ class Asked:
         if self.source.startswith(PREFIX):
             return generated(self.source, self.options["seed"])
         if self.source.startswith(SCHEDD):
-            return self._from_schedd(self.source)
+            return self._from_schedd(self.source, gaps)
         path = Path(self.source)
         if not path.is_file():
+            what = "this is a directory" if path.is_dir() else "there is no such file"
             raise UsageError(
-                f"{path}: there is no such file; a workload is a file, gen:NAME (bursts, days, tails "
-                "or lcg) or schedd:"
+                f"{path}: {what}; a workload is a file, gen:NAME (bursts, days, tails or lcg) or schedd:"
             )
         if path.suffix == ".toml":
             return from_file(path, self.options["seed"])
-        return (read_swf if _is_swf(path) else read_history)(path, self._gaps())
+        return (read_swf if _is_swf(path) else read_history)(path, gaps)
 
     def _gaps(self) -> Gaps:
         text = self.options["memory"]
         return Gaps() if text is None else Gaps(memory=_memory(text))
 
-    def _from_schedd(self, source: str) -> Workload:
+    def _from_schedd(self, source: str, gaps: Gaps) -> Workload:
         from updraft.cli.wiring import access
         from updraft.condor.history import past_jobs
         from updraft.sim.history import NEEDED, history
@@ -102,7 +102,7 @@ class Asked:
         if file is None:
             raise UsageError("schedd: needs the configuration of a pool; name it with --config PATH")
         rows = past_jobs(access(config.load(file)), name, time.time() - float(days) * DAY, NEEDED, DEADLINE)
-        return history(source, (json_record(row) for row in rows), self._gaps())
+        return history(source, (json_record(row) for row in rows), gaps)
 
     # --------------------------------------------------------------------------------------- the settings
 
@@ -117,7 +117,7 @@ class Asked:
             some = swept(base, [axis(text, base.policy) for text in self.options["sweep"]])
             prefix = f"{base.name}: " if self.compared and self.options["sweep"] else ""
             made += [replace(one, name=prefix + one.name) for one in some]
-        if self.options["rivals"]:
+        if self.options["rivals"] is not None:
             made += rivals(self.options["rivals"], _base(self.files[0], saved))
         return _told_apart(made)
 
@@ -126,9 +126,14 @@ class Asked:
         cycle = _time("--cycle", self.options["cycle"])
         if cycle < 1:
             raise UsageError(f"--cycle {self.options['cycle']}: a look takes its time; at least 1s")
+        for name in ("failures", "interruptions"):
+            if not math.isfinite(self.options[name]):
+                raise UsageError(f"--{name} {self.options[name]}: this is no number to simulate with")
         boots = Boots(failures=self.options["failures"])
         if self.options["boot"] is not None:
             boots = replace(boots, median=_time("--boot", self.options["boot"]))
+            if boots.median < 1:
+                raise UsageError(f"--boot {self.options['boot']}: a machine takes its time; at least 1s")
         return Conditions(
             cycle=cycle,
             boots=boots,
@@ -136,6 +141,11 @@ class Asked:
             seed=self.options["seed"],
             begins=START if begins is None else begins,
         )
+
+    def reads(self) -> set[Path]:
+        """The files that the call reads: none of them may be written over."""
+        named = (self.source, self.options["offers"], *self.files)
+        return {Path(one).resolve() for one in named if one is not None}
 
     def _saved(self) -> Saved:
         from updraft.sim.stock import read_offers

@@ -157,9 +157,14 @@ def generated(source: str, seed: int = 0) -> Workload:
         raise UsageError(f'there is no generator "{name}"; there are {", ".join(PRESETS)}')
     preset = PRESETS[name][1]
     try:
-        given: dict[str, Any] = dict(parse_qsl(query, strict_parsing=bool(query)))
+        pairs = parse_qsl(query, strict_parsing=bool(query))
     except ValueError as error:
         raise UsageError(f'"{query}" is no list of key=value joined by "&"') from error
+    given: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in given:
+            raise UsageError(f"{source}: {key} is there twice")
+        given[key] = value
     recipe = _checked(source, {**preset, **given})
     if "jobs" in given and "days" not in given:
         usual = Recipe.model_validate(preset)

@@ -17,7 +17,7 @@ from updraft.condor.request import UndecidableError, request_of
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.records import Expression, Record, json_records, long_records
-from updraft.sim.sources import Gaps, Workload, checksum, lines_of, made
+from updraft.sim.sources import LATEST, Gaps, Workload, checksum, lines_of, made
 from updraft.sim.workload import Arrival
 
 NEEDED = (
@@ -167,8 +167,11 @@ def _ad(record: Record) -> Any:
 
 
 def _number(record: Mapping[str, object], name: str) -> float | None:
+    """A plain number that may be a time or a count; None for any other, NaN and the endless ones too."""
     value = record.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LATEST:
+        return None
+    return float(value)
 
 
 def _schedd(record: Record) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from updraft.errors import UsageError
+from updraft.sim.sources import quoted
 
 LONGEST_AD = 1 << 22  # characters; an ad is a few thousand
 
@@ -27,7 +28,7 @@ _DECODER = json.JSONDecoder()
 _BETWEEN = re.compile(r"[\s,]*")
 _IN_JSON = re.compile(r"/Expr\((.*)\)/", re.DOTALL)
 _LINE = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)")
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPED = re.compile(r"\\(.)")
@@ -67,7 +68,7 @@ def _objects(text: str) -> tuple[list[dict[str, object]], str]:
     while text.startswith("{", at):
         try:
             ad, at = _DECODER.raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         found.append(ad)
         at = _after_gap(text, at)
@@ -105,7 +106,7 @@ def long_records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record
             continue
         found = _LINE.fullmatch(text)
         if found is None:
-            raise UsageError(f'{name}, line {number}: "{text[:40]}" is no line of a job\'s ad: {_FORMS}')
+            raise UsageError(f"{name}, line {number}: {quoted(text)} is no line of a job's ad: {_FORMS}")
         ad[found[1]] = _long_value(found[2])
     if ad and banners:
         raise UsageError(f"{name} is cut off in the ad before line {number}: its last job has no end")

@@ -13,6 +13,8 @@ from updraft.errors import UsageError
 from updraft.sim.workload import DISK, GIB, Arrival
 
 DAY = 86400.0
+LATEST = 1e10  # seconds, three centuries: no clock has run that long, and floats count no finer things
+MOST_PARTS = 100_000  # cores of one job: it is a slip of the pen that asks for more
 _GZIP = b"\x1f\x8b"
 
 
@@ -147,6 +149,8 @@ def fitted(workload: Workload, largest: Sequence[Resources], *, split: bool = Tr
 
 def _parts(request: Resources, largest: Sequence[Resources], *, split: bool) -> int:
     for parts in (1, request.cpus):
+        if parts > MOST_PARTS:
+            break
         if (parts == 1 or split) and any(slot.holds(_part(request, parts)) for slot in largest):
             return parts
     return 0
@@ -170,6 +174,11 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
             raw.seek(0)
             file = gzip.GzipFile(fileobj=raw) if packed else raw
             for number, line in enumerate(file, 1):
+                if b"\0" in line:
+                    raise UsageError(
+                        f"{path.name} is no text (line {number}): it isn't a workload, or it is packed with "
+                        "something else than gzip"
+                    )
                 yield number, line.decode("utf-8", "replace")
     except EOFError as error:
         raise UsageError(
@@ -181,6 +190,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def quoted(line: str) -> str:
+    """The beginning of a line that is wrong, fit to be shown: what can't be printed is a question mark."""
+    shown = "".join(one if one.isprintable() else "?" for one in line.strip()[:40])
+    return f'"{shown}"'
 
 
 def checksum(path: Path) -> str:

@@ -5,6 +5,7 @@ can tell it from them (see `updraft.clouds.base.Sold`).
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -52,7 +53,7 @@ def _cloud(name: str, cloud: Cloud, saved: tuple[CloudOffer, ...] | None) -> Sim
         replace(offer, price=cloud.prices[offer.flavor]) if offer.flavor in cloud.prices else offer
         for offer in sold.offers
     )
-    boots = None if sold.boot is None else Boots(sold.boot, _BOOT_SPREAD)
+    boots = None if sold.boot is None else Boots(max(sold.boot, 1.0), _BOOT_SPREAD)
     return SimCloud(offers, sold.machines, sold.cores, boots)
 
 
@@ -97,6 +98,10 @@ def _offer(row: Mapping[str, Any]) -> CloudOffer:
     left = None if row["left"] is None else int(row["left"])
     names = ("cloud", "zone", "flavor", "market", "arch")
     cloud, zone, flavor, market, arch = (str(row[key]) for key in names)
+    if resources.cpus < 1 or min(resources.memory, resources.disk, resources.gpus) < 0:
+        raise ValueError(f"{flavor}: a machine has a core at least, and nothing below zero")
+    if price is not None and not 0 <= price < math.inf:
+        raise ValueError(f"{flavor}: this is no price")
     return CloudOffer(cloud, zone, flavor, market, resources, price, left, arch)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from updraft.core.model import Resources
 from updraft.errors import UsageError
-from updraft.sim.sources import Gaps, Workload, checksum, lines_of, made
+from updraft.sim.sources import LATEST, Gaps, Workload, checksum, lines_of, made, quoted
 from updraft.sim.workload import Arrival
 
 FIELDS = 18
@@ -33,8 +33,8 @@ def read_swf(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - froze
     that were cancelled before they ran, and those whose run time is missing, are left out and counted; one of
     run time 0 takes a second. Columns beyond the format's 18 are ignored.
 
-    Raises UsageError, with the line's number, for what isn't this format, a negative time or a file that ends
-    in the middle of a line.
+    Raises UsageError, with the line's number, for what isn't this format, a negative or endless time, or a
+    file that ends in the middle of a line.
     """
     reader = _Reader(path.name, gaps)
     arrivals = list(reader.arrivals(lines_of(path)))
@@ -106,7 +106,7 @@ def _row(name: str, number: int, line: str) -> list[float]:
             raise ValueError
     except ValueError as error:
         raise UsageError(
-            f'{name}, line {number}: "{line.strip()[:40]}" is no line of a trace; it needs {FIELDS} numbers'
+            f"{name}, line {number}: {quoted(line)} is no line of a trace; it needs {FIELDS} numbers"
         ) from error
     if len(row) < FIELDS:
         raise UsageError(
@@ -117,6 +117,11 @@ def _row(name: str, number: int, line: str) -> list[float]:
             raise UsageError(
                 f"{name}, line {number}: the {what} is {row[index]:g} s; only a run time may be "
                 "missing (-1); mend the line or take it out"
+            )
+        if row[index] > LATEST:
+            raise UsageError(
+                f"{name}, line {number}: the {what} is {row[index]:g} s, which is centuries; mend the "
+                "line or take it out"
             )
     return row
 
