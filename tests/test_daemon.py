@@ -257,6 +257,16 @@ def test_destroy_ends_when_nothing_is_left(rig: Rig, kill_jobs: bool) -> None:
     assert rig.pool.killed_jobs == (2 if kill_jobs else 0)
 
 
+def test_destroy_that_was_asked_for_twice_is_done_once(rig: Rig) -> None:
+    daemon, _ = busy_machine(rig)
+    wishes = [ask(rig, RequestKind.DESTROY, kill_jobs=kill_jobs) for kill_jobs in (False, True)]
+    rig.turn(daemon, 60)
+    assert daemon.destroyed
+    assert rig.pool.killed_jobs == 2
+    # One that stayed open would end the next daemon as soon as it is started.
+    assert all((outcome(rig, request) or "").startswith("done") for request in wishes)
+
+
 # ---------------------------------------------------------------------------------------- the loop itself
 
 

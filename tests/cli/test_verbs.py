@@ -79,6 +79,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.delenv("UPDRAFT_DEBUG", raising=False)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(wishes, "ANSWER_WITHIN", 0.0)
     with ledger_of(tmp_path) as ledger:
         ledger.remember(
             MachineRecord(
@@ -204,6 +205,18 @@ def test_status_for_people_says_who_waits_and_why(site: Path, capsys: Capture) -
         assert text in out
 
 
+def test_status_names_a_job_and_what_offers_have_against_it(site: Path, capsys: Capture) -> None:
+    none = {"code": "no-offer", "text": "no offer can run these jobs"}
+    clause = {"code": "requirements", "offer": "o", "text": 'Arch == "ALIEN": the slot has Arch "X86_64"'}
+    group = {"key": "g1", "owner": "alice", "first_id": "4.0", "idle": 2, "joined": 0, "coming": 0, "new": 0,
+             "unmet": 2, "held_back": [none], "refused": [clause, clause]}  # fmt: skip
+    with ledger_of(site) as ledger:
+        save_cycle(ledger, time.time(), groups=[group])
+    _, out, _ = run(capsys, "status")
+    assert " 4.0 " in out
+    assert out.count("ALIEN") == 1
+
+
 @pytest.mark.parametrize("columns", [80, 120])
 def test_tables_fit_the_terminal(
     site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
@@ -271,7 +284,12 @@ def test_events_have_their_reason(site: Path, capsys: Capture) -> None:
     event = shown(capsys, "events")
     assert (event["subject"], event["code"]) == ("i-dead", "never-joined")
     assert "[never-joined]" in run(capsys, "events", "i-dead")[1]
-    assert run(capsys, "events", "--kind", "launch")[1] == ""
+    assert run(capsys, "events", "--kind", "launch")[1] == "no events\n"
+
+
+def test_no_events_are_said_to_be_none(site: Path, capsys: Capture) -> None:
+    assert run(capsys, "events", "i-nowhere") == (0, "no events\n", "")
+    assert run(capsys, "events", "i-nowhere", "--json") == (0, "", "")
 
 
 def test_explain_a_machine_shows_its_end_and_console(site: Path, capsys: Capture) -> None:
@@ -380,6 +398,21 @@ def test_wait_follows_a_wish_to_its_end(
     assert not daemon.turns
 
 
+@pytest.mark.parametrize(("outcome", "code"), [("refused: jobs run there", 1), ("taken up", 0)])
+def test_a_wish_is_answered_without_wait(
+    playing: Callable[..., Playing],
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr(wishes, "ANSWER_WITHIN", 3 * wishes.POLL)
+    playing(nothing_yet, lambda ledger: ledger.done(ledger.requests()[0].id, outcome, time.time()))
+    assert run(capsys, "terminate", "i-0001")[:2] == (code, f"terminate i-0001a9: {outcome}\n")
+    playing()  # a daemon that says nothing is not waited for
+    assert run(capsys, "terminate", "i-0001")[:2] == (0, "terminate i-0001a9: asked for\n")
+
+
 @pytest.mark.parametrize(
     ("kind", "event", "code", "words"),
     [
@@ -412,10 +445,13 @@ def test_a_machine_that_was_to_go_and_stays_says_why(
 
 
 def test_destroy_asks_first(site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     code, _, err = run(capsys, "destroy")
     assert code == main.INTERRUPTED
     assert "2 machines" in err
+    code, _, err = run(capsys, "destroy")  # nobody is there to answer
+    assert code == 2
+    assert "--yes" in err
     with ledger_of(site) as ledger:
         assert not ledger.requests()
     run(capsys, "destroy", "--yes")
@@ -481,6 +517,9 @@ def test_explain_a_job_that_is_nowhere(
     code, _, err = run(capsys, "explain", "99")
     assert code == 1
     assert "condor_history 99" in err
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((), (), "the schedd has yet to make it"))
+    code, _, err = run(capsys, "explain", "99.7")
+    assert (code, err) == (1, "updraft: job 99.7 is in no queue yet: the schedd has yet to make it\n")
 
 
 def test_names_of_jobs() -> None:

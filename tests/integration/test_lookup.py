@@ -55,3 +55,29 @@ def test_a_job_or_schedd_that_is_not_there(live: LivePool, access: PoolAccess) -
     assert find_jobs(access, [SCHEDD], JobName(9999), 20).jobs == ()
     with pytest.raises(UsageError, match=r"it has head\.pool\.test"):
         find_jobs(access, [SCHEDD], JobName(1, 0, "other"), 20)
+
+
+def test_a_job_that_is_yet_to_be_made_is_not_said_to_have_ended(live: LivePool, access: PoolAccess) -> None:
+    cluster = int(live.submit(f"{SLEEP}max_materialize = 2\nqueue 5\n"))
+    assert [job.state for job in find_jobs(access, [SCHEDD], JobName(cluster, 1), 20).jobs] == ["idle"]
+    later = find_jobs(access, [SCHEDD], JobName(cluster, 4), 20)
+    assert later.jobs == ()
+    assert later.unmade == "the schedd has yet to make it: 2 of its cluster are in the queue at one time"
+    assert find_jobs(access, [SCHEDD], JobName(cluster, 5), 20).unmade == ""
+
+
+def test_a_held_cluster_makes_no_demand_of_the_jobs_it_has_yet_to_make(
+    live: LivePool, access: PoolAccess
+) -> None:
+    text = f"{SLEEP}request_memory = 77\nmax_materialize = 4\nqueue 9\n"
+    with HTCondorPool(access) as pool:
+        waiting = lambda: [  # noqa: E731
+            group.idle
+            for group in pool.demand(SCHEDD, running=False, deadline=20).groups
+            if group.request.memory == 77
+        ]
+        cluster = live.submit(text)
+        assert waiting() == [4]
+        live.nodes["head"].run("condor_rm", f"{cluster}.0")
+        live.nodes["head"].run("condor_hold", cluster)
+        assert waiting() == []

@@ -42,6 +42,8 @@ def events(
         found = reader.events(limit=last, kinds=kinds, subject=subject) if last else ()
         _show(found, as_json)
         if not follow:
+            if not found and not as_json:
+                click.echo("no events")
             return
         seen = found[-1].id if found else _newest(reader)
         while True:

@@ -74,6 +74,8 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
 
     with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
         found = find_jobs(access(settings), sorted(snapshot.schedds), name, DEADLINE)
+    if not found.jobs and found.unmade:
+        raise ProblemFound(f"job {what} is in no queue yet: {found.unmade}")
     if not found.jobs:
         raise ProblemFound(
             f"no schedd of the pool has a job {what} in its queue; "

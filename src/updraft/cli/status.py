@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WATCH_EVERY = 1.0
+NO_OFFER = "no-offer"  # the reason that says nothing without what the offers have against the jobs
 GROUPS_SHOWN = 40  # more are nobody's reading, and a table of hundreds takes longer to draw than all the rest
 START = "start it with `updraft run` or `systemctl start updraft`"
 
@@ -137,6 +138,7 @@ def group_table(groups: Sequence[Mapping[str, Any]]) -> "RenderableType":
     columns = [
         Column("waiting", right=True),
         Column("owner"),
+        Column("first job"),
         Column("room", right=True),
         Column("coming", right=True),
         Column("new", right=True),
@@ -147,6 +149,7 @@ def group_table(groups: Sequence[Mapping[str, Any]]) -> "RenderableType":
         (
             str(group["idle"]),
             str(group.get("owner") or group["key"]),
+            str(group.get("first_id") or ""),
             *(str(group[key]) for key in ("joined", "coming", "new", "unmet")),
             "; ".join(why_waiting(group)),
         )
@@ -156,14 +159,14 @@ def group_table(groups: Sequence[Mapping[str, Any]]) -> "RenderableType":
 
 
 def why_waiting(group: Mapping[str, Any]) -> list[str]:
-    """Why jobs of a group that find no room get none: what holds back, else why offers refuse them."""
+    """Why jobs of a group that find no room get none: what holds back, and what offers have against them."""
     if not group["unmet"]:
         return []
     held_back = [reason["text"] for reason in group["held_back"]]
-    if held_back:
+    if held_back and all(reason["code"] != NO_OFFER for reason in group["held_back"]):
         return held_back
-    refused = [reason["text"] for reason in group["refused"]]
-    return list(dict.fromkeys(refused))[:2]
+    refused = list(dict.fromkeys(reason["text"] for reason in group["refused"]))
+    return held_back + refused[: 1 if held_back else 2]
 
 
 def _cooldowns(cooldowns: Sequence[Mapping[str, Any]], now: float) -> "RenderableType":

@@ -6,6 +6,7 @@ a pool, and the rules that keep jobs alive are its own.
 
 import getpass
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ from updraft.cli.output import ago, count, json_option, say_json, waiting
 from updraft.cli.status import START
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
-from updraft.errors import ProblemFound
+from updraft.errors import ProblemFound, UsageError
 from updraft.ledger.reader import Reader, RequestKind
 from updraft.ledger.store import Ledger
 
 POLL = 0.2
+ANSWER_WITHIN = 5.0  # seconds in which a daemon that looks every two has said what it thinks of a wish
 REFUSED = "refused"
 FOLLOWED = (RequestKind.DRAIN, RequestKind.TERMINATE, RequestKind.DISOWN)  # done when the machine's record is
 Wish = tuple[RequestKind, str]
@@ -119,10 +121,20 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
         alive = [one for one in reader.view(time.time()).machines if one.ended_at is None]
     if not yes:
         jobs = "jobs that run are killed" if kill_jobs else "jobs that run may finish"
-        click.confirm(
-            f"Remove all of pool {place.pool} ({count(len(alive), 'machine')}; {jobs})?", abort=True, err=True
-        )
+        _confirm(f"Remove all of pool {place.pool} ({count(len(alive), 'machine')}; {jobs})?")
     _ask(call, RequestKind.DESTROY, ("",), kill_jobs=kill_jobs, wait=wait, as_json=as_json)
+
+
+def _confirm(question: str) -> None:
+    try:
+        sure = click.confirm(question, err=True)
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise UsageError("nobody answers here, and nothing was done; --yes says that it is meant") from error
+    if not sure:
+        raise click.Abort
 
 
 def _ask(
@@ -146,7 +158,9 @@ def _ask(
             ledger.request(time.time(), _who(), kind, one, kill_jobs=kill_jobs, detail=detail): (kind, one)
             for one in dict.fromkeys(ids)
         }
-    outcomes = _follow(path, wishes) if wait and daemon["alive"] else dict.fromkeys(wishes, None)
+    outcomes: dict[int, str | None] = dict.fromkeys(wishes, None)
+    if daemon["alive"] and (wait or kind is not RequestKind.DESTROY):
+        outcomes = _follow(path, wishes) if wait else _answers(path, wishes)
     if as_json:
         rows = [
             {"id": number, "kind": what, "machine": one, "kill_jobs": kill_jobs, "outcome": outcomes[number]}
@@ -170,6 +184,16 @@ def _who() -> str:
 def _named(wish: Wish) -> str:
     kind, machine = wish
     return f"{kind.value} {machine or 'everything'}"
+
+
+def _answers(path: Path, wishes: Mapping[int, Wish]) -> dict[int, str | None]:
+    """What the daemon said to each wish; None where it takes its time."""
+    with Reader(path) as reader, waiting("asking the daemon"):
+        for _ in range(round(ANSWER_WITHIN / POLL)):
+            if all(map(reader.request_outcome, wishes)):
+                break
+            time.sleep(POLL)
+        return {number: reader.request_outcome(number) for number in wishes}
 
 
 def _follow(path: Path, wishes: Mapping[int, Wish]) -> dict[int, str | None]:

@@ -17,6 +17,8 @@ from updraft.errors import PoolError, UsageError
 JOB = re.compile(r"(?P<cluster>\d{1,9})(\.(?P<proc>\d{1,9}))?(@(?P<schedd>[A-Za-z0-9][A-Za-z0-9._@-]*))?")
 STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "running", 7: "suspended"}
 JOBS_READ = 1000
+_DIGEST = "JobMaterializeDigestFile"
+_FACTORY = ("JobMaterializeNextProcId", "TotalSubmitProcs", "JobMaterializeLimit", "JobMaterializePaused")
 _PLAIN = ("ClusterId", "ProcId", "Owner", "JobStatus", "HoldReason", "RemoteHost", "QDate")
 
 
@@ -55,10 +57,14 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one schedd has under a name: its jobs, and the groups of those that wait."""
+    """What one schedd has under a name: its jobs, and the groups of those that wait.
+
+    `unmade` is a sentence about late materialisation, where the job will come only then.
+    """
 
     jobs: tuple[JobSeen, ...]
     groups: tuple[JobGroup, ...]
+    unmade: str = ""
 
 
 def job_name(text: str) -> JobName | None:
@@ -88,7 +94,11 @@ def find_jobs(access: PoolAccess, schedds: Sequence[str], name: JobName, deadlin
     finally:
         children.close()
         shutil.rmtree(folder, ignore_errors=True)
-    return Found(tuple(j for one in found for j in one.jobs), tuple(g for one in found for g in one.groups))
+    return Found(
+        tuple(j for one in found for j in one.jobs),
+        tuple(g for one in found for g in one.groups),
+        next((one.unmade for one in found if one.unmade), ""),
+    )
 
 
 def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
@@ -96,7 +106,7 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
     import classad2
     import htcondor2
 
-    grouped = htcondor2.QueryOpt.GroupBy
+    grouped, whole = htcondor2.QueryOpt.GroupBy, htcondor2.QueryOpt.IncludeClusterAd
     try:
         source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
         jobs = source.query(name.constraint, list(_PLAIN), limit=JOBS_READ)
@@ -107,12 +117,25 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
         numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
         wanted = [*referred_names(everything, names), *numbers]
         rows = source.query(f"JobStatus == 1 && {name.numbers}", wanted, opts=grouped)
+        factories = (
+            [] if jobs else source.query(f"ClusterId == {name.cluster}", [*_FACTORY, _DIGEST], opts=whole)
+        )
     except htcondor2.HTCondorException as error:
         raise PoolError(f"schedd {schedd} did not say what became of the job: {str(error)[:200]}") from error
     for row in rows:
         for number in numbers:
             del row[number]
-    return Found(tuple(_seen(schedd, ad) for ad in jobs), group(schedd, rows))
+    unmade = next((text for ad in factories if (text := _unmade(name, ad))), "")
+    return Found(tuple(_seen(schedd, ad) for ad in jobs), group(schedd, rows), unmade)
+
+
+def _unmade(name: JobName, cluster: Any) -> str:
+    """When a job that its schedd has yet to make will be there; "" where none of this name is to come."""
+    first, total, limit, paused = (int(cluster.get(attribute, 0)) for attribute in _FACTORY)
+    if _DIGEST not in cluster or not first <= (name.proc or first) < total:
+        return ""
+    why = "its cluster is on hold" if paused else f"{limit} of its cluster are in the queue at one time"
+    return f"the schedd has yet to make it: {why if paused or limit else 'its cluster is new'}"
 
 
 def _seen(schedd: str, ad: Any) -> JobSeen:

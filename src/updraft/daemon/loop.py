@@ -174,7 +174,7 @@ class Daemon:
     @property
     def policy(self) -> Policy:
         """The policy in force: the configuration's, closing while a `destroy` is open."""
-        return replace(self.parts.policy, closing=requests.closing(self._ledger) is not None)
+        return replace(self.parts.policy, closing=bool(requests.closing(self._ledger)))
 
     def _standing(self, snapshot: Snapshot) -> Reason | None:
         if self._herald is None:
@@ -183,8 +183,7 @@ class Daemon:
         return self._herald.standing(collector.value.started if isinstance(collector, Known) else None)
 
     def _finish_destroying(self, now: float) -> None:
-        request = requests.closing(self._ledger)
-        if request is not None:
+        for request in requests.closing(self._ledger):
             self._ledger.done(request.id, "done: no machine is left", now)
         self.destroyed = True
         self._say("destroyed", Reason("destroyed", "no machine of this pool is left"))

@@ -108,9 +108,9 @@ def slots_of(record: MachineRecord, snapshot: Snapshot) -> tuple[Slot, ...]:
 # -------------------------------------------------------------------------------------------- destroy
 
 
-def closing(ledger: Ledger) -> Request | None:
-    """The request that everything shall go, while it is open."""
-    return next((r for r in ledger.requests() if r.kind is RequestKind.DESTROY), None)
+def closing(ledger: Ledger) -> tuple[Request, ...]:
+    """The requests that everything shall go, while they are open: it may have been asked for twice."""
+    return tuple(r for r in ledger.requests() if r.kind is RequestKind.DESTROY)
 
 
 def _all_go(request: Request, ledger: Ledger, snapshot: Snapshot) -> None:
