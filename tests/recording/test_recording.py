@@ -141,6 +141,43 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         list(decisions(path))
 
 
+@pytest.mark.parametrize(
+    ("place", "junk", "says"),
+    [
+        (["plan"], None, "the file is damaged: there is no plan in it"),
+        (["plan"], [1], "the file is damaged: there is no plan in it"),
+        (["policy", "classes"], {"%": []}, "can't be made again, the file is damaged"),
+        (["policy", "classes"], {"=": "Plan"}, "can't be made again, the file is damaged"),
+        (["snapshot", "now"], float("nan"), "the file is damaged: NaN is no number"),
+        (["snapshot", "schedds"], {"%": [["schedd", 7]]}, "damaged"),
+        (["snapshot", "offers"], {"#": 10**9}, "the file is damaged"),
+        (["verdicts"], [["g"]], "the file is damaged"),
+    ],
+)
+def test_a_record_in_which_something_is_wrong_is_named(
+    tmp_path: Path, place: list[str], junk: Any, says: str
+) -> None:
+    (path,) = recorded(tmp_path, (snapshot(groups=(group("g", 5),)), policy()))
+    header, row = lines(path)
+    inner = row
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = junk
+    path.write_bytes(gzip.compress(f"{json.dumps(header)}\n{json.dumps(row)}\n".encode()))
+    with pytest.raises(UsageError, match=f"^[^\n]*decision 1: [^\n]*{says}[^\n]*$"):
+        list(replay(path, plan))
+    assert main.call(["replay", str(path)]) == 2
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"plan": ' * 50_000, "[]", "null", "1e999"])
+def test_a_line_that_is_no_decision_is_damage(tmp_path: Path, line: str) -> None:
+    (path,) = recorded(tmp_path, (snapshot(), policy()))
+    header = gzip.decompress(path.read_bytes()).splitlines()[0].decode()
+    path.write_bytes(gzip.compress(f"{header}\n{line}\n".encode()))
+    with pytest.raises(UsageError, match="decision 1: the file is damaged"):
+        list(replay(path, plan))
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="can't be made"):

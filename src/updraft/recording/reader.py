@@ -56,13 +56,22 @@ def decisions(path: Path) -> Iterator[Decision]:
 
 
 def replay(path: Path, plan: Planner) -> Iterator[Replayed]:
-    """Each decision of a file made again by `plan`, and what of it differs."""
+    """Each decision of a file made again by `plan`, and what of it differs.
+
+    UsageError as for `decisions`, and where a decision can't be made again.
+    """
     for found in decisions(path):
         try:
             made = plan(found.snapshot, found.policy)
+            encoded = json.loads(canonical(Encoder(share=False).encode(made)))
         except UnreadableError as error:
             raise UsageError(f"{path}, decision {found.number}: {error}") from error
-        encoded = json.loads(canonical(Encoder(share=False).encode(made)))
+        except Exception as error:
+            # A plan is written down once it is made: what can't be decided now is not what was seen then.
+            what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise UsageError(
+                f"{path}, decision {found.number}: it can't be made again, the file is damaged ({what})"
+            ) from error
         yield Replayed(found.number, found.snapshot.now, made, _differences(found.plan, encoded))
 
 
@@ -92,6 +101,8 @@ def _decision(row: dict[str, Any], number: int, decoder: Decoder) -> Decision:
     known = {(group, kind): decoder.decode(verdict) for group, kind, verdict in row["verdicts"]}
     if not isinstance(policy, Policy) or not isinstance(snapshot, Snapshot):
         raise UnreadableError("there is no policy or no snapshot in it")
+    if not isinstance(row["plan"], dict):
+        raise UnreadableError("there is no plan in it")
     snapshot = replace(snapshot, verdicts=explained(snapshot.verdicts, known))  # type: ignore[arg-type]
     return Decision(number, snapshot, policy, row["plan"])
 
@@ -107,12 +118,16 @@ def _line(path: Path, number: int, stream: gzip.GzipFile) -> dict[str, Any] | No
     if not text.endswith(b"\n"):
         return None
     try:
-        row = json.loads(text)
-    except ValueError as error:
+        row = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}, decision {number}: the file is damaged: {error}") from error
     if not isinstance(row, dict):
         raise UsageError(f"{path}, decision {number}: the file is damaged: a line is no table")
     return row
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
 
 
 def _differences(before: Any, after: Any) -> tuple[str, ...]:
