@@ -151,7 +151,7 @@ def test_scaling_in_under_a_stream_of_short_jobs_kills_none(real_pool: Callable[
     pool = real_pool(Wishes(settings=settings(worker={"flavors": ["small"], "idle_limit": "2s"})))
     pool.on_head("sh", "-c", "cat > second.sub", user=USER, stdin=SECOND)
     began = time.time()
-    done = pool.on_head("sh", "-c", STREAM, user=USER, timeout=180)
+    done = pool.on_head("sh", "-c", STREAM, user=USER, timeout=400)
     ended = time.time()
     assert done.returncode == 0, done.stderr
     all_done(pool, STREAMED, 90)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool
+from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 
 from updraft.condor.access import PoolAccess
 from updraft.condor.lookup import JobName, find_jobs
@@ -78,6 +78,9 @@ def test_a_held_cluster_makes_no_demand_of_the_jobs_it_has_yet_to_make(
         ]
         cluster = live.submit(text)
         assert waiting() == [4]
-        live.nodes["head"].run("condor_rm", f"{cluster}.0")
-        live.nodes["head"].run("condor_hold", cluster)
+        head = live.nodes["head"]
+        head.run("condor_hold", cluster)
+        head.run("condor_rm", f"{cluster}.0")
+        present = ("condor_q", "-factory", "-allusers", "-af", "JobsPresent", "-constraint")
+        wait_for("room for one more", lambda: "3" in head.run(*present, f"ClusterId == {cluster}"), 20)
         assert waiting() == []
