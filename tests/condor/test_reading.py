@@ -138,7 +138,7 @@ def test_what_isnt_made_yet_joins_its_group() -> None:
     [
         ({}, 37),
         ({"JobMaterializeLimit": 5}, 2),
-        ({"JobMaterializePaused": 1}, 0),
+        ({"JobFactoryPaused": 1}, 0),
         ({"JobMaterializeNextProcId": 40}, 0),
         ({"JobFactoryTotalProcs": "many", "TotalSubmitProcs": 10}, 7),
     ],

@@ -27,7 +27,7 @@ _ALWAYS = (
 )
 _FACTORY = (
     *("ClusterId", "QDate", "JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId"),
-    *("JobMaterializeLimit", "JobMaterializePaused", "JobsPresent"),
+    *("JobMaterializeLimit", "JobFactoryPaused", "JobsPresent"),
 )
 _BOOKKEEPING = {
     "id",
@@ -178,7 +178,7 @@ def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple
 
 def unmade(cluster: Any) -> int:
     """How many jobs a late-materialised cluster could have besides those that it has made."""
-    if _int(cluster, "JobMaterializePaused"):
+    if _int(cluster, "JobFactoryPaused"):
         return 0
     total = _int(cluster, "JobFactoryTotalProcs") or _int(cluster, "TotalSubmitProcs")
     left = total - _int(cluster, "JobMaterializeNextProcId")
