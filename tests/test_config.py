@@ -167,7 +167,37 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
             "clouds.here.zoness: there is no such key; did you",
         ),
         ('"fake"\nlimits', '"nimbus"\nlimits', 'line 6: clouds.here.driver: there is no driver "nimbus"'),
+        ('"fake"\nlimits', '"local"\nlimits', "clouds.here.endpoint: is missing"),
+        (
+            '"fake"\nlimits',
+            '"local"\nendpoint = "https://x"\nlimits',
+            'line 7: clouds.here.endpoint: "https://x" is not an address of a local cloud',
+        ),
+        (
+            '"fake"\nlimits',
+            '"local"\nendpoint = "unix:/x"\ntimeout = 30\nlimits',
+            "line 8: clouds.here.timeout: 30 has no unit",
+        ),
+        (
+            '"fake"\nlimits',
+            '"local"\nendpoint = "unix:/x"\ntimout = "30s"\nlimits',
+            'line 8: clouds.here.timout: there is no such key; did you mean "timeout"?',
+        ),
+        (
+            '"fake"\nlimits',
+            '"fake"\nseed = "x"\nlimits',
+            "line 7: clouds.here.seed: is not a whole number; write it without quotes",
+        ),
         ('name = "demo"\n', "", "line 1: pool.name: is missing"),
+        (
+            'name = "demo"',
+            'name = "demo"\ncollector = "a host"',
+            'line 3: pool.collector: "a host" is not a host',
+        ),
+        ('here = "worker"', 'here = ""', "line 14: classes.default.image: is no image"),
+        ("cost_per_hour = 3", "cost_per_hour = inf", "line 24: limits.cost_per_hour: is not a finite number"),
+        ("min = 1", "min = 1.5", "line 16: classes.default.min: is not a whole number"),
+        ("[limits]", "[limits\n", "line 23: this is not TOML"),
         ('name = "demo"', 'name = "a b"', 'line 2: pool.name: "a b" can\'t be a name'),
         ("'\"CERN\"'", '"CERN"', "line 19: classes.default.attributes.Site: CERN without quotes of its own"),
         (
@@ -207,6 +237,13 @@ def test_all_faults_of_a_file_are_named_in_its_order(site: Path) -> None:
         "pool.collector",
         "pool.job_lease",
     ]
+
+
+def test_faults_of_drivers_are_named_beside_all_others(site: Path) -> None:
+    found = faults(site, '"fake"\nlimits', '"fake"\nzoness = ["a"]\nlimit')
+    assert [line.split(":")[1].strip() for line in found] == ["clouds.here.zoness", "clouds.here.limit"]
+    found = faults(site, 'name = "demo"', 'name = "demo"\ncycle = 3\n[clouds.c]\ndriver = "fake"\nzoness = 1')
+    assert {line.split(":")[1].strip() for line in found} >= {"pool.cycle", "clouds.c.zoness"}
 
 
 def test_a_secret_in_the_file_is_refused_and_not_repeated(site: Path) -> None:

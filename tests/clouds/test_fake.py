@@ -24,8 +24,8 @@ def test_settings_have_defaults_and_units() -> None:
     ("settings", "named"),
     [
         ({"quota_machine": 3}, "clouds.f.quota_machine"),
-        ({"boots": [{"start": 3}]}, "clouds.f.boots.0.start"),
-        ({"faults": [{"error": "bad-luck"}]}, "clouds.f.faults.0"),
+        ({"boots": [{"start": 3}]}, r"clouds\.f\.boots\[0\]\.start"),
+        ({"faults": [{"error": "bad-luck"}]}, r"clouds\.f\.faults\[0\]"),
         ({"zones": []}, "clouds.f.zones"),
     ],
 )

@@ -85,11 +85,19 @@ def parse(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path.name}: this is not TOML: {error}") from error
+        raise ConfigError(f"{path.name}{_line(error)}: this is not TOML: {error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path.name}: this is not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        own = "; call updraft as root, or as its owner" if isinstance(error, PermissionError) else ""
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}{own}") from error
+
+
+def _line(error: tomllib.TOMLDecodeError) -> str:
+    """Where the reader stopped; it says so in words only."""
+    _, _, rest = str(error).partition("(at line ")
+    number = rest.partition(",")[0]
+    return f", line {number}" if number.isdigit() else ""
 
 
 def wants_traceback() -> bool:

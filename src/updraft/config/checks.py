@@ -28,6 +28,15 @@ def checked_name(name: str) -> str:
     return name
 
 
+def checked_host(host: str) -> str:
+    """A host with its port, if any; empty stands for the one that HTCondor's configuration names."""
+    if any(sign.isspace() or sign == "/" for sign in host):
+        raise ValueError(
+            f'"{host}" is not a host; write it as in "head.example.org" or with a port behind ":"'
+        )
+    return host
+
+
 def tuple_of_one(value: object) -> object:
     """A list as a tuple; a single text as a tuple of one."""
     if isinstance(value, str):
@@ -42,6 +51,14 @@ def checked_price(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ValueError('is not a price; write a plain number per hour, as in 0.12, or "unknown"')
     return float(value)
+
+
+def checked_image(value: object) -> object:
+    """A name or id, or a table with one for each cloud."""
+    names = list(value.values()) if isinstance(value, dict) else [value]
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise ValueError("is no image; write its name or id, or a table with one for each cloud")
+    return value
 
 
 def checked_attribute_name(name: str) -> str:

@@ -4,16 +4,20 @@ A driver is an entry point of the group `updraft.drivers`; its module may hold a
 `Settings` for the keys of [clouds.NAME] that are its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from updraft.config.faults import Fault, faults_of
-from updraft.config.model import Cloud, Settings
+from updraft.config.lines import dotted
+from updraft.config.model import Cloud
+from updraft.errors import ConfigError
 
 GROUP = "updraft.drivers"
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 def driver_entry(name: str) -> EntryPoint | None:
@@ -26,27 +30,39 @@ def driver_names() -> list[str]:
     return sorted(entry.name for entry in entry_points(group=GROUP))
 
 
-def driver_faults(settings: Settings) -> Iterator[Fault]:
-    """What the drivers have against their settings."""
-    for name, cloud in settings.clouds.items():
-        yield from _faults(name, cloud)
+def driver_faults(tables: Mapping[str, object]) -> Iterator[Fault]:
+    """What the drivers have against their settings in this file, whatever else is wrong with it."""
+    clouds = tables.get("clouds")
+    for name, table in clouds.items() if isinstance(clouds, dict) else ():
+        if isinstance(table, dict) and isinstance(table.get("driver"), str):
+            own = {key: value for key, value in table.items() if key not in Cloud.model_fields}
+            yield from _faults(name, table["driver"], own)
 
 
-def _faults(name: str, cloud: Cloud) -> Iterator[Fault]:
+def _faults(name: str, driver: str, own: Mapping[str, object]) -> Iterator[Fault]:
     where = ("clouds", name)
-    entry = driver_entry(cloud.driver)
+    entry = driver_entry(driver)
     if entry is None:
         known = ", ".join(driver_names())
-        yield (*where, "driver"), f'there is no driver "{cloud.driver}"; installed are {known}'
+        yield (*where, "driver"), f'there is no driver "{driver}"; installed are {known}'
         return
     model = settings_model(entry)
     if model is None:
         return
     try:
-        model.model_validate(dict(cloud.settings))
+        model.model_validate(own)
     except ValidationError as error:
         for inner, what in faults_of(error, model, list(Cloud.model_fields)):
             yield (*where, *inner), what
+
+
+def checked_settings(model: type[Checked], name: str, own: Mapping[str, object]) -> Checked:
+    """A driver's settings of the cloud `name`. Raises ConfigError that names each wrong key."""
+    try:
+        return model.model_validate(dict(own))
+    except ValidationError as error:
+        faults = (f"{dotted(('clouds', name, *where))}: {what}" for where, what in faults_of(error, model))
+        raise ConfigError("\n".join(faults)) from error
 
 
 def settings_model(entry: EntryPoint) -> type[BaseModel] | None:

@@ -15,6 +15,9 @@ Fault = tuple[KeyPath, str]
 PLAIN: Mapping[str, str] = {
     "string_type": "is not a text; put it in quotes",
     "int_type": "is not a whole number; write it without quotes, as in 3",
+    "int_parsing": "is not a whole number; write it without quotes, as in 3",
+    "float_parsing": "is not a number; write it without quotes, as in 1.5",
+    "finite_number": "is not a finite number; write a plain one, as in 20, or leave the key out",
     "float_type": "is not a number; write it without quotes, as in 1.5",
     "int_from_float": "is not a whole number; write it without a fraction, as in 3",
     "bool_type": "is neither true nor false",

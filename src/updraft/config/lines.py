@@ -24,6 +24,11 @@ def line_of(lines: Mapping[KeyPath, int], path: Sequence[str | int]) -> int | No
     return None
 
 
+def dotted(path: Sequence[str | int]) -> str:
+    """A key as a person writes it: `classes.default.layers[0]`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
 def _walk(container: Container, above: KeyPath, line: int, found: dict[KeyPath, int]) -> int:
     """Note every key of a container that begins on `line`; return the line on which it ends."""
     for key, item in container.body:

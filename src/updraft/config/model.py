@@ -15,6 +15,8 @@ from updraft.config.checks import (
     checked_attribute_name,
     checked_expression,
     checked_fingerprint,
+    checked_host,
+    checked_image,
     checked_layer,
     checked_name,
     checked_price,
@@ -67,7 +69,7 @@ class Pool(Part):
     name: Name
     """The pool's name. It is written on every machine as a tag, and updraft touches nothing without it: two
     pools that share a cloud account need two names. Letters, digits, `-`, `_` and `.`."""
-    collector: str = ""
+    collector: Annotated[str, AfterValidator(checked_host)] = ""
     """Host (and port, if not 9618) of the collector. Empty: what HTCondor's own configuration on this machine
     says, which is right on the head."""
     trust_domain: str = ""
@@ -105,7 +107,7 @@ class Limits(Part):
     """Machines at one time, those on their way included."""
     cores: Annotated[int, Field(ge=0)] | None = None
     """Cores of all these machines together."""
-    cost_per_hour: Annotated[float, Field(ge=0)] | None = None
+    cost_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """What all these machines together may cost per hour, in the unit of the prices. An offer whose price is
     not known is not bought while such a ceiling holds: unknown is not zero."""
 
@@ -144,7 +146,7 @@ class Cloud(Part):
 class WorkerClass(Part):
     """A kind of worker: [classes.NAME]."""
 
-    image: str | Mapping[str, str]
+    image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]
     """The image it boots: a name or id as the cloud knows it, or a table with one for each cloud."""
     clouds: Names | None = None
     """The clouds it may run on. None: all of them."""

@@ -9,7 +9,7 @@ from updraft.config import parse
 from updraft.config.crosschecks import contradictions, secrets
 from updraft.config.drivers import driver_faults
 from updraft.config.faults import Fault, faults_of
-from updraft.config.lines import KeyPath, key_lines, line_of
+from updraft.config.lines import KeyPath, dotted, key_lines, line_of
 from updraft.config.model import Settings
 from updraft.errors import ConfigError
 
@@ -17,14 +17,14 @@ from updraft.errors import ConfigError
 def read(path: Path) -> Settings:
     """The checked tree of one file, its relative paths made absolute. Raises ConfigError."""
     tables = parse(path)
-    faults = list(secrets(tables))
+    faults = [*secrets(tables), *driver_faults(tables)]
     settings: Settings | None = None
     try:
         settings = Settings.model_validate(tables, context={"base": path.parent})
     except ValidationError as error:
         faults += faults_of(error, Settings)
     if settings is not None:
-        faults += [*contradictions(settings), *driver_faults(settings)]
+        faults += contradictions(settings)
     if settings is None or faults:
         raise ConfigError(report(path, faults))
     return _anchored(settings, path.parent.absolute())
@@ -43,7 +43,7 @@ def report(path: Path, faults: list[Fault]) -> str:
 
 
 def _sentence(file: str, line: int, where: KeyPath, what: str) -> str:
-    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
+    key = dotted(where)
     place = f"{file}, line {line}: " if line else f"{file}: "
     return f"{place}{key}: {what}" if key else f"{place}{what}"
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
 from updraft.clouds.fake.faults import Fault
+from updraft.config.drivers import checked_settings
 from updraft.config.units import Duration, Size
 from updraft.core.model import Resources
-from updraft.errors import ConfigError
 
 
 class _Model(BaseModel):
@@ -106,10 +106,4 @@ class Settings(_Model):
 
 def site_settings(name: str, settings: Mapping[str, Any]) -> Settings:
     """Check the settings of the cloud `name`. Raises ConfigError that names each wrong key."""
-    try:
-        return Settings.model_validate(dict(settings))
-    except ValidationError as error:
-        faults = (
-            f"clouds.{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()
-        )
-        raise ConfigError("\n".join(faults)) from error
+    return checked_settings(Settings, name, settings)

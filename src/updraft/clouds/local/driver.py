@@ -19,31 +19,24 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import Quotas, default_flavors, default_zones
+from updraft.clouds.local.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
-from updraft.errors import AuthFailed, BadRequest, ConfigError
+from updraft.errors import AuthFailed, BadRequest
 
 TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
 _BATCH = 100
-_SETTINGS = ("endpoint", "credential_file", "timeout")
 
 
 def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDriver":
     """The driver of the cloud called `name`, for machines of `pool`.
 
-    Settings: `endpoint` (`unix:/path` or `http://host:port`), `credential_file` (a file with the credential;
-    without it UPDRAFT_LOCAL_CLOUD_TOKEN counts, else the machine's own role), `timeout` in seconds. Raises
-    ConfigError for others, AuthFailed where there is no credential.
+    Raises ConfigError that names each wrong key, AuthFailed where there is no credential.
     """
-    unknown = sorted(set(settings) - set(_SETTINGS))
-    if unknown:
-        raise ConfigError(f"Cloud {name}: the local driver knows no setting {unknown[0]!r}.")
-    endpoint = settings.get("endpoint")
-    if not isinstance(endpoint, str) or not endpoint.startswith(("unix:/", "http://")):
-        raise ConfigError(f"Cloud {name}: `endpoint` must be unix:/path or http://host:port.")
-    return LocalDriver(
-        name, pool, Client(endpoint, _credential(name, settings), timeout=_timeout(name, settings))
-    )
+    checked = checked_settings(Settings, name, settings)
+    client = Client(checked.endpoint, _credential(name, checked.credential_file), timeout=checked.timeout)
+    return LocalDriver(name, pool, client)
 
 
 def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
@@ -170,18 +163,10 @@ def _batches(ids: Iterable[str]) -> Iterable[list[str]]:
     return (all_ids[at : at + _BATCH] for at in range(0, len(all_ids), _BATCH))
 
 
-def _timeout(name: str, settings: Mapping[str, Any]) -> float:
-    timeout = settings.get("timeout", 30.0)
-    if not isinstance(timeout, int | float) or timeout <= 0:
-        raise ConfigError(f"Cloud {name}: `timeout` must be a number of seconds above 0.")
-    return float(timeout)
-
-
-def _credential(name: str, settings: Mapping[str, Any]) -> str:
-    file = settings.get("credential_file")
+def _credential(name: str, file: Path | None) -> str:
     if file is not None:
         try:
-            return Path(file).read_text().strip()
+            return file.read_text().strip()
         except OSError as error:
             raise AuthFailed(
                 f"Cloud {name}: the credential file {file} can't be read: {error.strerror}."

@@ -1,0 +1,32 @@
+"""The settings of a local cloud, as `[clouds.NAME]` of updraft.toml holds them."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from updraft.config.units import Duration
+
+_ENDPOINTS = ("unix:/", "http://")
+
+
+def _endpoint(value: str) -> str:
+    if not value.startswith(_ENDPOINTS):
+        raise ValueError(
+            f'"{value}" is not an address of a local cloud; write "unix:/path" or "http://host:port", '
+            "as `updraft local up` says it"
+        )
+    return value
+
+
+class Settings(BaseModel):
+    """The cloud on one machine, as `updraft local up` started it, and how it is reached."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    endpoint: Annotated[str, AfterValidator(_endpoint)]
+    """The address of its API: `unix:/path` on this host, `http://host:port` from one of its machines."""
+    credential_file: Path | None = None
+    """File with the credential. None: the variable UPDRAFT_LOCAL_CLOUD_TOKEN, else the machine's own role."""
+    timeout: Annotated[Duration, Field(gt=0)] = 30.0
+    """How long a call may take to be answered."""
