@@ -11,7 +11,7 @@ from tests.core.snapshots import NOW, policy, worker
 from updraft.core.model import JobGroup, Kind, LedgerView, Offer, Resources, Verdict
 from updraft.core.sequence import Pace, Paces, expected, needs, turns
 from updraft.core.settings import Spare
-from updraft.core.spare import due, is_spare, spare_groups
+from updraft.core.spare import due, spare_groups
 from updraft.core.verdicts import table_of
 
 MINUTE = 60.0
@@ -143,7 +143,6 @@ def test_spare_room_is_a_group_of_jobs_for_its_class() -> None:
     rules = policy(worker("a", spare=(WORKING,)), worker("b", spare=(Spare(3, ASK),)))
     weekend = _at(2026, 11, 21, 12, 0)
     (found,) = spare_groups(rules, weekend)
-    assert is_spare(found)
     assert (found.key, found.idle, found.request) == ("spare/b/0", 3, ASK)
     assert 'TARGET.UpdraftClass == "b"' in found.ad
     assert len(spare_groups(rules, _at(2026, 11, 20, 12, 0))) == 2

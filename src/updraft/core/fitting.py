@@ -132,21 +132,6 @@ def choosing(groups: Sequence[JobGroup], choices: Sequence[int]) -> list[int]:
     return sorted(range(len(groups)), key=rank)
 
 
-def fits_of(
-    groups: Iterable[JobGroup], kinds: Mapping[str, Kind | None], verdicts: Verdicts
-) -> dict[str, dict[str, Fit]]:
-    """For each group the kinds that it can go onto, by key, in the order of the keys."""
-    ordered = sorted(kinds.items())
-    found: dict[str, dict[str, Fit]] = {}
-    for group in groups:
-        mine = found[group.key] = {}
-        for key, kind in ordered:
-            fitting = fit(group, kind, verdicts.get((group.key, key)))
-            if fitting:
-                mine[key] = fitting
-    return found
-
-
 def _waste(total: Vector, asks: Vector, copies: int) -> float:
     idle = [1.0 - min(1.0, copies * asks[d] / total[d]) if total[d] else 0.0 for d in range(4)]
     # Disk is seldom scarce; an idle GPU always hurts.

@@ -23,11 +23,6 @@ def spare_groups(policy: Policy, now: float) -> tuple[JobGroup, ...]:
     )
 
 
-def is_spare(group: JobGroup) -> bool:
-    """Whether a group is spare room and no job."""
-    return group.key.startswith(PREFIX)
-
-
 def due(spare: Spare, now: float) -> bool:
     """Whether `now` is within the hours of a day on which the room is wanted."""
     local = datetime.fromtimestamp(now, spare.zone)
