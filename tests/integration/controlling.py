@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from realpool import until
+from realpool import patience, until
 
 from updraft.clouds.base import TAG_CLASS
 from updraft.demo.pool import USER, RealPool
@@ -82,7 +82,7 @@ def run_killer(pool: RealPool, *arguments: str, deadline: float = 40.0) -> None:
     """Run the daemon of `killer.py` on the head until it has died at its step."""
     text = Path(__file__).with_name("killer.py").read_text()
     assert pool.on_head("sh", "-c", "cat > /root/killer.py", stdin=text).returncode == 0
-    words = " ".join(shlex.quote(word) for word in arguments)
+    words, deadline = " ".join(shlex.quote(word) for word in arguments), deadline * patience()
     script = (
         "export PYTHONPATH=/opt/updraft/src:/opt/updraft/lib; "
         f"timeout {deadline:g} python3 /root/killer.py {words} >>{LOG} 2>&1; echo $?"

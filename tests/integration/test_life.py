@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from controlling import LONG_AT_FIRST
 from realpool import settings, until
 
 from updraft.demo.pool import USER, RealPool, Wishes
@@ -166,7 +167,7 @@ def test_scaling_in_under_a_stream_of_short_jobs_kills_none(real_pool: Callable[
 def test_jobs_of_a_worker_that_dies_run_again(real_pool: Callable[..., RealPool]) -> None:
     """Long before their lease is over (5 min here), which is what their shadows would wait for."""
     pool = real_pool(Wishes(settings=settings(worker={"flavors": ["medium"]})))
-    pool.submit(MIXED.format(seconds=25, cpus=1, memory="300MB", count=2))
+    pool.submit(MIXED.format(seconds=LONG_AT_FIRST, cpus=1, memory="300MB", count=2))
 
     def running() -> list[dict[str, Any]]:
         found = pool.queue("JobStatus == 2")
