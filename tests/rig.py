@@ -100,6 +100,14 @@ class Rig:
             self.turn(daemon, each, each)
         self.turn(daemon, 3 * each, each)
 
+    def one_busy(self) -> tuple[Daemon, str]:
+        """A controller, and one machine on which two jobs run."""
+        self.pool.queues["schedd"].idle = 2
+        daemon = self.start()
+        self.turn(daemon, 30)
+        [machine] = self.alive()
+        return daemon, machine
+
     def standing(self) -> list[str]:
         """The machines that the ledger doesn't know to have ended."""
         assert self.ledger is not None

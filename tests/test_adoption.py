@@ -9,7 +9,6 @@ from tests.rig import POOL, Rig
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, TAG_RETIRING
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import DrainMode
-from updraft.daemon import Daemon
 from updraft.errors import CloudUnavailable
 from updraft.ledger import RequestKind
 
@@ -35,17 +34,8 @@ def tags(rig: Rig, machine: str) -> dict[str, str]:
     return rig.site.instances[machine].tags
 
 
-def busy(rig: Rig) -> tuple[Daemon, str]:
-    """A controller, and one machine on which two jobs run."""
-    rig.pool.queues["schedd"].idle = 2
-    daemon = rig.start()
-    rig.turn(daemon, 30)
-    [machine] = rig.alive()
-    return daemon, machine
-
-
 def test_a_machine_let_go_stays_with_its_jobs_and_nothing_is_done_to_it_any_more(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     request = ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
     assert outcome(rig, request) == "taken up"
@@ -65,7 +55,7 @@ def test_a_machine_let_go_stays_with_its_jobs_and_nothing_is_done_to_it_any_more
 
 
 def test_the_room_of_a_machine_let_go_is_still_room(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
     rig.pool.finish()
@@ -75,7 +65,7 @@ def test_the_room_of_a_machine_let_go_is_still_room(rig: Rig) -> None:
 
 
 def test_let_go_and_taken_back_it_is_as_before(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     before = dict(tags(rig, machine))
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 10)
@@ -95,7 +85,7 @@ def test_let_go_and_taken_back_it_is_as_before(rig: Rig) -> None:
 
 
 def test_an_instance_that_the_pool_does_not_know_is_refused_and_not_touched(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
     rig.pool.workers[machine].closed = DrainMode.EMPTY  # its startd has gone
@@ -112,7 +102,7 @@ def test_an_instance_that_the_pool_does_not_know_is_refused_and_not_touched(rig:
     [({"class": "big"}, "class big is not configured"), ({"cloud": "c2"}, "on cloud c2")],
 )
 def test_a_wrong_class_or_cloud_is_refused(rig: Rig, detail: dict[str, str], why: str) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
     request = ask(rig, RequestKind.ADOPT, machine, **detail)
@@ -123,14 +113,14 @@ def test_a_wrong_class_or_cloud_is_refused(rig: Rig, detail: dict[str, str], why
 
 
 def test_what_is_ours_already_is_done(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     request = ask(rig, RequestKind.ADOPT, machine)
     rig.turn(daemon, 4)
     assert outcome(rig, request) == "done: it is a machine of this pool"
 
 
 def test_tagged_and_not_listed_is_said(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
     monkeypatch.setattr(rig.driver, "tag", lambda ids, tags: None)
@@ -142,7 +132,7 @@ def test_tagged_and_not_listed_is_said(rig: Rig, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_drain_by_hand_is_taken_back_before_the_machine_is_let_go(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DRAIN, machine)
     rig.turn(daemon, 6)
     assert rig.pool.workers[machine].closed is DrainMode.BUSY
@@ -153,7 +143,7 @@ def test_a_drain_by_hand_is_taken_back_before_the_machine_is_let_go(rig: Rig) ->
 
 
 def test_a_machine_that_the_pool_has_closed_for_good_is_not_let_go(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     rig.pool.finish()
     while rig.pool.workers[machine].closed is None:
         rig.turn(daemon, 2)
@@ -170,7 +160,7 @@ class PowerCut(BaseException):
 def test_killed_between_its_tags_and_its_record_it_is_still_only_let_go(
     rig: Rig, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, machine = busy(rig)
+    _, machine = rig.one_busy()
     write_tags = rig.driver.tag
 
     def cut(name: str) -> None:
@@ -197,7 +187,7 @@ def test_killed_between_its_tags_and_its_record_it_is_still_only_let_go(
 
 
 def test_killed_after_tagging_the_adoption_is_finished_by_the_next(rig: Rig) -> None:
-    daemon, machine = busy(rig)
+    daemon, machine = rig.one_busy()
     ask(rig, RequestKind.DISOWN, machine)
     rig.turn(daemon, 6)
 

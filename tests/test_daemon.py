@@ -204,16 +204,8 @@ def outcome(rig: Rig, request: int) -> str | None:
     return rig.ledger.request_outcome(request)
 
 
-def busy_machine(rig: Rig) -> tuple[Daemon, str]:
-    rig.pool.queues["schedd"].idle = 2
-    daemon = rig.start()
-    rig.turn(daemon, 30)
-    [machine] = rig.alive()
-    return daemon, machine
-
-
 def test_terminate_of_a_busy_machine_wants_kill_jobs(rig: Rig) -> None:
-    daemon, machine = busy_machine(rig)
+    daemon, machine = rig.one_busy()
     refused = ask(rig, RequestKind.TERMINATE, machine)
     rig.turn(daemon, 20)
     assert "--kill-jobs" in (outcome(rig, refused) or "")
@@ -224,7 +216,7 @@ def test_terminate_of_a_busy_machine_wants_kill_jobs(rig: Rig) -> None:
 
 
 def test_a_drain_by_hand_waits_for_jobs_and_can_be_taken_back(rig: Rig) -> None:
-    daemon, machine = busy_machine(rig)
+    daemon, machine = rig.one_busy()
     assert outcome(rig, ask(rig, RequestKind.DRAIN, "nobody")) is None
     ask(rig, RequestKind.DRAIN, machine)
     rig.turn(daemon, 6)
@@ -243,7 +235,7 @@ def test_a_drain_by_hand_waits_for_jobs_and_can_be_taken_back(rig: Rig) -> None:
 
 @pytest.mark.parametrize("kill_jobs", [False, True])
 def test_destroy_ends_when_nothing_is_left(rig: Rig, kill_jobs: bool) -> None:
-    daemon, machine = busy_machine(rig)
+    daemon, machine = rig.one_busy()
     request = ask(rig, RequestKind.DESTROY, kill_jobs=kill_jobs)
     rig.turn(daemon, 40)
     if not kill_jobs:
@@ -258,7 +250,7 @@ def test_destroy_ends_when_nothing_is_left(rig: Rig, kill_jobs: bool) -> None:
 
 
 def test_destroy_that_was_asked_for_twice_is_done_once(rig: Rig) -> None:
-    daemon, _ = busy_machine(rig)
+    daemon, _ = rig.one_busy()
     wishes = [ask(rig, RequestKind.DESTROY, kill_jobs=kill_jobs) for kill_jobs in (False, True)]
     rig.turn(daemon, 60)
     assert daemon.destroyed
@@ -318,7 +310,7 @@ def test_a_fault_costs_a_cycle_and_not_the_daemon(rig: Rig) -> None:
 
 
 def test_the_last_cycle_is_there_for_status(rig: Rig) -> None:
-    daemon, machine = busy_machine(rig)
+    daemon, machine = rig.one_busy()
     daemon.cycle()
     assert rig.ledger is not None
     doc = rig.ledger.last_cycle()

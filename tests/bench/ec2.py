@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import crowd
+from tests.bench.quiet import Quiet
 from tests.ec2site import IMAGE, KEYS, REGION, EC2Site
 from updraft.act import Actor
 from updraft.cli import wiring
 from updraft.clouds.ec2 import from_settings
 from updraft.clouds.paced import Paced
-from updraft.condor.base import ControllerAd, PoolSlots
+from updraft.condor.base import PoolSlots
 from updraft.condor.judge import Judge
 from updraft.core.catalogue import imagine, usable
 from updraft.core.kinds import kind_key
@@ -27,7 +28,6 @@ from updraft.core.model import (
     Child,
     CloudOffer,
     CollectorView,
-    DrainMode,
     JobGroup,
     Launch,
     MachineRecord,
@@ -49,7 +49,7 @@ QUIET = 60.0
 KIND = kind_key(CLASS, GENERATION, CLOUD, FLAVOR)
 
 
-class EndpointPool:
+class EndpointPool(Quiet):
     """Implements `updraft.condor.base.Pool`: the machines in `joined` are there, each with a job on it."""
 
     def __init__(self) -> None:
@@ -83,19 +83,6 @@ class EndpointPool:
             for one in self.joined
         )  # fmt: skip
         return PoolSlots(CollectorView(found, now - 1e6, now), self._ads)
-
-    def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None: ...
-    def undrain(self, slots: Sequence[Slot], deadline: float) -> None: ...
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None: ...
-    def forget(self, slots: Sequence[str], deadline: float) -> None: ...
-    def announce(self, ad: ControllerAd, lifetime: float, deadline: float) -> None: ...
-    def retract(self, ad: ControllerAd, deadline: float) -> None: ...
-
-    def controllers(self, deadline: float) -> tuple[ControllerAd, ...]:
-        return ()
-
-    def mint_token(self, launch_key: str, lifetime: float) -> str:
-        return "a-token"
 
 
 def worker_class() -> WorkerClass:

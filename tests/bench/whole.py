@@ -7,28 +7,27 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tests.bench import crowd
+from tests.bench.quiet import Quiet
 from tests.bench.rows import spread
 from updraft.act import Actor
 from updraft.cli import wiring
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Site, site_settings
-from updraft.condor.base import ControllerAd, PoolSlots
+from updraft.condor.base import PoolSlots
 from updraft.condor.children import Children
 from updraft.condor.judge import Judge
 from updraft.core.model import (
-    DrainMode,
     Launch,
     LaunchRecord,
     LaunchState,
     MachineRecord,
     ScheddView,
-    Slot,
     Snapshot,
 )
 from updraft.core.plan import plan
@@ -42,7 +41,7 @@ AGE = 3600.0
 LEDGER = "ledger.sqlite"
 
 
-class CrowdPool:
+class CrowdPool(Quiet):
     """Implements `updraft.condor.base.Pool`. Its answers come out of real children, as a real pool's do."""
 
     def __init__(self) -> None:
@@ -56,19 +55,6 @@ class CrowdPool:
 
     def slots(self, deadline: float) -> PoolSlots:
         return self._children.call("the collector", deadline, crowd.pool_slots, time.time())
-
-    def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None: ...
-    def undrain(self, slots: Sequence[Slot], deadline: float) -> None: ...
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None: ...
-    def forget(self, slots: Sequence[str], deadline: float) -> None: ...
-    def announce(self, ad: ControllerAd, lifetime: float, deadline: float) -> None: ...
-    def retract(self, ad: ControllerAd, deadline: float) -> None: ...
-
-    def controllers(self, deadline: float) -> tuple[ControllerAd, ...]:
-        return ()
-
-    def mint_token(self, launch_key: str, lifetime: float) -> str:
-        return "a-token"
 
     def close(self) -> None:
         """End the children."""

@@ -2,6 +2,9 @@
 
 import email
 import gzip
+import importlib.util
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -9,6 +12,17 @@ import yaml
 from updraft.bootstrap import WorkerSpec
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ3b3JrZXItTDEifQ.c2VjcmV0"  # noqa: S105 (of no pool)
+
+
+def shipped(name: str) -> Any:
+    """A script that goes onto workers, as a module."""
+    path = Path(str(files("updraft.bootstrap").joinpath("files", f"{name}.py")))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def plain(data: bytes) -> bytes:

@@ -1,6 +1,5 @@
 """The guard ends a machine for each of its reasons, and for none that it hasn't watched itself."""
 
-import importlib.util
 import json
 import socket
 import subprocess
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.bootstrap.reading import shipped
 
 GUARD = Path(str(files("updraft.bootstrap").joinpath("files", "guard.py")))
 SETTINGS = {
@@ -29,16 +30,7 @@ WORKING = {"condor_master", "condor_startd"}
 BUSY = WORKING | {"condor_starter"}
 
 
-def load() -> Any:
-    spec = importlib.util.spec_from_file_location("guard", GUARD)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MODULE = load()
+MODULE = shipped("guard")
 
 
 def ends(looks: int, passed: float = 10, guard: Any = None, **seen: Any) -> str:

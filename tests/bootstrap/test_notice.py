@@ -1,36 +1,22 @@
 """The watcher of a spot machine: what it takes for a notice, and when it does what."""
 
 import http.server
-import importlib.util
 import json
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import cloud_config, worker, written
+from tests.bootstrap.reading import cloud_config, shipped, worker, written
 from updraft.bootstrap import worker_user_data
 
-SOURCE = Path(str(files("updraft.bootstrap").joinpath("files", "notice.py")))
 NOTICE = '{"action": "terminate", "time": "2026-11-21T07:08:54Z"}'
 AT = 1795244934.0  # the same time
 
 
-def load() -> Any:
-    spec = importlib.util.spec_from_file_location("notice", SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MODULE = load()
+MODULE = shipped("notice")
 
 
 class Service(http.server.ThreadingHTTPServer):
