@@ -57,7 +57,7 @@ lock: ## the newest versions that pyproject.toml allows, with their hashes
 	$(COMPILE) --upgrade --group dev --output-file requirements/dev.lock
 
 clean: ## remove what the chores made (images of machines stay)
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage bench.json
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage bench.json bench-*.svg
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 cloud:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.bench import buying, decide, ec2, ec2live, live, matching, queue, rows, simulated, whole
+from tests.bench import buying, decide, ec2, ec2live, live, matching, queue, rivals, rows, simulated, whole
 from tests.bench.rows import Measured, Row, spread
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import find_or_build
@@ -39,10 +39,14 @@ def say(what: str) -> None:
 
 
 class Bench:
-    """What the rows share, each made when it is asked for: a real pool's run, a large pool in memory."""
+    """What the rows share, each made when it is asked for: a real pool's run, a large pool in memory.
 
-    def __init__(self, folder: Path) -> None:
+    `beside` is the file of the figures: pictures go to the same place.
+    """
+
+    def __init__(self, folder: Path, beside: Path) -> None:
         self._folder = folder
+        self._rivals = rivals.Field(beside, say)
 
     @cached_property
     def image(self) -> Image:
@@ -275,6 +279,7 @@ class Bench:
                 "s",
                 simulated.whole,
             ),
+            *self._rivals.rows(),
             *self.ec2_rows(),
         ]
 
@@ -285,22 +290,25 @@ def main() -> int:
     # `make bench ROWS=…` reaches us as a variable of the environment.
     rows_wanted = os.environ.get("ROWS", "")
     parser.add_argument(
-        "--rows", default=rows_wanted, help="names of rows, with blanks between; default: all"
+        "--rows",
+        default=rows_wanted,
+        help="names of rows, with blanks between; default: all but the long ones; all: every row",
     )
     parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where the figures are written")
     asked = parser.parse_args()
     about = rows.machine()
     with tempfile.TemporaryDirectory(prefix="updraft-bench-") as folder:
-        table = Bench(Path(folder)).rows()
-        names = asked.rows.split() or [row.name for row in table]
-        unknown = set(names) - {row.name for row in table}
-        if unknown:
-            parser.error(
-                f"no such row: {', '.join(sorted(unknown))}; there are {', '.join(r.name for r in table)}"
-            )
-        results = [rows.run(row) for row in table if row.name in names]
+        table = Bench(Path(folder), asked.json).rows()
+        try:
+            wanted = rows.chosen(asked.rows.split(), table)
+        except ValueError as error:
+            parser.error(str(error))
+        results = [rows.run(row) for row in wanted]
     about["load_after"] = os.getloadavg()[0]
     rows.show(results)
+    left = [row.name for row in table if row.by_name and not asked.rows]
+    if left:
+        print(f'not measured, since they take long: make bench ROWS="{" ".join(left)}"')
     rows.save(asked.json, about, results)
     print(f"written to {asked.json}")
     return 0 if all(result.met for result in results) else 1

@@ -27,7 +27,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is measured, the most that it may be (or, with `at_least`, the least that it must be), and how."""
+    """What is measured, the most that it may be (or, with `at_least`, the least that it must be), and how.
+
+    `by_name` rows take long, and are measured only where they are asked for.
+    """
 
     name: str
     what: str
@@ -35,6 +38,7 @@ class Row:
     unit: str
     measure: Callable[[], Measured]
     at_least: bool = False
+    by_name: bool = False
 
     def met(self, value: float) -> bool:
         """Whether that is good enough."""
@@ -104,6 +108,20 @@ def run(row: Row) -> Result:
         detail=seen.detail,
         at_least=row.at_least,
     )
+
+
+def chosen(names: Sequence[str], table: Sequence[Row]) -> list[Row]:
+    """The rows of these names; without any, all but those that only come by name; every row for `all`.
+
+    In the table's order. Raises ValueError that names what there isn't.
+    """
+    if list(names) == ["all"]:
+        return list(table)
+    unknown = set(names) - {row.name for row in table}
+    if unknown:
+        there = ", ".join(row.name for row in table)
+        raise ValueError(f"no such row: {', '.join(sorted(unknown))}; there are {there}")
+    return [row for row in table if (row.name in names if names else not row.by_name)]
 
 
 def p95(values: Sequence[float]) -> float:

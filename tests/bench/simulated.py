@@ -1,7 +1,7 @@
 """A whole trace through the fast simulator. As a program: prints what came of it as JSON.
 
 The traces are not part of the project: they are looked for in the folder that UPDRAFT_TRACES names, else in
-`traces` beside the folder that the project is in.
+`traces` or `shared/traces` beside the folder that the project is in.
 """
 
 import json
@@ -26,7 +26,12 @@ LONGEST = 1800  # seconds
 def traces() -> Path:
     """The folder of the traces."""
     named = os.environ.get("UPDRAFT_TRACES")
-    return Path(named) if named else Path(__file__).resolve().parents[3] / "traces"
+    beside = Path(__file__).resolve().parents[3]
+    if named:
+        return Path(named)
+    return next(
+        (one for one in (beside / "traces", beside / "shared/traces") if one.is_dir()), beside / "traces"
+    )
 
 
 def whole() -> Measured:

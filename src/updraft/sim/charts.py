@@ -3,6 +3,8 @@
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -108,47 +110,76 @@ def waits(runs: Sequence["Run"]) -> Figure:
     return figure
 
 
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A setting or a rival in a plot of cost and wait: mean wait in seconds, whether jobs were killed."""
+
+    name: str
+    cost: float
+    wait: float
+    rival: bool = False
+    killed: bool = False
+
+
 def costs(runs: Sequence["Run"], best: Sequence[int]) -> Figure:
     """Each setting by its cost and its mean wait; the line joins those that no other beats in both."""
+    dots = [
+        Dot(run.name, run.metrics.cost, run.metrics.wait_mean, run.setting.rival, run.metrics.killed > 0)
+        for run in runs
+    ]
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9.2, 4.6))
         axes = figure.subplots()
-        axes.plot(
-            [runs[index].metrics.cost for index in best],
-            [runs[index].metrics.wait_mean / MINUTE for index in best],
-            color=_BLUE, linewidth=1.2, alpha=0.6, drawstyle="steps-post", zorder=1,
-        )  # fmt: skip
-        for rival, marker, colour, label in ((False, "o", _BLUE, "updraft"), (True, "D", _ORANGE, "rivals")):
-            some = [run for run in runs if run.setting.rival is rival]
-            axes.scatter(
-                [run.metrics.cost for run in some],
-                [run.metrics.wait_mean / MINUTE for run in some],
-                marker=marker, s=42, zorder=2, linewidths=1.6, edgecolors=colour, label=label,
-                facecolors=["none" if run.metrics.killed else colour for run in some],
-            )  # fmt: skip
+        _dots(axes, dots, [dots[index] for index in best])
         axes.set_xlabel("cost")
-        axes.set_ylabel("mean wait, minutes")
-        killers = any(run.metrics.killed for run in runs)
-        hollow = "; hollow: jobs were killed" if killers else ""
-        axes.set_title(f"Cost and wait: down and left is better{hollow}")
+        axes.set_title(f"Cost and wait: down and left is better{_hollow(dots)}")
         axes.margins(0.14)
         axes.set_ylim(bottom=0)
-        amounts = [run.metrics.cost for run in runs]
+        amounts = [dot.cost for dot in dots]
         if min(amounts) > 0 and max(amounts) > 5 * min(amounts):
-            axes.set_xscale("log")
+            _factors(axes)
             axes.set_xlabel("cost (each step of the axis is a factor)")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(_short)
         bound = next((run.bound for run in runs if run.bound), None)
-        if bound is not None and bound < 0.5 * min(run.metrics.cost for run in runs):
+        if bound is not None and bound < 0.5 * min(amounts):
             bound = None  # it would be far from all that there is to see
         if bound is not None:
-            axes.axvline(bound, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), label="least possible cost")
-        if any(run.setting.rival for run in runs) or bound is not None:
+            _bound(axes, bound)
+        if any(dot.rival for dot in dots) or bound is not None:
             axes.legend(loc="upper right")
-        _named(figure, axes, runs, bound)
+        _named(figure, axes, dots, bound)
     return figure
+
+
+def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
+    """Rivals and settings by their cost ÷ the least possible cost, and their mean wait; both as factors.
+
+    The line joins `best`, updraft's own front.
+    """
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9.2, 5.6))
+        axes = figure.subplots()
+        _dots(axes, dots, best)
+        axes.set_title(f"{title}: down and left is better{_hollow(dots)}")
+        axes.margins(0.12)
+        _factors(axes)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0)))
+        axes.set_xlabel("cost ÷ the least possible cost")
+        axes.xaxis.set_major_formatter(_short)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(_short)
+        _bound(axes, 1.0)
+        axes.legend(loc="upper right")
+        _named(figure, axes, dots, 1.0)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """The figure as a file of its own, in the format that its name says. Raises OSError."""
+    with mpl.rc_context(_STYLE):
+        figure.savefig(path, facecolor="white")
 
 
 def svg(figure: Figure, name: str) -> str:
@@ -220,18 +251,48 @@ def _spent(axes: "Axes", outcome: Outcome, scale: float) -> None:
     axes.set_title("Cost so far")
 
 
-def _named(figure: Figure, axes: "Axes", runs: Sequence["Run"], bound: float | None) -> None:
+def _dots(axes: "Axes", dots: Sequence[Dot], best: Sequence[Dot]) -> None:
+    """Updraft's and rivals' points, and the steps from one of the best to the next."""
+    axes.plot(
+        [dot.cost for dot in best], [dot.wait / MINUTE for dot in best],
+        color=_BLUE, linewidth=1.2, alpha=0.6, drawstyle="steps-post", zorder=1,
+    )  # fmt: skip
+    for rival, marker, colour, label in ((False, "o", _BLUE, "updraft"), (True, "D", _ORANGE, "rivals")):
+        some = [dot for dot in dots if dot.rival is rival]
+        axes.scatter(
+            [dot.cost for dot in some], [dot.wait / MINUTE for dot in some],
+            marker=marker, s=42, zorder=2, linewidths=1.6, edgecolors=colour, label=label,
+            facecolors=["none" if dot.killed else colour for dot in some],
+        )  # fmt: skip
+    axes.set_ylabel("mean wait, minutes")
+
+
+def _hollow(dots: Sequence[Dot]) -> str:
+    return "; hollow: jobs were killed" if any(dot.killed for dot in dots) else ""
+
+
+def _factors(axes: "Axes") -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _bound(axes: "Axes", bound: float) -> None:
+    axes.axvline(bound, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), label="least possible cost")
+
+
+def _named(figure: Figure, axes: "Axes", dots: Sequence[Dot], bound: float | None) -> None:
     """Names beside the points, where they hide neither a point nor each other nor the line of the bound."""
     figure.draw_without_rendering()  # before that nobody knows where a point is on the page
-    at = [(run.metrics.cost, run.metrics.wait_mean / MINUTE) for run in runs]
+    at = [(dot.cost, dot.wait / MINUTE) for dot in dots]
     spots = [tuple(spot) for spot in axes.transData.transform(at)]
     taken = [(x - 5.0, y - 5.0, x + 5.0, y + 5.0) for x, y in spots]
     if bound is not None:
-        x = float(axes.transData.transform((bound, 0.0))[0])
+        x = float(axes.transData.transform((bound, 0.0 if axes.get_yscale() == "linear" else 1.0))[0])
         taken.append((x - 1.0, axes.bbox.y0, x + 1.0, axes.bbox.y1))
     inside = axes.bbox
-    for index in sorted(range(len(runs)), key=lambda one: spots[one]):
-        name = shortened(runs[index].name)
+    for index in sorted(range(len(dots)), key=lambda one: spots[one]):
+        name = shortened(dots[index].name)
         (x, y), wide = spots[index], _LETTER * len(name)
         boxes = [
             (x + dx - wide * left, y + dy, x + dx + wide * (1 - left), y + dy + 11)
