@@ -138,6 +138,13 @@ def test_clouds_that_boot_at_once_can_be_simulated(
     assert found["settings"][0]["metrics"]["completed"] == 12
 
 
+def test_machines_that_boot_too_slowly_are_named(capsys: pytest.CaptureFixture[str], trace: str) -> None:
+    assert main.call(["simulate", trace, "--boot", "9h", "--cycle", "1h", "--limit-jobs", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "example: 2 jobs not finished; none of its " in out
+    assert "machines joined: boots take longer than boot_deadline lets them (--boot), or all fail" in out
+
+
 def test_offers_that_were_saved_take_the_place_of_the_example(
     capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
 ) -> None:

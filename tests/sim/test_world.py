@@ -207,6 +207,15 @@ def test_the_fullest_slot_is_taken() -> None:
     assert not np.isnan(outcome.jobs.first_start).any(), "the second wide job found the empty machine"
 
 
+def test_machines_that_never_join_in_time_end_the_simulation() -> None:
+    conditions = Conditions(cycle=600.0, boots=Boots(median=7200.0, spread=0.0))
+    outcome = simulate(stream(2), policy(boot_deadline=300.0), cloud(), conditions=conditions)
+    assert np.isnan(outcome.jobs.first_start).all()
+    assert len(outcome.machines) > 3
+    assert np.isnan(outcome.machines.joined_at).all()
+    assert outcome.ended < 4 * 86400
+
+
 def test_a_job_no_machine_can_run_costs_nothing_and_ends_the_simulation() -> None:
     work = [Arrival(0.0, "ada", Resources(64, 1, 1), 60.0), *stream(1)]
     outcome = simulate(work, policy(), cloud(), conditions=Conditions(cycle=600.0))

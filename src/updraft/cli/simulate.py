@@ -1,5 +1,6 @@
 """`updraft simulate`: what would these jobs have cost, and how long would people have waited?"""
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -239,6 +240,15 @@ def _show(jobs: "Workload", made: Sequence["Run"], page: Path | None) -> None:
     _conclude(made, page)
 
 
+def _why_unfinished(run: "Run") -> str:
+    joined = run.outcome.machines.joined_at
+    if len(joined) and all(math.isnan(at) for at in joined.tolist()):
+        machines = count(len(joined), "machine")
+        late = "boots take longer than boot_deadline lets them (--boot), or all fail (--failures)"
+        return f"none of its {machines} joined: {late}"
+    return "its limits or its offers are too small for them"
+
+
 def _conclude(made: Sequence["Run"], page: Path | None) -> None:
     from updraft.sim.runs import best
 
@@ -249,7 +259,6 @@ def _conclude(made: Sequence["Run"], page: Path | None) -> None:
     for run in made:
         left = run.metrics.jobs - run.metrics.completed
         if left:
-            what = f"{count(left, 'job')} not finished"
-            click.echo(f"{run.name}: {what}; its limits or its offers are too small for them")
+            click.echo(f"{run.name}: {count(left, 'job')} not finished; {_why_unfinished(run)}")
     if page is not None:
         click.echo(f"\nreport: {page}")

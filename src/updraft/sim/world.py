@@ -28,6 +28,7 @@ Decide = Callable[[Snapshot, Policy], Plan]
 
 LINGERS = 3600.0  # seconds without any change after which what is left is taken to stay for good
 STALLED = DAY  # the same while jobs still wait: rests after failures are long over then
+HOPELESS = 3 * DAY  # without a job at work, whatever else goes on: machines that never join, again and again
 _PROGRESS_EVERY = 64  # cycles
 
 
@@ -45,7 +46,7 @@ def simulate(
     `decide` is called with what the daemon would see. `progress` is told now and then which share of the
     jobs is done, from 0 to 1. It ends when every job is done and every machine gone, or at the horizon; also
     when nothing has changed for an hour after the last job was done (machines that a policy keeps for good),
-    or for a day while jobs still wait that nothing is bought for.
+    or for a day while jobs still wait that nothing is bought for; or when for three days no job has run.
     """
     return World(workload, policy, clouds, decide, conditions).run(progress)
 
@@ -66,6 +67,7 @@ class World:
         self._conditions = conditions
         self._arrivals = sorted(workload, key=lambda arrival: arrival.at)
         self._arrived = 0
+        self._served = (conditions.begins, 0)  # when a job last ran, and how many were done then
         self.agenda = Agenda(conditions.begins)
         self.pool = FastPool(conditions, self.agenda, policy.timings.stale_ad)
         self.clouds = {
@@ -128,12 +130,14 @@ class World:
         horizon = self._conditions.horizon
         if horizon is not None and agenda.now >= self._conditions.begins + horizon:
             return True
+        if self._arrived < len(self._arrivals) or queue.running or queue.done != self._served[1]:
+            self._served = (agenda.now, queue.done)
         if self._arrived < len(self._arrivals):
             return False
         quiet = agenda.now - agenda.changed_at
         if queue.done == len(self._arrivals):
             return quiet >= LINGERS or not any(cloud.paid_machines for cloud in self.clouds.values())
-        return quiet >= STALLED
+        return quiet >= STALLED or agenda.now - self._served[0] >= HOPELESS
 
     # -------------------------------------------------------------------------------------------- inside
 
