@@ -18,9 +18,7 @@ STATE = "/var/lib/updraft"
 SERVICE = "/run/updraft-machine/updraft"  # .main is its process, .keep the one that starts it again
 ALIVE = ("pending", "running", "stopping")
 RUNNING = 2  # a job's JobStatus
-LONG_AT_FIRST = (
-    "$$([ifThenElse(MY.NumJobStarts > 0, 1, 60)])"  # seconds: a job that is ended is soon done again
-)
+LONG_AT_FIRST = "$$([ifThenElse(MY.NumJobStarts>0,1,60)])"  # seconds: a job that is ended is soon done again
 JOB = """\
 executable = /bin/sleep
 arguments = {seconds}
