@@ -30,6 +30,7 @@ def no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
         put_files(folder)
         raise ProblemFound("the head did not come up")
 
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("updraft.demo.pool.find_or_build", lambda *_: None)
     monkeypatch.setattr("updraft.demo.pool.bring_up", fails)
 
@@ -69,6 +70,17 @@ def test_a_pool_that_is_kept_is_not_touched_by_a_second_demo(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.usefixtures("no_pool")
+def test_without_root_it_names_the_demo_that_needs_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main.call(["demo"]) == 2
+    said = capsys.readouterr().err
+    assert "sudo" in said
+    assert "demo --fake" in said
+
+
 def test_a_second_interrupt_does_not_stop_the_cleaning_up() -> None:
     demo.clean_up_after_signals()
     with pytest.raises(KeyboardInterrupt):
@@ -103,3 +115,16 @@ def test_the_commands_it_ends_with_can_be_copied(
     monkeypatch.setattr("sys.argv", [found or ".venv/bin/updraft", "demo", "--keep"])
     monkeypatch.setattr("shutil.which", lambda _name: found)
     assert demo.ourselves() == called
+
+
+def test_what_was_decided_and_why_fits_a_narrow_terminal() -> None:
+    launch = {
+        "kind": "launch",
+        "subject": "worker-1a200bd1893-0",
+        "text": "14 waiting jobs of alice have no room",
+        "detail": {"asked": 8, "offer": "worker@here/zone-a/large/on-demand"},
+    }
+    drain = {"kind": "drain", "subject": "i-dd1149d1f18c7146", "text": "idle since 00:50:03", "detail": None}
+    assert demo.told(launch) == "launch 8 × large in zone-a: 14 waiting jobs of alice have no room"
+    assert demo.told(drain) == "drain i-dd1149d1f18c7146: idle since 00:50:03"
+    assert len(demo.told(launch)) <= 66  # what a panel of 80 columns has beside the time

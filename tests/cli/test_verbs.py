@@ -23,6 +23,7 @@ from updraft.condor import lookup
 from updraft.condor.base import PoolSlots
 from updraft.core.model import CollectorView, JobGroup, MachineRecord, Reason, Resources, ScheddView
 from updraft.daemon import report
+from updraft.errors import PoolError
 from updraft.ledger import Ledger
 
 SETTINGS = """\
@@ -520,6 +521,19 @@ def test_explain_a_job_that_is_nowhere(
     monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((), (), "the schedd has yet to make it"))
     code, _, err = run(capsys, "explain", "99.7")
     assert (code, err) == (1, "updraft: job 99.7 is in no queue yet: the schedd has yet to make it\n")
+
+
+def test_a_pool_that_names_no_schedds_is_the_reason_given(
+    pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_deadline: float) -> tuple[str, ...]:
+        raise PoolError("Failed communication with collector.")
+
+    monkeypatch.setattr(pool, "schedds", refuse)
+    code, _, err = run(capsys, "explain", "12.0")
+    assert code == 1
+    assert "schedds can't be found: Failed communication with collector; `updraft check`" in err
+    assert "schedds" in shown(capsys, "plan")["sources"]
 
 
 def test_names_of_jobs() -> None:

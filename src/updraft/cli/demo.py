@@ -1,14 +1,15 @@
 """`updraft demo`: a whole pool on this machine, from nothing to nothing."""
 
+import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -69,6 +70,11 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    if os.geteuid() != 0:
+        raise UsageError(
+            "the demo makes namespaces and mounts, which only root may: use sudo, or see the same on a "
+            f"made-up cloud with `{ourselves()} demo --fake`"
+        )
     clean_up_after_signals()
     image = find_or_build(store or DEFAULT_STORE, say)
     with _state_dir(state, keep) as folder:
@@ -146,7 +152,6 @@ def play(pool: "RealPool", console: "Console") -> "Closing":
 
 
 def _scene(pool: "RealPool", begun: float, count: int) -> "Scene":
-    from updraft.cli.events import told
     from updraft.cli.show import Decision, Scene
     from updraft.core.model import Phase
 
@@ -164,6 +169,16 @@ def _scene(pool: "RealPool", begun: float, count: int) -> "Scene":
         decisions=[Decision(event["at"] - begun, told(event)) for event in events if event["kind"] in TOLD],
         note=f"{count} jobs submitted by alice with condor_submit; Ctrl-C ends it and cleans up",
     )
+
+
+def told(event: Mapping[str, Any]) -> str:
+    """What was decided, and why, short enough to be read to its end at 80 columns."""
+    detail = event.get("detail") or {}
+    what = event["subject"]
+    if "asked" in detail and "offer" in detail:
+        _, zone, flavor, _ = str(detail["offer"]).rsplit("/", 3)
+        what = f"{detail['asked']} × {flavor} in {zone}"
+    return f"{event['kind']} {what}: {event['text']}"
 
 
 def _completed(pool: "RealPool") -> int:

@@ -73,7 +73,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     from updraft.condor.lookup import find_jobs
 
     with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
-        found = find_jobs(access(settings), sorted(snapshot.schedds), name, DEADLINE)
+        found = find_jobs(access(settings), _schedds(snapshot), name, DEADLINE)
     if not found.jobs and found.unmade:
         raise ProblemFound(f"job {what} is in no queue yet: {found.unmade}")
     if not found.jobs:
@@ -91,6 +91,18 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     out = console()
     for part in job_story(document, snapshot.now):
         out.print(part, markup=False)
+
+
+def _schedds(snapshot: "Snapshot") -> list[str]:
+    """The schedds that can be asked. Raises ProblemFound where the collector names none."""
+    from updraft.core.model import Unknown
+    from updraft.observe.schedds import ANY
+
+    unnamed = snapshot.schedds.get(ANY)
+    if len(snapshot.schedds) == 1 and isinstance(unnamed, Unknown):
+        why = unnamed.error.text.rstrip(".")
+        raise ProblemFound(f"the pool's schedds can't be found: {why}; `updraft check` says what to do")
+    return sorted(set(snapshot.schedds) - {ANY})
 
 
 def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Document:

@@ -27,6 +27,7 @@ from updraft.core.model import (
 )
 from updraft.core.remedies import held_back
 from updraft.ledger import Event
+from updraft.observe.schedds import ANY
 
 # A document is written every few seconds: what it holds of each is bounded, however large the pool.
 GROUPS_SHOWN = 500
@@ -92,7 +93,10 @@ def substance(doc: Mapping[str, Any]) -> str:
 
 def sources(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     """Each source by name: known, and as of when, or unknown, since when and why."""
-    found = {f"schedd {name}": _source(source) for name, source in snapshot.schedds.items()}
+    found = {
+        "schedds" if name == ANY else f"schedd {name}": _source(source)
+        for name, source in snapshot.schedds.items()
+    }
     found["collector"] = _source(snapshot.collector)
     for name, view in snapshot.clouds.items():
         found[f"cloud {name}: machines"] = _source(view.machines)
