@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
+from updraft.core.entries import idle_claims
 from updraft.core.leaving import Look, jobs_there
-from updraft.core.lifecycle import adopt, changed, machines
+from updraft.core.lifecycle import adopt, changed
 from updraft.core.model import (
     Child,
     JobGroup,
@@ -27,6 +28,7 @@ from updraft.core.model import (
 from updraft.core.packing import turns
 from updraft.core.placing import matched
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
+from updraft.core.roll import Roll
 from updraft.core.settings import Policy, Timings
 from updraft.core.supply import Demand
 from updraft.core.verdicts import table_of
@@ -94,7 +96,7 @@ def test_claims_take_jobs_as_a_search_through_all_groups_says(
                     taken[one.key] = taken.get(one.key, 0) + 1
                     break
     table = table_of(verdicts, groups, [kind("small"), kind("large")])
-    assert matched(Demand(tuple(groups), (), True), slots, table) == taken
+    assert matched(Demand(tuple(groups), (), True), idle_claims(slots), table) == taken
 
 
 # ------------------------------------------------------------------------------------------- cool-downs
@@ -227,7 +229,7 @@ def test_a_changed_record_is_a_replaced_one() -> None:
 def test_nothing_is_written_anew_of_a_machine_to_which_nothing_happens() -> None:
     kept = record("i-1", joined_at=NOW - 50, busy_at=NOW - 40, job_starts=3, seen_at=NOW - 60)
     look = snapshot(instances=[instance("i-1")], slots=[slot("i-1")], records=[kept])
-    (machine,) = machines(look, Policy("test", {})).machines
+    (machine,) = Roll().look(look, Policy("test", {})).machines
     assert machine.record is kept
 
 
@@ -238,7 +240,7 @@ def test_jobs_are_found_by_the_machine_that_their_slot_names() -> None:
         RunningJob("s1", "3.0", "slot1_2@i-1@i-1", "ann", NOW),
     )
     look = snapshot(instances=[instance("i-1")], schedds={"s1": Known(ScheddView((), jobs), NOW)})
-    (machine,) = machines(look, Policy("test", {})).machines
+    (machine,) = Roll().look(look, Policy("test", {})).machines
     found = jobs_there(machine, Look(look, Policy("test", {})))
     assert found is not None
     assert [job.job_id for job in found] == ["1.0", "3.0"]

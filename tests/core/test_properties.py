@@ -5,7 +5,6 @@ from dataclasses import replace
 from hypothesis import given
 
 from tests.core.snapshots import NOW, policies, snapshots
-from updraft.core.lifecycle import machines
 from updraft.core.model import (
     CloudState,
     Drain,
@@ -23,6 +22,7 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.policy import cooldowns, image_key, outstanding
+from updraft.core.roll import Roll
 from updraft.core.settings import Policy
 
 SCALING_IN = ("idle-limit",)
@@ -33,7 +33,7 @@ def _ends(made: Plan) -> set[tuple[str, str]]:
 
 
 def _census(snapshot: Snapshot, policy: Policy) -> dict[tuple[str, str], Machine]:
-    return {(m.cloud, m.id): m for m in machines(snapshot, policy).machines}
+    return {(m.cloud, m.id): m for m in Roll().look(snapshot, policy).machines}
 
 
 def _silent_clouds(snapshot: Snapshot) -> set[str]:
@@ -118,7 +118,7 @@ def test_2_a_machine_with_a_live_lease_is_not_taken_for_vanished(snapshot: Snaps
 def test_4_limits_hold_with_all_that_was_asked_for(snapshot: Snapshot, policy: Policy) -> None:
     """Rules 3 and 4: existing, promised and new machines together stay within every limit."""
     made = plan(snapshot, policy)
-    seen = machines(snapshot, policy).machines
+    seen = Roll().look(snapshot, policy).machines
     over = set(made.settled)
     waiting = [o for o in outstanding(snapshot.ledger, seen) if o.launch.key not in over]
     living = [m for m in seen if m.phase is not Phase.GONE]
@@ -226,7 +226,7 @@ def test_each_machine_has_at_most_one_fate_and_each_action_a_reason(
 @given(snapshots(), policies())
 def test_jobs_are_requeued_only_from_machines_that_are_gone(snapshot: Snapshot, policy: Policy) -> None:
     """Only the cloud's word gives jobs back to the queue."""
-    made, seen = plan(snapshot, policy), {m.id: m for m in machines(snapshot, policy).machines}
+    made, seen = plan(snapshot, policy), {m.id: m for m in Roll().look(snapshot, policy).machines}
     for action in made.actions:
         if isinstance(action, RequeueJobs):
             assert seen[action.machine].phase is Phase.GONE

@@ -13,7 +13,7 @@ from updraft.sim.bound import clairvoyant
 from updraft.sim.metrics import metrics
 from updraft.sim.outcome import Outcome
 from updraft.sim.workload import Arrival
-from updraft.sim.world import Boots, Conditions, SimCloud, simulate
+from updraft.sim.world import Boots, Conditions, SimCloud, World, simulate
 
 GIB = 1024
 OFFERS = tuple(
@@ -59,6 +59,17 @@ sites = st.builds(
 )
 
 
+WORKER = WorkerClass(
+    "w",
+    "g",
+    ("f",),
+    images={"f": "i"},
+    markets=("on-demand", "spot"),
+    idle_limit=200.0,
+    boot_deadline=2400.0,
+)
+
+
 class Watch:
     """The real planner, with an eye on every snapshot that it is given."""
 
@@ -82,16 +93,7 @@ class Watch:
 
 
 def play(work: list[Arrival], limits: Limits, conditions: Conditions, thorough: bool) -> Outcome:
-    worker = WorkerClass(
-        "w",
-        "g",
-        ("f",),
-        images={"f": "i"},
-        markets=("on-demand", "spot"),
-        idle_limit=200.0,
-        boot_deadline=2400.0,
-    )
-    policy = Policy("p", {"w": worker}, limits)
+    policy = Policy("p", {"w": WORKER}, limits)
     clouds = {"f": SimCloud(OFFERS, machines=8, cores=14, tells_left=thorough)}
     if thorough:
         return simulate(work, policy, clouds, decide=Watch(), conditions=conditions)
@@ -141,3 +143,20 @@ def test_cycles_that_are_left_out_change_nothing(work: list[Arrival], conditions
     assert np.array_equal(lazy.machines.ended_at, every.machines.ended_at)
     assert np.array_equal(lazy.series.cost, every.series.cost)
     assert lazy.calls == every.calls
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(arrivals, min_size=1, max_size=10), worlds)
+def test_what_a_world_remembers_of_its_machines_changes_no_plan(
+    work: list[Arrival], conditions: Conditions
+) -> None:
+    world = World(work, Policy("p", {"w": WORKER}), {"f": SimCloud(OFFERS)}, core_plan, conditions)
+    decide = world.decide
+
+    def checked(snapshot: Snapshot, policy: Policy) -> Plan:
+        made = decide(snapshot, policy)
+        assert made == core_plan(snapshot, policy)
+        return made
+
+    world.decide = checked
+    world.run()

@@ -3,6 +3,8 @@
 Limits are the site's, quotas are the cloud's. A price that isn't known is never taken for zero.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,15 +12,16 @@ from updraft.core.model import (
     CloudView,
     Cooldown,
     Known,
-    LedgerView,
     Machine,
     Offer,
     Phase,
     Quota,
     Reason,
     Resources,
+    Snapshot,
 )
-from updraft.core.policy import Outstanding, cooldowns, image_key
+from updraft.core.policy import Outstanding, image_key
+from updraft.core.roll import Roll
 from updraft.core.settings import Limits, Policy
 
 
@@ -241,37 +244,56 @@ def _quota_room(quota: Quota, gone: Use, offer: Offer) -> tuple[int, Reason | No
 
 
 def budget(
-    policy: Policy,
-    clouds: Mapping[str, CloudView],
-    ledger: LedgerView,
-    machines: Sequence[Machine],
+    roll: Roll,
     waiting: Sequence[Outstanding],
-    now: float,
+    rests: tuple[Cooldown, ...],
+    proven: frozenset[str],
+    snapshot: Snapshot,
+    policy: Policy,
 ) -> Budget:
-    """What may still be bought, when all that exists and all that was asked for is counted."""
-    made = Budget(policy, clouds, now, rests=cooldowns(ledger, now, policy.timings), proven=_proven(ledger))
-    asked = {cloud: _asked(view) for cloud, view in clouds.items()}
-    for machine in machines:
+    """What may still be bought, when all that exists and all that was asked for is counted.
+
+    `rests` is what cools down, `proven` are the images of which a machine has joined.
+    """
+    made = Budget(policy, snapshot.clouds, snapshot.now, rests=rests, proven=proven)
+    asked = {cloud: _asked(view) for cloud, view in snapshot.clouds.items()}
+    counts = Counter([one.account for one in roll.settled])
+    latest = min((min(times) for times in asked.values()), default=_NEVER[0])
+    young = [one for one in roll.settled if one.machine.record.requested_at > latest]
+    for one in (*roll.others, *young):
+        machine = one.machine
         if machine.phase is Phase.GONE:
             continue
-        record = machine.record
-        cloud = record.cloud
-        _use(made.per_cloud, cloud).add(1, record.resources, record.price)
-        made.per_class[record.worker_class] = made.per_class.get(record.worker_class, 0) + 1
-        quota_at, offers_at = asked.get(cloud, _NEVER)
-        if machine.phase is Phase.REQUESTED or machine.phase is Phase.BOOTING:
-            image = image_key(record.worker_class, record.image, cloud)
-            made.on_the_way[image] = made.on_the_way.get(image, 0) + 1
-        if machine.phase is Phase.REQUESTED or record.requested_at > quota_at:
-            _use(made.unlisted, cloud).add(1, record.resources, record.price)
-        if record.requested_at > offers_at:
-            name = f"{cloud}/{record.zone}/{record.flavor}/{record.market}"
-            made.granted[name] = made.granted.get(name, 0) + 1
+        if not one.settled:
+            counts[one.account] += 1
+        _count_new(made, machine, asked.get(machine.record.cloud, _NEVER))
+    costs: dict[str, list[float]] = {}
+    for (cloud, worker_class, resources, price), count in counts.items():
+        use = _use(made.per_cloud, cloud)
+        use.add(count, resources, price)
+        costs.setdefault(cloud, []).append(count * (price or 0.0))
+        made.per_class[worker_class] = made.per_class.get(worker_class, 0) + count
+    for cloud, each in costs.items():
+        made.per_cloud[cloud].cost = math.fsum(each)  # the same in whatever order they were counted
     for item in waiting:
         _count_launch(made, item)
-    for use in made.per_cloud.values():
+    for _, use in sorted(made.per_cloud.items()):
         made.pool.include(use)
     return made
+
+
+def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> None:
+    """What counts of a machine that is on its way, or that its cloud's last answers may not know of yet."""
+    record, (quota_at, offers_at) = machine.record, asked
+    cloud = record.cloud
+    if machine.phase is Phase.REQUESTED or machine.phase is Phase.BOOTING:
+        image = image_key(record.worker_class, record.image, cloud)
+        made.on_the_way[image] = made.on_the_way.get(image, 0) + 1
+    if machine.phase is Phase.REQUESTED or record.requested_at > quota_at:
+        _use(made.unlisted, cloud).add(1, record.resources, record.price)
+    if record.requested_at > offers_at:
+        name = f"{cloud}/{record.zone}/{record.flavor}/{record.market}"
+        made.granted[name] = made.granted.get(name, 0) + 1
 
 
 _NEVER = (float("-inf"), float("-inf"))
@@ -301,13 +323,3 @@ def _count_launch(made: Budget, item: Outstanding) -> None:
     made.per_class[launch.worker_class] = made.per_class.get(launch.worker_class, 0) + count
     image = image_key(launch.worker_class, launch.image, launch.cloud)
     made.on_the_way[image] = made.on_the_way.get(image, 0) + count
-
-
-def _proven(ledger: LedgerView) -> frozenset[str]:
-    """Images of which a machine has joined, in the last day's records."""
-    joined = {
-        (record.worker_class, record.image, record.cloud)
-        for record in ledger.machines
-        if record.joined_at is not None
-    }
-    return frozenset(image_key(*each) for each in joined)

@@ -1,10 +1,12 @@
 """Who is made: machines for jobs without room, and machines to keep a minimum, each launch with its key."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from updraft.core.budget import Budget
-from updraft.core.model import Known, Launch, Machine, Offer, Reason, Snapshot
+from updraft.core.entries import Entry
+from updraft.core.model import Known, Launch, Offer, Reason, Snapshot
 from updraft.core.packing import Shopping
 from updraft.core.settings import Policy, WorkerClass
 
@@ -19,7 +21,7 @@ class Wish:
 
 
 def minimum(
-    staying: Sequence[Machine],
+    staying: Sequence[Entry],
     promised: Mapping[str, int],
     shopping: Shopping,
     snapshot: Snapshot,
@@ -30,8 +32,8 @@ def minimum(
     if policy.closing or not isinstance(snapshot.collector, Known):
         return ()
     counts = dict(promised)
-    for machine in staying:
-        counts[machine.worker_class] = counts.get(machine.worker_class, 0) + 1
+    for name, number in Counter([one.machine.worker_class for one in staying]).items():
+        counts[name] = counts.get(name, 0) + number
     for purchase in shopping.purchases:
         name = purchase.offer.worker_class
         counts[name] = counts.get(name, 0) + purchase.count

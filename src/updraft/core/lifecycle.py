@@ -1,11 +1,11 @@
 """Where each machine is in its life: what the cloud says × what the pool says, as one table.
 
-`machines(snapshot, policy)` merges the three things that are known of a machine (its cloud's word, its
-pool's and the ledger's) and brings the record up to date: joined, busy, silent, missing, drained. It decides
-nothing.
+`merged` puts the three things together that are known of a machine (its cloud's word, its pool's and the
+ledger's) and brings the record up to date: joined, busy, silent, missing, drained. It decides nothing. `roll`
+does it for all machines.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
@@ -18,6 +18,7 @@ from updraft.core.model import (
     Instance,
     Known,
     LaunchRecord,
+    LedgerView,
     Machine,
     MachineRecord,
     Offer,
@@ -110,33 +111,6 @@ def collector_knows(collector: CollectorView, since: float, now: float, policy: 
     return collector.started <= since or now - collector.started >= policy.timings.collector_age
 
 
-def machines(snapshot: Snapshot, policy: Policy) -> Census:
-    """Merge the cloud's word, the pool's and the ledger's; records are brought up to date (see `refresh`)."""
-    records: dict[Key, MachineRecord] = {}
-    ended: dict[Key, MachineRecord] = {}
-    for record in snapshot.ledger.machines:
-        (records if record.ended_at is None else ended)[record.cloud, record.id] = record
-    instances = _instances(snapshot)
-    slots, site, strangers = _slots(snapshot, records, ended, instances)
-    adopted_keys = sorted(
-        key
-        for key, found in instances.items()
-        if key not in records and key not in ended and found.state is not CloudState.TERMINATED
-    )
-    if adopted_keys:
-        origins = Origins(snapshot)
-        records.update({key: origins.record(instances[key]) for key in adopted_keys})
-    merged: dict[Key, Machine] = {}
-    for key in sorted(records):
-        merged[key] = _merge(records[key], instances.get(key), slots.get(key, ()), snapshot, policy)
-    return Census(
-        machines=tuple(merged.values()),
-        adopted=tuple(merged[key] for key in adopted_keys),
-        unexplained=tuple(strangers),
-        site_slots=tuple(site),
-    )
-
-
 def adopt(instance: Instance, snapshot: Snapshot) -> MachineRecord:
     """The record of an instance that carries our tag and that the ledger doesn't know."""
     return Origins(snapshot).record(instance)
@@ -176,18 +150,8 @@ class Origins:
         )
 
 
-def _instances(snapshot: Snapshot) -> dict[Key, Instance]:
-    """Each instance of each cloud that answered; a silent cloud's machines live on in the ledger."""
-    found: dict[Key, Instance] = {}
-    for name, view in snapshot.clouds.items():
-        if isinstance(view.machines, Known):
-            for instance in view.machines.value:
-                found[name, instance.id] = instance
-    return found
-
-
-def _slots(
-    snapshot: Snapshot,
+def by_machine(
+    slots: Iterable[Slot],
     records: Mapping[Key, MachineRecord],
     ended: Mapping[Key, MachineRecord],
     instances: Mapping[Key, Instance],
@@ -196,9 +160,7 @@ def _slots(
     explained: dict[Key, tuple[Slot, ...]] = {}
     site: list[Slot] = []
     strangers: list[Slot] = []
-    if not isinstance(snapshot.collector, Known):
-        return explained, site, strangers
-    for slot in snapshot.collector.value.slots:
+    for slot in slots:
         if not slot.instance_id:
             site.append(slot)
             continue
@@ -214,13 +176,14 @@ def _slots(
     return explained, site, strangers
 
 
-def _merge(
+def merged(
     record: MachineRecord,
     instance: Instance | None,
     slots: tuple[Slot, ...],
     snapshot: Snapshot,
     policy: Policy,
 ) -> Machine:
+    """A machine with its phase, from what the ledger, its cloud and the pool say of it."""
     fresh = refresh(record, instance, slots, snapshot, policy)
     # To hash a state takes longer than to compare it, and most machines run.
     running = instance is not None and instance.state is CloudState.RUNNING
@@ -280,12 +243,15 @@ def refresh(
     now = snapshot.now
     changes: dict[str, Any] = {}
     _listed(record, instance, snapshot, changes)
+    worked = _last_work(record, snapshot.ledger)
     if slots:
-        _heard(record, slots, now, changes)
+        _heard(record, slots, now, worked, changes)
     elif record.joined_at is not None and isinstance(snapshot.collector, Known):
         knows = collector_knows(snapshot.collector.value, record.joined_at, now, policy)
         if knows and record.silent_since is None:
             changes["silent_since"] = now
+    if worked is not None and not slots:
+        changes["busy_at"] = worked
     fresh = changed(record, changes) if changes else record
     return _drained(fresh, instance, slots, now, policy)
 
@@ -296,10 +262,7 @@ _values = attrgetter(*_NAMES)
 
 
 def changed(record: MachineRecord, changes: Mapping[str, Any]) -> MachineRecord:
-    """The record with these values: `dataclasses.replace` at about half its cost.
-
-    It is done for each busy machine in each decision.
-    """
+    """The record with these values: `dataclasses.replace` at about half its cost."""
     values = list(_values(record))
     for name, value in changes.items():
         values[_PLACES[name]] = value
@@ -324,24 +287,36 @@ def _listed(
             changes["missing_since"] = snapshot.now
 
 
-def _heard(record: MachineRecord, slots: tuple[Slot, ...], now: float, changes: dict[str, Any]) -> None:
-    """What the slots' ads tell, into `changes`."""
-    starts, worked = None, False
+def _last_work(record: MachineRecord, ledger: LedgerView) -> float | None:
+    """When the last decision was, if it saw a claim on it and that is not in its record."""
+    last = ledger.at_work
+    return last.at if last is not None and (record.cloud, record.id) in last.machines else None
+
+
+def _heard(
+    record: MachineRecord, slots: tuple[Slot, ...], now: float, worked: float | None, changes: dict[str, Any]
+) -> None:
+    """What the slots' ads tell, into `changes`; `worked` is when it last had a claim if no record says."""
+    starts, busy = None, False
     for slot in slots:
-        worked = worked or slot.busy
+        busy = busy or slot.busy
         if slot.job_starts is not None:
             starts = (starts or 0) + slot.job_starts
+    begun = False
     if starts != record.job_starts:
         changes["job_starts"] = starts
-        worked = worked or (record.job_starts is not None and starts is not None)
+        begun = record.job_starts is not None and starts is not None
     if not record.joined_at:
         changes["joined_at"] = now
-    if worked or record.busy_at is None:
-        changes["busy_at"] = now
     if record.silent_since is not None:
         changes["silent_since"] = None
-    if worked:
-        changes["gaps"] = _gaps(record, now)
+    if worked is not None:
+        if not busy:
+            changes["busy_at"] = now if begun else worked
+    elif busy or begun or record.busy_at is None:
+        changes["busy_at"] = now
+        if busy or begun:
+            changes["gaps"] = _gaps(record, now)
 
 
 def _closing(slots: tuple[Slot, ...]) -> Slot | None:

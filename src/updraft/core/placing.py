@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from updraft.core.budget import Budget
+from updraft.core.entries import Entry, idle_claims
 from updraft.core.lifecycle import Census
-from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Machine, Reason, Slot, Snapshot
+from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, buy, fill, turns
 from updraft.core.policy import Outstanding
 from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
-from updraft.core.shares import standing
+from updraft.core.shares import Held, standing
 from updraft.core.supply import Demand, Room, room
 from updraft.core.verdicts import VerdictTable, table_of
-from updraft.core.wanting import wanted
+from updraft.core.wanting import Wanted, wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,21 @@ class Placing:
 
 def place(
     queue: Demand,
-    staying: Sequence[Machine],
+    staying: Sequence[Entry],
     waiting: Sequence[Outstanding],
     census: Census,
     snapshot: Snapshot,
     policy: Policy,
     money: Budget,
+    held: Held,
 ) -> Placing:
-    """Find room for all that waits; what is bought is taken from `money`."""
+    """Find room for all that waits; what is bought is taken from `money`. `held` is who has what now."""
+    if not queue.all:
+        return Placing(Shopping(), frozenset(), ())
     space = room(staying, waiting, census.site_slots, snapshot, policy)
     table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
-    claimed = matched(queue, (*census.site_slots, *(s for m in staying for s in m.slots)), table)
+    claims = [*idle_claims(census.site_slots), *(claim for one in staying for claim in one.claims)]
+    claimed = matched(queue, claims, table)
     counts = [
         (group, rest)
         for group in queue.all
@@ -58,13 +63,15 @@ def place(
     }
     pool = snapshot.collector
     closed = policy.closing or not isinstance(pool, Known)
-    who = standing(pool.value if isinstance(pool, Known) else None)
-    asked = [] if closed else list(buying.values())
-    want = wanted(asked, here, coming, table, snapshot, policy, who)
-    sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
-    shopping = buy(
-        want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left()
-    )
+    want, sold, shopping = Wanted(), table, Shopping()
+    if buying and not closed:
+        who = standing(pool.value if isinstance(pool, Known) else None, held)
+        want = wanted(list(buying.values()), here, coming, table, snapshot, policy, who)
+        sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
+    if want.groups:
+        shopping = buy(
+            want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left()
+        )
     long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
     needed = _needed(here, space, frozen)
     found = Found(claimed, here, coming, shopping, frozen, {**want.held, **long})
@@ -72,18 +79,12 @@ def place(
     return Placing(shopping, needed, outlooks)
 
 
-def matched(queue: Demand, slots: Iterable[Slot], table: VerdictTable) -> dict[str, int]:
+def matched(queue: Demand, claims: Sequence[tuple[Child, str]], table: VerdictTable) -> dict[str, int]:
     """Jobs of each group that claimed and idle slots will take: their users' claims are there already.
 
     Between the match and the job's start, and between two jobs of one claim, a job is still idle at its
     schedd while its dynamic slot is claimed: it must not count twice. A claim takes one job.
     """
-    claims = [
-        (child, slot.kind)
-        for slot in slots
-        for child in slot.children
-        if child.activity == "Idle" and child.state == "Claimed"
-    ]
     if not claims:
         return {}
     order = turns([group for group in queue.all if group.evaluable])
@@ -146,7 +147,7 @@ def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozens
 
 
 def _frozen(
-    here: Filling, space: Room, staying: Sequence[Machine], queue: Demand, snapshot: Snapshot, policy: Policy
+    here: Filling, space: Room, staying: Sequence[Entry], queue: Demand, snapshot: Snapshot, policy: Policy
 ) -> dict[str, Reason]:
     """Groups whose jobs had room that matches, all through the negotiation patience, and didn't take it.
 
@@ -155,15 +156,14 @@ def _frozen(
     if not isinstance(snapshot.collector, Known):
         return {}
     patience, now = policy.timings.negotiation_patience, snapshot.now
-    idle_since = {
-        (m.cloud, m.id): m.record.busy_at for m in staying if m.slots and not m.busy and m.record.busy_at
-    }
+    late = [group for group in queue.all if now - group.oldest >= patience and group.key in here.placed]
+    if not late:
+        return {}
+    idle_since = {one.key: since for one in staying if not one.busy and (since := one.machine.record.busy_at)}
     cycle = snapshot.collector.value.cycle_ended
     silent = cycle is not None and now - cycle > patience
     found: dict[str, Reason] = {}
-    for group in queue.all:
-        if now - group.oldest < patience:
-            continue
+    for group in late:
         waits = [
             since
             for name in here.placed.get(group.key, {})

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from updraft.core.budget import budget
+from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.launching import Wish, launches, minimum
 from updraft.core.leaving import Fate, Look, fate
-from updraft.core.lifecycle import Census, machines
+from updraft.core.lifecycle import Census, Key
 from updraft.core.model import (
     Action,
     Adopt,
+    Cooldown,
     Known,
     LedgerView,
     Machine,
@@ -30,32 +32,35 @@ from updraft.core.model import (
 )
 from updraft.core.packing import Shopping
 from updraft.core.placing import place
-from updraft.core.policy import Outstanding, outstanding, settled
+from updraft.core.policy import Outstanding, cooldowns, image_key, outstanding, settled
+from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
-from updraft.core.supply import demand, keep_first, on_the_way
+from updraft.core.supply import demand
+
+_SOON = 1.0  # seconds: of what is due so soon the exact rule is asked
 
 
-def plan(snapshot: Snapshot, policy: Policy) -> Plan:
-    """What to do about this snapshot, and why; see the module's docstring for the order of thought."""
-    census = machines(snapshot, policy)
-    over = set(settled(snapshot.ledger, snapshot.clouds, policy.timings))
-    waiting = tuple(
-        item for item in outstanding(snapshot.ledger, census.machines) if item.launch.key not in over
-    )
-    look = Look(snapshot, policy, _surplus(census.machines, policy))
-    fates = {(m.cloud, m.id): found for m in census.machines if (found := fate(m, look)) is not None}
-    # Sorted once: whoever sorts them again by the same key has nothing to do.
-    undecided = tuple(
-        sorted((m for m in census.machines if _stays(m, fates.get((m.cloud, m.id)))), key=keep_first)
-    )
-    reopened = _reopened(census.machines, fates)
-    staying = tuple(sorted((*undecided, *reopened), key=keep_first)) if reopened else undecided
-    records = _records(census, fates, snapshot)
-    ledger = _written(snapshot.ledger, records)
-    money = budget(policy, snapshot.clouds, ledger, census.machines, waiting, snapshot.now)
+def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
+    """What to do about this snapshot, and why; see the module's docstring for the order of thought.
+
+    `roll` remembers what was made of each machine at the last decision, and is brought up to date: with one,
+    a decision takes less time, and is the same.
+    """
+    roll = Roll() if roll is None else roll
+    census = roll.look(snapshot, policy)
+    # Of the launches only those that may still bring something have a say here.
+    waits = replace(snapshot.ledger, launches=roll.open)
+    over = set(settled(waits, snapshot.clouds, policy.timings))
+    waiting = tuple(item for item in outstanding(waits, census.machines) if item.launch.key not in over)
+    fates = _fates(roll, Look(snapshot, policy, _surplus(census.machines, policy)))
+    undecided = _undecided(roll, fates)
+    reopened = _reopened(roll, fates)
+    staying = sorted((*undecided, *reopened), key=by_rank) if reopened else undecided
+    records = _records(roll, fates, snapshot.now)
+    money = budget(roll, waiting, *_history(roll, records, snapshot, policy), snapshot, policy)
     queue = demand(snapshot, policy)
-    placing = place(queue, staying, waiting, census, snapshot, policy, money)
+    placing = place(queue, staying, waiting, census, snapshot, policy, money, roll.held)
     promised = _promised(waiting)
     wishes = minimum(staying, promised, placing.shopping, snapshot, policy, money)
     gone = scale_in(undecided, promised, placing.needed, queue.complete, snapshot, policy)
@@ -64,10 +69,29 @@ def plan(snapshot: Snapshot, policy: Policy) -> Plan:
         records=records,
         settled=tuple(sorted(over)),
         groups=placing.outlooks,
-        machines=_outlooks(census, fates, gone),
+        machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
         warnings=_warnings(census, fates, snapshot),
+        at_work=None if snapshot.ledger.at_work is None else roll.at_work,
     )
+
+
+def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
+    """What becomes of machines whatever the queue says, in the order of their keys.
+
+    A settled one stays until its lifetime is over, unless a limit was lowered.
+    """
+    soon = look.now + _SOON
+    late = [one.key for one in roll.settled if look.surplus or one.due <= soon]
+    asked = sorted((*late, *(one.key for one in roll.others))) if late else [one.key for one in roll.others]
+    return {key: found for key in asked if (found := fate(roll.entries[key].machine, look)) is not None}
+
+
+def _undecided(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
+    """Machines that count as room and towards a minimum, those worth keeping first."""
+    some = [one for one in roll.others if _stays(one.machine, fates.get(one.key))]
+    kept = [one for one in roll.settled if one.key not in fates] if fates else roll.settled
+    return sorted((*kept, *some), key=by_rank) if some else kept
 
 
 def _stays(machine: Machine, found: Fate | None) -> bool:
@@ -77,14 +101,14 @@ def _stays(machine: Machine, found: Fate | None) -> bool:
     return on_the_way(machine) and not found.actions and not found.ended
 
 
-def _reopened(all_machines: Sequence[Machine], fates: Mapping[tuple[str, str], Fate]) -> list[Machine]:
+def _reopened(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
     """Machines whose drain is taken back now: they are room again, and are not idle for want of work yet."""
     found = []
-    for machine in all_machines:
-        own = fates.get((machine.cloud, machine.id))
-        if own is not None and any(isinstance(action, Undrain) for action in own.actions):
+    for key, own in fates.items():
+        if any(isinstance(action, Undrain) for action in own.actions):
+            machine = roll.entries[key].machine
             slots = tuple(replace(slot, draining=False) for slot in machine.slots)
-            found.append(replace(machine, slots=slots))
+            found.append(entry(replace(machine, slots=slots)))
     return found
 
 
@@ -97,6 +121,13 @@ def _promised(waiting: Sequence[Outstanding]) -> dict[str, int]:
 
 def _surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[tuple[str, str]]:
     """Machines beyond a maximum that was lowered while they ran: the least worth keeping."""
+    maxima = (
+        policy.limits.machines,
+        *(worker.max_machines for worker in policy.classes.values()),
+        *(limits.machines for limits in policy.cloud_limits.values()),
+    )
+    if all(most is None or len(all_machines) <= most for most in maxima):
+        return frozenset()
     living = [m for m in all_machines if m.phase in (Phase.BOOTING, Phase.REQUESTED, Phase.JOINED)]
     over: set[tuple[str, str]] = set()
 
@@ -142,22 +173,32 @@ def _actions(
     return (*adopted, *single, *batches, *gone.drains, *launches(shopping, wishes, snapshot))
 
 
-def _records(
-    census: Census, fates: Mapping[tuple[str, str], Fate], snapshot: Snapshot
-) -> tuple[MachineRecord, ...]:
+def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[MachineRecord, ...]:
     """Records that differ from the ledger's, those of machines that are over included."""
-    before = {(r.cloud, r.id): r for r in snapshot.ledger.machines}
     changed = []
-    for machine in census.machines:
-        record, found = machine.record, fates.get((machine.cloud, machine.id))
+    for key in sorted({*roll.renewed, *fates}):
+        record, found = roll.entries[key].machine.record, fates.get(key)
         if found is not None and found.ended:
-            record = replace(record, ended_at=snapshot.now, end=record.end or found.reason)
+            record = replace(record, ended_at=now, end=record.end or found.reason)
         elif found is not None and any(isinstance(action, Terminate) for action in found.actions):
             record = replace(record, end=record.end or found.reason)
-        known = before.get((machine.cloud, machine.id))
+        known = roll.records.get(key)
         if known is not record and known != record:
             changed.append(record)
     return tuple(changed)
+
+
+def _history(
+    roll: Roll, records: Sequence[MachineRecord], snapshot: Snapshot, policy: Policy
+) -> tuple[tuple[Cooldown, ...], frozenset[str]]:
+    """What rests after failures, and the images that are proven, once these records are in the ledger."""
+    images = {image for image, count in roll.proven.items() if count > 0}
+    images.update((r.worker_class, r.image, r.cloud) for r in records if r.joined_at is not None)
+    proven = frozenset(image_key(*each) for each in images)
+    failing = any(r.joined_at is None and r.end is not None for r in records)
+    if not (failing or roll.failing or roll.refused):
+        return (), proven
+    return cooldowns(_written(snapshot.ledger, records), snapshot.now, policy.timings), proven
 
 
 def _written(ledger: LedgerView, records: Sequence[MachineRecord]) -> LedgerView:
@@ -167,22 +208,13 @@ def _written(ledger: LedgerView, records: Sequence[MachineRecord]) -> LedgerView
     return replace(ledger, machines=(*kept, *fresh.values()))
 
 
-def _outlooks(
-    census: Census, fates: Mapping[tuple[str, str], Fate], gone: ScaleIn
-) -> tuple[MachineOutlook, ...]:
-    told = {(o.cloud, o.machine): o for o in gone.outlooks}
-    stays = Reason("stays", "nothing is to be done about it")
-    found = []
-    for machine in census.machines:
-        key = (machine.cloud, machine.id)
-        own = fates.get(key)
-        if own is not None:
-            found.append(MachineOutlook(machine.id, machine.cloud, machine.phase, own.reason, own.deadline))
-        elif key in told:
-            found.append(told[key])
-        else:
-            found.append(MachineOutlook(machine.id, machine.cloud, machine.phase, stays))
-    return tuple(found)
+def _outlooks(roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn) -> tuple[MachineOutlook, ...]:
+    told = {(one.cloud, one.machine): one for one in gone.outlooks}
+    for key, own in fates.items():
+        machine = roll.entries[key].machine
+        told[key] = MachineOutlook(machine.id, machine.cloud, machine.phase, own.reason, own.deadline)
+    entries = roll.entries
+    return tuple([told[key] if key in told else entries[key].outlook for key in roll.keys])
 
 
 def _warnings(

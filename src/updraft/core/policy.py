@@ -23,6 +23,7 @@ from updraft.core.settings import Policy, Timings, WorkerClass
 NEVER_JOINED = "never-joined"
 CLOUD_ERROR = "cloud-error"
 
+_OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
 # Which part of the world an error speaks of: the offer that ran out, or the cloud as a whole.
 _SCOPE_OF_ERROR = {
     "no-capacity": "offer",
@@ -49,19 +50,17 @@ class Outstanding:
 
 def outstanding(ledger: LedgerView, machines: Iterable[Machine]) -> tuple[Outstanding, ...]:
     """What was asked for and has not shown itself yet: it counts until it joins or its deadline passes."""
+    launches = [launch for launch in ledger.launches if launch.state in _OPEN]
+    if not launches:
+        return ()
     shown: dict[str, int] = {}
     for machine in machines:
         shown[machine.record.launch_key] = shown.get(machine.record.launch_key, 0) + 1
     for record in ledger.machines:
         if record.ended_at is not None:
             shown[record.launch_key] = shown.get(record.launch_key, 0) + 1
-    waiting = []
-    for launch in ledger.launches:
-        if launch.state in (LaunchState.INTENDED, LaunchState.UNKNOWN):
-            missing = launch.count - shown.get(launch.key, 0)
-            if missing > 0:
-                waiting.append(Outstanding(launch, missing))
-    return tuple(waiting)
+    missing = [(launch, launch.count - shown.get(launch.key, 0)) for launch in launches]
+    return tuple(Outstanding(launch, count) for launch, count in missing if count > 0)
 
 
 def settled(ledger: LedgerView, clouds: Mapping[str, CloudView], timings: Timings) -> tuple[str, ...]:

@@ -6,27 +6,28 @@ silent. Dearest and oldest go first. A machine that is likely to be wanted again
 booted stays for that long.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
+from updraft.core.entries import Entry, on_the_way
 from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.supply import keep_first, on_the_way
 from updraft.core.waves import Waves, waves
 from updraft.core.wording import moment, spell
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleIn:
-    """Drains of idle machines, and what is to be said of each machine that stays."""
+    """Drains of idle machines, and what is to be said of each idle one."""
 
     drains: tuple[Drain, ...]
     outlooks: tuple[MachineOutlook, ...]
 
 
 def scale_in(
-    staying: Sequence[Machine],
+    staying: Sequence[Entry],
     promised: Mapping[str, int],
     needed: frozenset[tuple[str, str]],
     complete: bool,
@@ -35,18 +36,19 @@ def scale_in(
 ) -> ScaleIn:
     """Drain idle machines beyond the minimum that nothing waits for.
 
-    `promised` are machines of each class that were asked for and have not shown themselves, `needed` the
-    machines that waiting jobs were placed on, `complete` whether every schedd has answered.
+    `staying` are sorted by their ranks, `promised` are machines of each class that were asked for and have
+    not shown themselves, `needed` the machines that waiting jobs were placed on, `complete` whether every
+    schedd has answered.
     """
     counts: dict[str, int] = dict(promised)
     tides = {name: cache(partial(waves, name, snapshot.ledger)) for name in policy.classes}
-    for machine in staying:
-        counts[machine.worker_class] = counts.get(machine.worker_class, 0) + 1
+    for name, number in Counter([one.machine.worker_class for one in staying]).items():
+        counts[name] = counts.get(name, 0) + number
     drains: list[Drain] = []
     outlooks: list[MachineOutlook] = []
-    for machine in sorted(staying, key=keep_first, reverse=True):
-        worker = policy.classes.get(machine.worker_class)
-        if worker is None or on_the_way(machine):
+    for one in reversed(staying):
+        machine, worker = one.machine, policy.classes.get(one.machine.worker_class)
+        if one.busy or worker is None or on_the_way(machine):
             continue
         reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
         kept = _kept(machine, tides[worker.name], snapshot.now) if goes else None
@@ -75,8 +77,6 @@ def _judge(
 ) -> tuple[Reason, bool, float | None]:
     """The reason it stays or goes, whether it goes, and when it would."""
     now, record = snapshot.now, machine.record
-    if machine.busy:
-        return Reason("busy", "jobs have it"), False, None
     since = record.busy_at if record.busy_at is not None else now
     if (machine.cloud, machine.id) in needed:
         return Reason("needed", "waiting jobs can use it"), False, None

@@ -6,7 +6,7 @@ effective priority. Buying goes by the same: machines that the negotiator would 
 no use to whom they were bought for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from updraft.core.model import (
@@ -77,22 +77,32 @@ def short(submitter: str) -> str:
     return submitter.partition("@")[0]
 
 
-def standing(view: CollectorView | None) -> Standing:
-    """Who has what, by the slots of the pool."""
-    if view is None:
-        return Standing()
-    cores: dict[str, int] = {}
-    for user, number in _claims(view.slots).items():
-        cores[short(user)] = cores.get(short(user), 0) + number
-    total = sum(slot.total.cpus for slot in view.slots)
-    return Standing(view.shares or Shares(), cores, total)
+@dataclass(slots=True)
+class Held:
+    """Cores by the user that a claim names, and those of all slots, of the slots that were added."""
 
+    cores: dict[str, int] = field(default_factory=dict)
+    total: int = 0
 
-def _claims(slots: Iterable[Slot]) -> dict[str, int]:
-    """Cores by the user that a claim names."""
-    cores: dict[str, int] = {}
-    for slot in slots:
+    def add(self, slot: Slot, sign: int = 1) -> None:
+        """Count this slot and its claims too, or (-1) no longer."""
+        self.total += sign * slot.total.cpus
+        cores = self.cores
         for child in slot.children:
             if child.user:
-                cores[child.user] = cores.get(child.user, 0) + child.resources.cpus
-    return cores
+                cores[child.user] = cores.get(child.user, 0) + sign * child.resources.cpus
+
+
+def standing(view: CollectorView | None, held: Held | None = None) -> Standing:
+    """Who has what, by the slots of the pool: those that are `held`, where that was counted before."""
+    if view is None:
+        return Standing()
+    if held is None:
+        held = Held()
+        for slot in view.slots:
+            held.add(slot)
+    cores: dict[str, int] = {}
+    for user, number in held.cores.items():
+        if number:
+            cores[short(user)] = cores.get(short(user), 0) + number
+    return Standing(view.shares or Shares(), cores, held.total)

@@ -8,12 +8,12 @@ holds machines, and buys none.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from updraft.core.entries import Entry
 from updraft.core.kinds import apart_key, kind_key
 from updraft.core.model import (
     JobGroup,
     Known,
     Machine,
-    Phase,
     ScheddView,
     Slot,
     Snapshot,
@@ -73,7 +73,7 @@ class Room:
 
 
 def room(
-    staying: Sequence[Machine],
+    staying: Sequence[Entry],
     waiting: Iterable[Outstanding],
     site: Iterable[Slot],
     snapshot: Snapshot,
@@ -81,7 +81,7 @@ def room(
 ) -> Room:
     """Bins of the site's own machines, of joined ones and of those on their way.
 
-    Machines that stay are filled in their order: those worth keeping come first, as `keep_first` sorts them.
+    Machines that stay are filled in their order: those worth keeping come first, as their ranks say.
     """
     joined: list[Bin] = []
     coming: list[Bin] = []
@@ -91,8 +91,11 @@ def room(
         if found is not None:
             owner[found.key] = None
             joined.append(found)
-    for rank, machine in enumerate(staying):
-        key, life = (machine.cloud, machine.id), _life(machine, snapshot, policy)
+    for rank, one in enumerate(staying):
+        machine, key = one.machine, one.key
+        if machine.slots and not one.roomy:
+            continue
+        life = _life(machine, snapshot, policy)
         for slot in machine.slots:
             found = _slot_bin(slot, float(rank), snapshot, policy, life)
             if found is not None:
@@ -112,13 +115,6 @@ def room(
             owner.update(dict.fromkeys((found.key for found in made), None))
             coming.extend(made)
     return Room(tuple(joined), tuple(coming), owner)
-
-
-def keep_first(machine: Machine) -> tuple[int, float, float, str]:
-    """The order in which machines are worth keeping: busy, cheap, young; an unknown price is the dearest."""
-    record = machine.record
-    price = float("inf") if record.price is None else record.price
-    return (0 if machine.busy else 1, price, -record.requested_at, machine.id)
 
 
 def _kind_of(machine: Machine, snapshot: Snapshot) -> str:
@@ -159,10 +155,3 @@ def _whole(key: str, kind: str, order: float, snapshot: Snapshot, life: float = 
     if found is None:
         return []
     return [Bin(f"{key}/{number}", kind, found.resources, order, life) for number in range(found.slots)]
-
-
-def on_the_way(machine: Machine) -> bool:
-    """Is it still to join (or, its pool being unknown, to be heard of again)?"""
-    return machine.phase in (Phase.REQUESTED, Phase.BOOTING) or (
-        machine.phase is Phase.JOINED and not machine.slots
-    )

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
-from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
 from updraft.core.settings import DAY
 from updraft.sim.memory import MemoryLedger
 
@@ -14,11 +14,13 @@ class LeanLedger(MemoryLedger):
     """Live machines, launches that may still bring some, both of the last day, and boots.
 
     `suspects` are machines of which only the schedds can tell whether jobs still run there, as the daemon's
-    observer would say; the collector is taken to be older than every machine.
+    observer would say; the collector is taken to be older than every machine. `at_work` is who was busy at
+    the last decision, where its maker says so.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.at_work: AtWork | None = None
         self.suspects: set[tuple[str, str]] = set()
         self._ended: deque[tuple[float, tuple[str, str]]] = deque()
         self._asked: deque[tuple[float, str]] = deque()
@@ -36,7 +38,7 @@ class LeanLedger(MemoryLedger):
             self._launches = None
         if self._launches is None:
             self._launches = tuple(self.launches.values())
-        return LedgerView(self._launches, tuple(self.machines.values()), dict(self._boots))
+        return LedgerView(self._launches, tuple(self.machines.values()), dict(self._boots), self.at_work)
 
     def intend(self, record: LaunchRecord) -> None:
         """Write down a launch before the cloud is asked."""

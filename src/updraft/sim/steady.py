@@ -2,7 +2,7 @@
 
 With nobody waiting, nothing on its way and every machine either at work or idle for less than its limit, the
 planner's answer depends on the time only through idle limits and lifetimes. Until the first of these passes,
-all that a decision would do is to note of each busy machine that it is still busy: that is caught up with.
+all that a decision would do is to note that the busy machines are still busy: that is caught up with.
 """
 
 import math
@@ -27,7 +27,6 @@ class Steady:
         self._seen = -1
         self._until = -math.inf
         self._quiet_at: float | None = None
-        self._busy: list[tuple[str, str]] = []
 
     def wakes(self) -> bool:
         """Whether this cycle needs a decision. If so, the ledger is as if every cycle had had one."""
@@ -35,10 +34,9 @@ class Steady:
         if self._agenda.changes == self._seen and now < self._until:
             self._quiet_at = now
             return False
-        if self._quiet_at is not None:
-            records = (self._ledger.machines[key] for key in self._busy)
-            self._ledger.remember([replace(record, busy_at=self._quiet_at) for record in records])
-            self._quiet_at = None
+        if self._quiet_at is not None and self._ledger.at_work is not None:
+            self._ledger.at_work = replace(self._ledger.at_work, at=self._quiet_at)
+        self._quiet_at = None
         self._seen = self._agenda.changes
         return True
 
@@ -50,7 +48,6 @@ class Steady:
             return
         live = [record for record in self._ledger.machines.values() if record.ended_at is None]
         due = [self._due(record) for record in live]
-        self._busy = [(r.cloud, r.id) for r in live if self._deeds.workers[r.cloud, r.id].busy]
         self._until = min(due, default=math.inf)
 
     def _due(self, record: MachineRecord) -> float:

@@ -5,9 +5,11 @@ the decision itself, on snapshots of which everything that hasn't changed is use
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from updraft.core.model import Plan, Snapshot
+from updraft.core.model import AtWork, Plan, Snapshot
 from updraft.core.plan import plan as core_plan
+from updraft.core.roll import Roll
 from updraft.core.settings import DAY, Policy
 from updraft.observe.places import read
 from updraft.sim.agenda import Agenda
@@ -63,7 +65,7 @@ class World:
         conditions: Conditions,
     ) -> None:
         self._policy = policy
-        self._decide = decide
+        self.decide = decide
         self._conditions = conditions
         self._arrivals = sorted(workload, key=lambda arrival: arrival.at)
         self._arrived = 0
@@ -92,6 +94,9 @@ class World:
         self._steady = Steady(policy, self.ledger, self.deeds, self.agenda) if decide is core_plan else None
         if conditions.thorough:
             self._steady = None
+        if decide is core_plan:
+            self.ledger.at_work = AtWork(frozenset(), conditions.begins)
+            self.decide = partial(core_plan, roll=Roll())
         if self._arrivals:
             self.agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
         # Half a period after the looks: neither waits for the other in the real world.
@@ -116,9 +121,11 @@ class World:
         for cloud in self.clouds.values():
             cloud.asked(begun)
         decided = self._steady is None or self._steady.wakes()
-        plan = self._decide(self._seeing.look(), self._policy) if decided else None
+        plan = self.decide(self._seeing.look(), self._policy) if decided else None
         agenda.run_until(begun + conditions.answer)
         if plan is not None:
+            if plan.at_work is not None:
+                self.ledger.at_work = AtWork(plan.at_work, begun)
             self.deeds.carry_out(plan)
             if self._steady is not None:
                 self._steady.decided(plan)

@@ -47,6 +47,7 @@ from updraft.core.model.observed import (
     Unknown,
 )
 from updraft.core.model.remembered import (
+    AtWork,
     DrainMode,
     DrainRecord,
     LaunchRecord,
@@ -64,6 +65,7 @@ __all__ = [
     "AccountingGroup",
     "Action",
     "Adopt",
+    "AtWork",
     "Child",
     "CloudOffer",
     "CloudState",

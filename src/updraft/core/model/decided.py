@@ -175,7 +175,8 @@ class Plan:
     """What to do about a snapshot.
 
     `records` are the machine records as they are to be remembered (only those that changed), `settled` the
-    launch keys of which nothing more will come; both are written to the ledger before any action.
+    launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`
+    are the machines that have a claim now, None where the ledger's records say it of each (see `LedgerView`).
     `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
     """
 
@@ -186,3 +187,4 @@ class Plan:
     machines: tuple[MachineOutlook, ...] = ()
     cooldowns: tuple[Cooldown, ...] = ()
     warnings: tuple[Reason, ...] = ()
+    at_work: frozenset[tuple[str, str]] | None = None

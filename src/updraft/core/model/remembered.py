@@ -108,15 +108,26 @@ class MachineRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AtWork:
+    """The `machines` (cloud and id) that had a claim at the last decision, and the time `at` of its look."""
+
+    machines: frozenset[tuple[str, str]]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerView:
     """What is remembered: all live machines, launches and ends of the last day, boots seen so far.
 
     `boots` maps (image, flavor) to the seconds from request to join of the latest boots, oldest first.
+    `at_work` is for a ledger that keeps in one place who was busy last: the `busy_at` of their records need
+    not be written anew at each look, and is `at_work.at`. None where the records themselves say it.
     """
 
     launches: tuple[LaunchRecord, ...] = ()
     machines: tuple[MachineRecord, ...] = ()
     boots: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    at_work: AtWork | None = None
 
 
 # -------------------------------------------------------------------------------------------- matching
