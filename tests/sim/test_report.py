@@ -12,7 +12,7 @@ from tests.sim.outcomes import outcome, run
 
 from updraft.errors import UsageError
 from updraft.sim import report
-from updraft.sim.charts import thinned, time_scale, under_way
+from updraft.sim.charts import costs, thinned, time_scale, under_way
 from updraft.sim.conditions import Conditions
 from updraft.sim.figures import duration, money, share
 from updraft.sim.runs import best, document
@@ -113,6 +113,14 @@ def test_many_settings_make_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(
         f"<th>setting {n}</th>" in text or f'<th class="best">setting {n}</th>' in text for n in range(14)
     )
+
+
+def test_the_legend_hides_no_point() -> None:
+    figure = costs([run("a"), run("b", rival=True)], [0])
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert figure.axes[0].get_legend() is None
+    assert not legend.get_window_extent().overlaps(figure.axes[0].bbox)
 
 
 def test_settings_that_left_jobs_are_never_the_best() -> None:

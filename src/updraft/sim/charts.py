@@ -146,7 +146,7 @@ def costs(runs: Sequence["Run"], best: Sequence[int]) -> Figure:
         if bound is not None:
             _bound(axes, bound)
         if any(dot.rival for dot in dots) or bound is not None:
-            axes.legend(loc="upper right")
+            _legend_below(figure)
         _named(figure, axes, dots, bound)
     return figure
 
@@ -171,7 +171,7 @@ def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(_short)
         _bound(axes, 1.0)
-        axes.legend(loc="upper right")
+        _legend_below(figure)
         _named(figure, axes, dots, 1.0)
     return figure
 
@@ -231,6 +231,11 @@ def _cores(axes: "Axes", outcome: Outcome, scale: float) -> None:
 def _legend_above(axes: "Axes") -> None:
     """What the lines are, in the line of the title: in the plot it would hide something."""
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), ncols=3, borderaxespad=0.0)
+
+
+def _legend_below(figure: Figure) -> None:
+    """What the points are, below the plot: in it, it would hide whoever costs and waits most."""
+    figure.legend(loc="outside lower left", ncols=3)
 
 
 def _steps(
