@@ -149,8 +149,9 @@ def simulate(
     \b
         FILE           a trace (Standard Workload Format), a pool's history (condor_history
                        -jsonl, -json or -long), gzipped or not, or a recipe for jobs (.toml)
-        gen:NAME?K=V   made-up jobs: gen:bursts, gen:days, gen:tails, gen:lcg?jobs=20000&seed=1
-        schedd:NAME?days=30   what a schedd of the pool has finished with; without NAME, all
+        gen:NAME?K=V   made-up jobs: gen:bursts, gen:days, gen:tails, 'gen:lcg?jobs=20000&seed=1'
+                       (in quotes: to a shell, ? and & mean something else)
+        'schedd:NAME?days=30'   what a schedd of the pool has finished with; without NAME, all
     """
     from updraft.cli.simulated import Asked
 
