@@ -216,6 +216,12 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
             'head_gone_after = "5m"\nflavors =',
             "line 15: classes.default.head_gone_after: 5m is shorter",
         ),
+        (
+            "Cores = 4",
+            "MaxJobRetirementTime = 4",
+            'attributes.MaxJobRetirementTime: "MaxJobRetirementTime" means',
+        ),
+        ("Cores = 4", 'Cores = "1\\nSTART = False"', "attributes.Cores: is more than one line"),
         ("site.yaml", "gone.yaml", "line 21: classes.default.layers[0]: "),
         ("slots = 2", "slots = 0", "line 20: classes.default.slots: is neither"),
         ("small = 1", 'small = "dear"', "line 8: clouds.here.prices.small: is not a price"),

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from tests.bootstrap.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
+from updraft.bootstrap.install import Install
 from updraft.bootstrap.worker import worker_config
 from updraft.condor import base
+from updraft.config.attributes import is_taken
 from updraft.errors import BootstrapError
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "schema-cloud-config-v1.json").read_text())
@@ -72,6 +74,13 @@ def test_the_worker_advertises_the_names_that_the_pool_reads() -> None:
     assert advertised - {base.ATTR_INSTANCE} <= set(found)
     assert found[base.ATTR_LAUNCH] == '"L1"'
     assert base.ATTR_INSTANCE in str(cloud_config(worker_user_data(worker()))["bootcmd"])
+
+
+@pytest.mark.parametrize("universes", [(), ("docker",), ("apptainer",)])
+def test_a_site_can_not_name_an_attribute_like_a_setting_of_ours(universes: tuple[str, ...]) -> None:
+    spec = worker(static_slots=2, cpus=2, memory=100, install=Install(universes=universes))
+    ours = {line.partition(" = ")[0] for line in worker_config(spec).splitlines() if line}
+    assert not {name for name in ours if not is_taken(name)}
 
 
 @given(st.text(max_size=30))

@@ -7,6 +7,7 @@ from outside passes through `classad_string` or `expression`, so that it can't b
 import re
 from collections.abc import Mapping
 
+from updraft.config.attributes import IDENTIFIER, is_taken
 from updraft.errors import BootstrapError
 
 # The distribution ships the same in 00-security; an image made otherwise may not, and without it a daemon
@@ -19,20 +20,6 @@ else
 endif
 """
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Names that mean something to HTCondor's configuration itself: an attribute so called would change the
-# machine instead of describing it.
-# fmt: off
-_TAKEN = frozenset(
-    {
-        "dollar", "start", "rank", "requirements", "suspend", "continue", "preempt", "kill", "want_suspend",
-        "want_vacate", "memory", "disk", "num_cpus", "daemon_list", "condor_host", "trust_domain",
-        "uid_domain", "filesystem_domain", "startd_attrs", "execute", "spool", "log", "lock", "run", "bin",
-        "sbin", "lib", "libexec", "etc", "hostname", "full_hostname", "ip_address", "maxjobretirementtime",
-        "runbenchmarks", "update_interval", "master_update_interval"
-    }
-)
-# fmt: on
 _HOST = re.compile(r"[A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?")
 
@@ -58,9 +45,9 @@ def expression(name: str, value: str) -> str:
 
 def attribute_name(name: str) -> str:
     """`name`, if it can be the name of a site's own machine attribute; else BootstrapError."""
-    if not _NAME.fullmatch(name):
+    if not IDENTIFIER.fullmatch(name):
         raise BootstrapError(f"{name!r} is no name for a machine attribute: letters, digits and _ only")
-    if name.lower().startswith("updraft") or name.lower() in _TAKEN:
+    if is_taken(name):
         raise BootstrapError(f"the machine attribute {name} is taken: choose another name")
     return name
 

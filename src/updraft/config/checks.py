@@ -7,8 +7,9 @@ from typing import cast
 
 from pydantic import ValidationInfo
 
+from updraft.config.attributes import IDENTIFIER, is_taken
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CLASSAD_WORDS = frozenset({"true", "false", "undefined", "error"})
 INLINE_STARTS = ("#cloud-config", "#!", "[")
 HEAD_VARIABLES = ("ipv4", "ipv6", "fqdn")  # a layer's; found at the launch where they have no value
@@ -65,6 +66,8 @@ def checked_attribute_name(name: str) -> str:
     """A name that a ClassAd attribute may have."""
     if not IDENTIFIER.fullmatch(name):
         raise ValueError(f'"{name}" can\'t be an attribute name; use letters, digits and "_"')
+    if is_taken(name):
+        raise ValueError(f'"{name}" means something to HTCondor or updraft already; choose another name')
     return name
 
 
@@ -89,6 +92,8 @@ def _parsed(text: str) -> str:
 
     if not text.strip():
         raise ValueError("is empty; write a ClassAd expression, '\"\"' for the empty text")
+    if "\n" in text.strip() or text.endswith("\\"):
+        raise ValueError("is more than one line; write the expression in one")
     try:
         classad2.ExprTree(text)
     except Exception as error:  # the bindings have one class for all that goes wrong, and it isn't public

@@ -21,6 +21,8 @@ PLAIN: Mapping[str, str] = {
     "float_type": "is not a number; write it without quotes, as in 1.5",
     "int_from_float": "is not a whole number; write it without a fraction, as in 3",
     "bool_type": "is neither true nor false",
+    "bool_parsing": "is neither true nor false",
+    "dataclass_type": "is not a table; write it as [{key}]",
     "model_type": "is not a table; write it as [{key}]",
     "model_attributes_type": "is not a table; write it as [{key}]",
     "mapping_type": "is not a table; write it as [{key}]",
