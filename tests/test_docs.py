@@ -45,6 +45,13 @@ def test_every_option_says_what_it_does() -> None:
     assert not silent
 
 
+@pytest.mark.parametrize("name", [n for n in VERBS if installed(n) and isinstance(load_verb(n), click.Group)])
+def test_lists_of_commands_say_whole_sentences(name: str) -> None:
+    command = load_verb(name)
+    listed = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+    assert "..." not in listed.partition("Commands:")[2]
+
+
 def _leaves(path: str, command: click.Command) -> list[tuple[str, click.Command]]:
     if isinstance(command, click.Group):
         return [leaf for name, inner in command.commands.items() for leaf in _leaves(f"{path} {name}", inner)]

@@ -57,6 +57,12 @@ def fates(result: importers.Import) -> dict[str, set[Fate]]:
     return found
 
 
+def test_a_minimum_that_is_cut_wants_a_look(tmp_path: Path) -> None:
+    result = elastiq(tmp_path, "[quota]\nmax_vms = 2\nmin_vms = 9\n")
+    assert fates(result)["min_vms"] == {Fate.LOOK}
+    assert fates(result)["max_vms"] == {Fate.TAKEN}
+
+
 # ---------------------------------------------------------------------------------------- what it comes to
 
 

@@ -98,7 +98,10 @@ def image(store: Path, suite: str, without: str | None) -> None:
     click.echo(f"{built.name}: {built.rootfs}")
 
 
-@local.command(context_settings={"ignore_unknown_options": True})
+@local.command(
+    context_settings={"ignore_unknown_options": True},
+    short_help="Open a shell in MACHINE, or run COMMAND there.",
+)
 @_state_option
 @click.option("--user", default="root", show_default=True, help="As whom.")
 @click.argument("machine")

@@ -31,7 +31,7 @@ def service() -> None:
     """Look after updraft's service on the head."""
 
 
-@service.command()
+@service.command(short_help="Write the systemd unit, and have it start with the machine.")
 @click.option("--now", is_flag=True, help="Start it at once, not only at the next boot.")
 @click.option("--undo", is_flag=True, help="Stop it and remove the unit. Machines, ledger and settings stay.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and do nothing.")
@@ -125,7 +125,7 @@ def _systemctl(*words: str) -> str:
     return done.stdout
 
 
-@service.command()
+@service.command(short_help="Is the daemon at work, and does it act?")
 @json_option
 @click.pass_obj
 def status(call: Call, as_json: bool) -> None:
@@ -196,7 +196,7 @@ def status_lines(document: dict[str, Any]) -> list[str]:
     return lines
 
 
-@service.command()
+@service.command(short_help="Show what the daemon says.")
 @click.option("--follow", "-f", is_flag=True, help="Stay, and show what is added; Ctrl-C ends it.")
 @click.option(
     "--lines", "-n", default=50, show_default=True, type=click.IntRange(min=0), help="So many at first."

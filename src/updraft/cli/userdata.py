@@ -36,7 +36,7 @@ def userdata() -> None:
     """Show what a machine is told at its first boot (cloud-init user-data)."""
 
 
-@userdata.command()
+@userdata.command(short_help="What a worker of CLASS is told.")
 @click.argument("worker_class", metavar="[CLASS]", required=False)
 @click.option("--cloud", default="", help="The cloud that it is for. Default: the first of the class.")
 @click.option("--zone", default="", help="The zone that it will say it is in.")
@@ -126,7 +126,7 @@ def _about_token(launch: "Launch", made: bool, lifetime: float) -> Iterator[str]
     yield f"when the machine has joined: updraft adopt INSTANCE-ID --class {launch.offer.worker_class}"
 
 
-@userdata.command()
+@userdata.command(short_help="What a head is told: a whole pool, with updraft on it.")
 @click.option(
     "--user", default="user", show_default=True, help="The first user, who finds sample jobs at home."
 )

@@ -168,8 +168,10 @@ def _flavor(made: Conversion, value: Value, rule: Rule) -> None:
 def _minimum(made: Conversion, value: Value, rule: Rule) -> None:
     least, most = numbers.count(_or_default(value, rule)), _most(made)
     made.worker["min"] = Setting(least if most is None else min(least, most), _origin(made, value))
-    cut = "" if most is None or least <= most else f"{least} is more than the maximum"
-    _taken(made, value, rule, str(made.worker["min"].value), cut or _empty(made, value))
+    if most is not None and least > most:
+        made.say(value, Fate.LOOK, f"min = {most}\n{least} is more than the maximum, and the maximum counts")
+        return
+    _taken(made, value, rule, str(made.worker["min"].value), _empty(made, value))
 
 
 def _maximum(made: Conversion, value: Value, rule: Rule) -> None:
