@@ -33,6 +33,8 @@ from updraft.core.master import Master
 from updraft.core.match import asked
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Resources, Verdict
 from updraft.core.packing import buy
+from updraft.core.patterns import Taste
+from updraft.core.rounding import Search
 from updraft.core.tail import Tail
 from updraft.core.verdicts import table_of
 
@@ -243,6 +245,43 @@ def test_what_another_offer_beats_is_left_out_and_equals_are_one() -> None:
     assert market.need.tolist() == [15.0]
     (purchase,) = buy(twins, [offer_of(kind, 1.0)], {"k": kind}, verdicts, everything).purchases
     assert (purchase.count, purchase.holds) == (4, {"g0": 5, "g1": 5, "g2": 5})
+
+
+def test_of_kinds_alike_the_cheapest_are_kept_up_to_the_first_endless_one() -> None:
+    kinds = {name: machine(name, 4, 8000) for name in "abcd"}
+    offers = [
+        offer_of(kinds[name], price, left=left)
+        for name, price, left in (("a", 0.4, None), ("b", 0.1, 2), ("c", 0.2, None), ("d", 0.3, 5))
+    ]
+    group = job_group("g", Resources(1, 1000, 10))
+    verdicts = {("g", name): verdict_of(group, kind) for name, kind in kinds.items()}
+    whole = sale([(group, 99)], offers, kinds, verdicts)
+    stock = np.array([ENDLESS if offer.left is None else offer.left for offer in whole.offers])
+    market = lots(whole, np.arange(1), np.array([99]), np.arange(4), whole.price, stock)
+    assert [whole.offers[at].kind for at in market.offer.tolist()] == ["b", "c"]
+
+
+def test_fillers_come_from_the_deck_of_the_item_that_leads() -> None:
+    this = buying.case(3, 40, 1600.0)
+    market = market_of(this)
+    worth, shares = prices(market, market.need, 20)
+    items, lots_ = len(market.need), len(market.offer)
+    search = Search(market, Taste(worth, shares), market.need, deck=10)
+    lead = np.repeat(np.arange(items), lots_)
+    lot = np.tile(np.arange(lots_), items)
+    fillers = search.fillers(lead, lot, market.need, 24)
+    decks = {}
+    for each, row in zip(lead.tolist(), fillers.tolist(), strict=True):
+        mine = frozenset(item for item in row if item >= 0)
+        assert len(mine) == sum(item >= 0 for item in row)
+        assert each in mine
+        assert decks.setdefault(each, mine) == mine
+    assert len(set(decks.values())) == items // 10
+    assert sum(len(deck) for deck in set(decks.values())) == items
+    # What is needed no more is offered no more.
+    gone = market.need.copy()
+    gone[:5] = 0.0
+    assert not (search.fillers(lead, lot, gone, 24)[:, :, None] == np.arange(5)).any()
 
 
 def test_without_the_solver_the_list_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:

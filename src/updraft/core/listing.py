@@ -11,7 +11,7 @@ import numpy as np
 from updraft.core.bound import floor, payable, prices
 from updraft.core.drafting import Draft, Line, Market
 from updraft.core.fitting import turns
-from updraft.core.market import Flags, Ints, Lots, Sale, lots
+from updraft.core.market import Flags, Ints, Lots, Sale, lots, many
 from updraft.core.master import Master
 from updraft.core.model import Verdicts
 from updraft.core.patterns import Taste
@@ -19,7 +19,6 @@ from updraft.core.renewal import renewed
 from updraft.core.rounding import Effort, Lines, Rest, around_all, dive, greedy, in_one, patterns_of, shrunk
 from updraft.core.tail import Tail
 
-_STEPS = 40
 # From so many items on, less is tried.
 _EFFORTS = (
     (6, Effort(rounds=8, again=1, dives=8, depth=24, renewals=2)),
@@ -28,8 +27,8 @@ _EFFORTS = (
     (400, Effort(rounds=0, again=0, dives=0, depth=24, renewals=4)),
     (5000, Effort(rounds=0, again=0, dives=0, depth=24, renewals=2)),
 )
-_LEAST_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0)
-_MANY_JOBS = 300_000
+_QUICK_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0)
+_LEAST_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0, deck=25, turns=12, steps=20)
 _PLAIN_PAIRS = 4000
 _SMALLER = 0.001  # how much cheaper per core twice the machine must be
 
@@ -172,9 +171,9 @@ def cheapest(market: Lots, least: float, quick: bool) -> list[Lines]:
     """
     effort = _effort(len(market.need), float(market.need.sum()), quick)
     rest = Rest(market, market.need, market.stock)
-    taste = Taste(*prices(market, market.need, _STEPS))
+    taste = Taste(*prices(market, market.need, effort.steps))
     least = max(least, payable(float(market.need @ taste.worth), market.price)) * (1.0 + 1e-9)
-    best = greedy(rest.copy(), taste, effort.depth)
+    best = greedy(rest.copy(), taste, effort.depth, effort.deck, effort.turns)
     alone = in_one(rest, taste)
     if alone is not None and alone.better_than(best):
         best = alone
@@ -187,6 +186,8 @@ def cheapest(market: Lots, least: float, quick: bool) -> list[Lines]:
 
 
 def _effort(items: int, jobs: float, quick: bool) -> Effort:
-    if (quick and items > _EFFORTS[1][0]) or (items > _EFFORTS[-2][0] and jobs > _MANY_JOBS):
+    if many(items, jobs):
         return _LEAST_EFFORT
+    if quick and items > _EFFORTS[1][0]:
+        return _QUICK_EFFORT
     return next((each for most, each in _EFFORTS if items <= most), _LEAST_EFFORT)

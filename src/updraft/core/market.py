@@ -22,6 +22,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_LOTS = 128
+LOTS_FOR_MANY = 64
+MANY_ITEMS = 400
+MANY_JOBS = 300_000
 _VOTES = 4
 _ROUNDS = 4
 _PLENTY = 1e15
@@ -109,9 +112,15 @@ def lots(this: Sale, rows: Ints, need: Ints, open_: Ints, price: Floats, stock: 
     members, first, total = _items(this, rows, need)
     chosen = chosen[(this.kind_copies[np.ix_(first, this.of_kind[chosen])] > 0).any(axis=0)]
     chosen = _undominated(this, first, chosen, price, stock)
-    if len(chosen) > MOST_LOTS:
-        chosen = _voted(this, first, total, chosen, price)
+    most = LOTS_FOR_MANY if many(len(first), float(total.sum())) else MOST_LOTS
+    if len(chosen) > most:
+        chosen = _voted(this, first, total, chosen, price, most)
     return _numbers(this, members, first, total, chosen, price, stock)
+
+
+def many(items: int, jobs: float) -> bool:
+    """Whether a question is so large that less is tried."""
+    return items > MANY_ITEMS and jobs > MANY_JOBS
 
 
 def _steps(this: Sale, open_: Ints, stock: Ints) -> Ints:
@@ -139,11 +148,30 @@ def _items(this: Sale, rows: Ints, need: Ints) -> tuple[list[Ints], Ints, Floats
     return members, np.array([mine[0] for mine in members], dtype=np.int64), total
 
 
+def _unlike(this: Sale, first: Ints, chosen: Ints, stock: Ints) -> Ints:
+    """Of offers whose kinds are alike to these items the cheapest up to the first endless one; `chosen` is
+    sorted by price.
+    """
+    kind = this.of_kind[chosen]
+    columns = np.ascontiguousarray(this.kind_copies[first].T)
+    done: set[tuple[bytes, bytes, int, bool]] = set()
+    found = []
+    for at, which in zip(chosen.tolist(), kind.tolist(), strict=True):
+        slots, whole = int(this.slots[which]), bool(this.whole[which])
+        name = (columns[which].tobytes(), this.size[which].tobytes(), slots, whole)
+        if name in done:
+            continue
+        found.append(at)
+        if stock[at] >= ENDLESS:
+            done.add(name)
+    return np.array(found, dtype=np.int64)
+
+
 def _undominated(this: Sale, first: Ints, chosen: Ints, price: Floats, stock: Ints) -> Ints:
     """The offers that no other one beats. A few of the cheapest that might beat it are tried for each."""
     if len(chosen) < 2:
         return chosen
-    chosen = chosen[np.lexsort((chosen, price[chosen]))]
+    chosen = _unlike(this, first, chosen[np.lexsort((chosen, price[chosen]))], stock)
     kind = this.of_kind[chosen]
     copies = this.kind_copies[np.ix_(first, kind)]
     size, slots, whole = this.size[kind], this.slots[kind], this.whole[kind]
@@ -166,8 +194,8 @@ def _undominated(this: Sale, first: Ints, chosen: Ints, price: Floats, stock: In
     return chosen[~dead]
 
 
-def _voted(this: Sale, first: Ints, need: Floats, chosen: Ints, price: Floats) -> Ints:
-    """The MOST_LOTS offers among the best for most of the money; the best one of each item always."""
+def _voted(this: Sale, first: Ints, need: Floats, chosen: Ints, price: Floats, most: int) -> Ints:
+    """The `most` offers among the best for most of the money; the best one of each item always."""
     kind = this.of_kind[chosen]
     held = (
         this.kind_copies[np.ix_(first, kind)].astype(np.float64) * np.where(this.whole, 1, this.slots)[kind]
@@ -185,7 +213,7 @@ def _voted(this: Sale, first: Ints, need: Floats, chosen: Ints, price: Floats) -
         np.add.at(votes, mine, share * need * np.where(np.isfinite(cheapest), cheapest, 0.0))
     always = np.unique(each.argmin(axis=1))
     votes[always] += votes.sum() + 1.0
-    ranked = np.argsort(-votes, kind="stable")[: max(MOST_LOTS, len(always))]
+    ranked = np.argsort(-votes, kind="stable")[: max(most, len(always))]
     return chosen[np.sort(ranked)]
 
 
@@ -222,9 +250,10 @@ def _numbers(
         stock[chosen].astype(np.float64),
         slots,
         size,
-        asks,
-        least,
-        copies,
+        # As they are looked up: item by item, of each the lots in a row.
+        np.ascontiguousarray(asks),
+        np.ascontiguousarray(least),
+        np.ascontiguousarray(copies),
     )
 
 

@@ -54,17 +54,24 @@ def room_of(market: Lots, scarce: Floats) -> Floats:
 
 
 class Ranking:
-    """For each lot the items in the order of what they bring for their room, those that it refuses last."""
+    """For each lot the items in the order of what they bring for their room, those that it refuses last.
 
-    def __init__(self, market: Lots, taste: Taste) -> None:
-        usable = (market.copies > 0) & (taste.worth > 0)[:, None]
-        loss = np.where(usable, -taste.worth[:, None] / room_of(market, taste.scarce), 1.0)
-        self._order = np.argsort(loss.T, axis=1, kind="stable")
+    Of all items, or of `items` only; `room` is what `room_of` says, if that is known already.
+    """
+
+    def __init__(
+        self, market: Lots, taste: Taste, items: Ints | None = None, room: Floats | None = None
+    ) -> None:
+        every = np.arange(len(market.need)) if items is None else items
+        room = room_of(market, taste.scarce) if room is None else room
+        usable = (market.copies[every] > 0) & (taste.worth[every] > 0)[:, None]
+        loss = np.where(usable, -taste.worth[every][:, None] / room[every], 1.0)
+        self._order = every[np.argsort(loss.T, axis=1, kind="stable")]
 
     def top(self, need: Floats, depth: int) -> Ints:
         """The first `depth` items of each lot that are still needed; `need` must only shrink."""
         alive = need > 0
-        count = int(alive.sum())
+        count = int(alive[self._order[0]].sum()) if len(self._order) else 0
         if count < self._order.shape[1]:
             # Each item is in each row once, so that all rows lose the same ones.
             self._order = self._order[alive[self._order]].reshape(len(self._order), count)
@@ -102,19 +109,24 @@ class _Filling:
     def __init__(
         self, market: Lots, lot: Ints, item: Ints, most: Floats, worth: Floats, scarce: Floats
     ) -> None:
-        at = lot[:, None]
-        self.asks = asks = market.asks[:, item, at]
-        self.most = np.minimum(most, market.copies[item, at])
-        self.free = market.size[:, lot]
+        pair = item * len(market.offer) + lot[:, None]
+        least = [each.take(pair) for each in market.least.reshape(4, -1)]
+        # A quantity that none of these jobs asks for is none that can be short.
+        used = [d for d in range(4) if d == 0 or least[d].any()]
+        self.least = np.stack([least[d] for d in used])
+        # A quarter keeps whole quotients whole although an inverse is used, below 1e14.
+        self.least -= 0.25
+        every = market.asks.reshape(4, -1)
+        self.asks = np.stack([every[d].take(pair) for d in used])
+        self.most = np.minimum(most, market.copies.ravel().take(pair))
+        self.free = market.size[used][:, lot]
         self.worth = worth
         # A quantity that nobody pays for still decides between equals.
-        self.weight = asks * (scarce + 1e-4)[:, :, None]
-        # A quarter keeps whole quotients whole although an inverse is used, below 1e14.
-        self.least = market.least[:, item, at] - 0.25
+        self.weight = self.asks * (scarce[used] + 1e-4)[:, :, None]
         # A job that takes nothing of a quantity: any number where `least` is free, none where it isn't.
-        self.inverse = 1.0 / np.where(asks > 0, asks, _LITTLE)
+        self.inverse = 1.0 / np.maximum(self.asks, _LITTLE)
         self.number = np.zeros(item.shape)
-        self.work = np.empty(asks.shape)
+        self.work = np.empty(self.asks.shape)
 
     def run(self, led: bool) -> Floats:
         whole, alive = self.number, np.arange(len(self.number))
@@ -153,9 +165,9 @@ class _Filling:
         """How many more of each item, or less than one for none; see `market.held`."""
         many = np.subtract(self.free[:, :, None], self.least, out=self.work)
         many *= self.inverse
-        room: Floats = np.minimum(many[0], many[1])
-        np.minimum(room, many[2], out=room)
-        np.minimum(room, many[3], out=room)
+        room: Floats = many[0].copy()
+        for each in many[1:]:
+            np.minimum(room, each, out=room)
         np.floor(room, out=room)
         room += 1.0
         np.minimum(room, self.most, out=room)
@@ -164,8 +176,7 @@ class _Filling:
     def _heavy(self) -> Floats:
         """What the room of one job weighs, given what is free."""
         each = np.multiply(self.weight, (1.0 / np.maximum(self.free, _LITTLE))[:, :, None], out=self.work)
-        heavy: Floats = each[0] + each[1]
-        heavy += each[2]
-        heavy += each[3]
-        heavy += _LITTLE
+        heavy: Floats = each[0] + _LITTLE
+        for more in each[1:]:
+            heavy += more
         return heavy

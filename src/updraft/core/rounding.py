@@ -6,7 +6,7 @@ takes whole is settled, the program is solved again for the rest with patterns m
 where nothing is whole, what is nearest to it is settled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ _FEW = 40
 _ALMOST = 1e-6
 _MOSTLY = 0.7
 _NEARLY = 0.97
-_PART = 6
+_TURNS = 6
 _POOR = 0.005
 _AGAIN = 12
 _FLAT = np.array([1.0, 1.0, 0.2, 1.0])[:, None]
@@ -43,7 +43,8 @@ class Effort:
     """How far to go: bounds that depend on the size of the question only, never on the time.
 
     `rounds` of new patterns at first and `again` after each step of the dive, `dives` steps, `depth` items
-    looked at for each lot, and how many times the list is `renewed` at the end.
+    looked at for each lot, how many times the list is `renewed` at the end, how many items are in a `deck` of
+    the first greedy, of how many one leads in each of its `turns`, and how many `steps` the bound is climbed.
     """
 
     rounds: int
@@ -51,6 +52,9 @@ class Effort:
     dives: int
     depth: int
     renewals: int
+    deck: int = 80
+    turns: int = _TURNS
+    steps: int = 40
 
 
 class Rest:
@@ -89,11 +93,16 @@ class Rest:
 # ---------------------------------------------------------------------------------------------- the greedy
 
 
-def greedy(rest: Rest, taste: Taste, depth: int) -> Rest:
-    """Settle lines until nothing is left that has a lot; returns the same `rest`. Looks at `depth` items."""
+def greedy(rest: Rest, taste: Taste, depth: int, deck: int = 0, turns: int = _TURNS) -> Rest:
+    """Settle lines until nothing is left that has a lot; returns the same `rest`. Looks at `depth` items.
+
+    Of the items that wait, one of so many as there are `turns` leads at a time, the most worthy ones first.
+    With a `deck`, items are dealt out into decks of about so many, and machines filled up from the deck of
+    the item that leads: otherwise all of a turn would want the same few, and most would come too late.
+    """
     market = rest.market
     taste = Taste(np.maximum(taste.worth, 1e-12), taste.scarce)
-    search, order = _Search(market, taste), np.argsort(-taste.worth, kind="stable")
+    search, order = Search(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
     whole = was = float(rest.need @ taste.worth)
     poor = 0.0
     while True:
@@ -101,9 +110,9 @@ def greedy(rest: Rest, taste: Taste, depth: int) -> Rest:
         alive = order[(rest.need[order] > 0) & ~shut[order].all(axis=1)]
         if not len(alive):
             return rest
-        lead = alive[: max(8, len(alive) // _PART)]
+        lead = alive[: max(8, len(alive) // turns)]
         leads, lot = search.candidates(lead, shut)
-        found = _around(rest, leads, lot, taste, search.ranking.top(rest.need, depth))
+        found = _around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
         ratio = found.value(taste.worth) / np.maximum(market.price[found.lot], 1e-12)
         begin = len(rest.lines)
         for row in search.best(lead, found, ratio):
@@ -116,17 +125,24 @@ def greedy(rest: Rest, taste: Taste, depth: int) -> Rest:
             # What would have filled up these machines is used up: what is left is worth something else now.
             worth, scarce = prices(market, rest.need, _AGAIN, taste.scarce)
             taste = Taste(np.maximum(worth, 1e-12), scarce)
-            search, order = _Search(market, taste), np.argsort(-taste.worth, kind="stable")
+            search, order = Search(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
             was, poor = float(rest.need @ taste.worth), 0.0
 
 
-class _Search:
+class Search:
     """Which lots are looked at for a leading item: at first some, later those that were best before."""
 
-    def __init__(self, market: Lots, taste: Taste) -> None:
+    def __init__(self, market: Lots, taste: Taste, need: Floats, deck: int = 0) -> None:
         self._market = market
-        self._cost = room_of(market, taste.scarce) * market.price
-        self.ranking = Ranking(market, taste)
+        room = room_of(market, taste.scarce)
+        self._cost = room * market.price
+        # Dealt in the order of worth, so that each deck has something of everything.
+        alive = np.argsort(-taste.worth, kind="stable")
+        alive = alive[need[alive] > 0]
+        count = max(1, len(alive) // deck) if deck else 1
+        self._deck = np.zeros(len(need), dtype=np.int64)
+        self._deck[alive] = np.arange(len(alive)) % count
+        self._rankings = [Ranking(market, taste, np.sort(alive[n::count]), room) for n in range(count)]
         self._liked = np.full((len(market.need), 2), -1, dtype=np.int64)
         self._ratio = np.zeros(len(market.need))
 
@@ -141,6 +157,18 @@ class _Search:
         extra = ~(look & (near == plain)).any(axis=1, keepdims=True)
         lot, look = np.concatenate([near, plain], axis=1), np.concatenate([look, extra], axis=1)
         return np.repeat(lead, lot.shape[1])[look.ravel()], lot[look]
+
+    def fillers(self, lead: Ints, lot: Ints, need: Floats, depth: int) -> Ints:
+        """For each lead and lot the items to fill up with, of its deck; -1 where there are no more."""
+        found = np.full((len(lead), depth), -1, dtype=np.int64)
+        deck, width = self._deck[lead], 0
+        for number, ranking in enumerate(self._rankings):
+            rows = np.flatnonzero(deck == number)
+            if len(rows):
+                top = ranking.top(need, depth)
+                found[rows, : top.shape[1]] = top[lot[rows]]
+                width = max(width, top.shape[1])
+        return found[:, :width]
 
     def best(self, lead: Ints, found: Patterns, ratio: Floats) -> list[int]:
         """The best row of each leading item, in their order."""
@@ -172,9 +200,9 @@ def _take(rest: Rest, found: Patterns, row: int, worth: Floats, ratio: float) ->
     rest.settle(lot, item, number.astype(np.int64), np.inf)
 
 
-def _around(rest: Rest, lead: Ints, lot: Ints, taste: Taste, top: Ints) -> Patterns:
+def _around(rest: Rest, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> Patterns:
     """Patterns around a leading item: as many of it as there may be, and once more with a single one."""
-    order = top[lot]
+    order = np.where(fillers < 0, lead[:, None], fillers)
     item = np.concatenate([lead[:, None], order], axis=1)
     most = rest.need[item]
     most[:, 1:][order == lead[:, None]] = 0.0
@@ -261,9 +289,9 @@ def around_all(rest: Rest, taste: Taste, depth: int) -> Patterns:
     market = rest.market
     shut = (market.copies <= 0) | (rest.stock < 1)
     lead = np.flatnonzero((rest.need > 0) & ~shut.all(axis=1))
-    search = _Search(market, taste)
+    search = Search(market, taste, rest.need)
     leads, lot = search.candidates(lead, shut)
-    return _around(rest, leads, lot, taste, search.ranking.top(rest.need, depth))
+    return _around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
 
 
 def in_one(rest: Rest, taste: Taste) -> Rest | None:
@@ -300,28 +328,38 @@ def shrunk(market: Lots, full: Rest, worth: Floats) -> list[Lines]:
 
     By the prices of the bound no lot holds jobs that are `worth` more than it costs: those aren't looked at.
     """
-    found = []
-    for line in full.lines:
-        value = float(worth[line.item] @ line.number) * (1.0 - _ALMOST)
-        cheaper = np.flatnonzero(
-            (market.price < market.price[line.lot])
-            & (market.price >= value)
-            & (market.stock >= ENDLESS)
-            & (market.slots == 1)
-        )
-        if not len(cheaper):
-            found.append(line)
-            continue
-        block = np.ix_(line.item, cheaper)
-        fits = (market.copies[block] >= line.number[:, None]).all(axis=0)
-        for d in range(4):
-            load = (market.asks[d][block] * line.number[:, None]).sum(axis=0)
-            fits &= (load <= market.size[d, cheaper]) & (market.least[d][block] <= market.asks[d][block]).all(
-                axis=0
-            )
-        if fits.any():
-            lot = int(cheaper[fits][np.argmin(market.price[cheaper[fits]])])
-            found.append(Lines(lot, line.item, line.number, line.count))
-        else:
-            found.append(line)
+    found = list(full.lines)
+    for at, lots in _cheaper(market, full.lines, worth):
+        line = full.lines[at]
+        fits = lots[_hold(market, line, lots)]
+        if len(fits):
+            lot = int(fits[np.argmin(market.price[fits])])
+            found[at] = Lines(lot, line.item, line.number, line.count)
     return found
+
+
+def _cheaper(market: Lots, lines: Sequence[Lines], worth: Floats) -> Iterator[tuple[int, Ints]]:
+    """The lines for which there are cheaper lots that may hold the same, by the least that jobs ask for."""
+    if not lines:
+        return
+    price = market.price[np.array([line.lot for line in lines])][:, None]
+    value = np.array([worth[line.item] @ line.number for line in lines])[:, None] * (1.0 - _ALMOST)
+    least = market.asks.min(axis=2)
+    load = np.array([least[:, line.item] @ line.number for line in lines])
+    fits = (market.price < price) & (market.price >= value)
+    fits &= (market.stock >= ENDLESS) & (market.slots == 1)
+    for d in range(4):
+        fits &= load[:, d : d + 1] <= market.size[d]
+    for at in np.flatnonzero(fits.any(axis=1)).tolist():
+        yield at, np.flatnonzero(fits[at])
+
+
+def _hold(market: Lots, line: Lines, lots: Ints) -> Flags:
+    """Which of these lots hold what a machine of a line holds."""
+    block = np.ix_(line.item, lots)
+    fits = np.asarray((market.copies[block] >= line.number[:, None]).all(axis=0))
+    for d in range(4):
+        asks = market.asks[d][block]
+        fits &= line.number @ asks <= market.size[d, lots]
+        fits &= (market.least[d][block] <= asks).all(axis=0)
+    return fits

@@ -19,6 +19,7 @@ from updraft.core.listing import Listing
 from updraft.core.market import Flags, Ints, sale
 from updraft.core.match import asked
 from updraft.core.model import Kind, Offer, Reason, Verdict, Verdicts
+from updraft.core.reach import within_reach
 from updraft.core.shares import Standing
 
 Allowed = Callable[[Offer, int], tuple[int, Reason | None]]
@@ -67,6 +68,24 @@ def buy(
     return _Shop(left, offers, kinds, verdicts, allowed, who, most).run()
 
 
+@dataclass(slots=True, eq=False)
+class _Order:
+    """A line on its way: `count` machines are still to be asked for, `got` were granted.
+
+    `rows` and `numbers` are its content by rows of the sale, `cores` what the jobs of one machine ask for, by
+    submitter; `submitter` is whose turn it is asked for in.
+    """
+
+    offer: int
+    content: Mapping[str, int]
+    count: int
+    submitter: str
+    rows: Ints
+    numbers: Ints
+    cores: Mapping[str, int]
+    got: int = 0
+
+
 class _Shop:
     def __init__(
         self,
@@ -87,12 +106,14 @@ class _Shop:
         self.row = {group.key: row for row, group in enumerate(this.groups)}
         counts = {group.key: max(0, count) for group, count in left}
         self.left: Ints = np.array([counts[group.key] for group in this.groups], dtype=np.int64)
+        self.cpus: Ints = np.maximum(this.request[:, 0], 1.0).astype(np.int64)
         self.stock: Ints = np.array(
             [ENDLESS if offer.left is None else max(0, offer.left) for offer in this.offers], dtype=np.int64
         )
-        self.bought: list[Line] = []
+        self.bought: list[_Order] = []
         self.reasons: dict[int, Reason] = {}
         self.spent: dict[str, int] = {}
+        self.ranks: dict[str, tuple[int, tuple[int, float]]] = {}
         self.several = len({group.submitter for group in this.groups}) > 1
         submitters = dict.fromkeys(group.submitter for group in self.listing.order)
         self.rank = {name: at for at, name in enumerate(submitters)}
@@ -102,33 +123,61 @@ class _Shop:
     def run(self) -> Shopping:
         for turn in range(_LISTS):
             before = len(self.bought)
-            lines = self._list(quick=turn > 0)
-            refused = self._grant(lines)
-            if not refused or len(self.bought) == before:
+            wanted = self._within_reach()
+            refused = self._grant(self._list(wanted, quick=turn > 0))
+            whole = wanted is self.left
+            if len(self.bought) == before or (whole and not refused):
                 break
         self._by_turns()
         rows = np.flatnonzero(self.left > 0)
         left = {self.sale.groups[row].key: int(self.left[row]) for row in rows.tolist()}
         return Shopping(self._purchases(), left, self._unmet(rows))
 
-    def _list(self, quick: bool) -> list[Line]:
+    def _list(self, wanted: Ints, quick: bool) -> list[Line]:
         """A list, of few and large machines where there may not be as many as a cheap one takes."""
-        if self.most <= sum(line.count for line in self.bought):
+        if not self._may_be_had():
             return []  # nothing more may be bought: what remains is to ask why
         if not quick and self._scarce():
             self.listing = Listing(self.sale, self.verdicts, scarce=True)
-            return self.listing.lines(self.left, self.stock, self._open(), quick=True)
-        lines = self.listing.lines(self.left, self.stock, self._open(), quick=quick)
+            return self.listing.lines(wanted, self.stock, self._open(), quick=True)
+        lines = self.listing.lines(wanted, self.stock, self._open(), quick=quick)
         if quick or sum(line.count for line in lines) <= self.most:
             return lines
         self.listing = Listing(self.sale, self.verdicts, scarce=True)
-        return self.listing.lines(self.left, self.stock, self._open(), quick=quick)
+        return self.listing.lines(wanted, self.stock, self._open(), quick=quick)
+
+    def _may_be_had(self) -> int:
+        """How many machines may still be bought."""
+        return max(0, self.most - sum(order.got for order in self.bought))
+
+    def _largest(self) -> int:
+        return max((offer.resources.cpus for offer in self.sale.offers), default=1) or 1
 
     def _scarce(self) -> bool:
         """Whether the largest machines alone would be too many."""
-        wanted = int((self.left * self.sale.request[:, 0].astype(np.int64)).sum())
-        largest = max((offer.resources.cpus for offer in self.sale.offers), default=0)
-        return wanted > self.most * max(1, largest)
+        return int((self.left * self.cpus).sum()) > self.most * self._largest()
+
+    def _within_reach(self) -> Ints:
+        """What is left; where that is far too much for the machines that may be had, what they may be for."""
+        queues: dict[str, list[int]] = {name: [] for name in self.rank}
+        some = self._served(self._open())
+        for group in self.listing.order:
+            row = self.row[group.key]
+            if some[row] and self.left[row] > 0:
+                queues[group.submitter].append(row)
+        return within_reach(
+            self.left, self.cpus, queues, self._turn_of, self.spent, self._largest(), self._may_be_had()
+        )
+
+    def _served(self, open_: Flags) -> Flags:
+        """Which groups some of these offers would serve."""
+        kinds = np.unique(self.sale.of_kind[open_])
+        return np.asarray((self.sale.kind_copies[:, kinds] > 0).any(axis=1))
+
+    def _useful(self, rows: Sequence[int]) -> Flags:
+        """The open offers that would serve some of these groups."""
+        serves = np.asarray((self.sale.kind_copies[rows] > 0).any(axis=0))
+        return np.asarray(self._open() & serves[self.sale.of_kind])
 
     def _open(self) -> Flags:
         """The offers that may still be asked for."""
@@ -138,9 +187,10 @@ class _Shop:
 
     def _grant(self, lines: Sequence[Line]) -> bool:
         """Ask for the lines of a list, submitters by turns; True where something was refused."""
-        queues: dict[str, list[Line]] = {}
+        queues: dict[str, list[_Order]] = {}
         for line in reversed(lines):
-            queues.setdefault(self._submitter(line), []).append(line)
+            order = self._order(line)
+            queues.setdefault(order.submitter, []).append(order)
         turn = [(self._turn(name), self.rank[name], name) for name in queues]
         heapify(turn)
         refused = False
@@ -149,32 +199,49 @@ class _Shop:
             if (now := self._turn(name)) > then:  # others' machines had room for its jobs
                 heappush(turn, (now, rank, name))
                 continue
-            line = queues[name][-1]
-            closed = line.offer in self.reasons or self.stock[line.offer] <= 0
-            got = 0 if closed else self._ask(line, name)
+            order = queues[name][-1]
+            closed = order.offer in self.reasons or self.stock[order.offer] <= 0
+            got = 0 if closed else self._ask(order)
             refused = refused or not got
-            line.count -= got
-            if not line.count or not got:
-                queues[name].pop()
+            if not order.count or not got:
+                self._settle(queues[name].pop())
             if queues[name]:
                 heappush(turn, (self._turn(name), rank, name))
         return refused
 
-    def _submitter(self, line: Line) -> str:
-        return self.sale.groups[self.row[line.lead]].submitter
+    def _order(self, line: Line) -> "_Order":
+        """A line as it is asked for part by part."""
+        rows = [self.row[key] for key in line.content]
+        cores: dict[str, int] = {}
+        for row, number in zip(rows, line.content.values(), strict=True):
+            name = self.sale.groups[row].submitter
+            cores[name] = cores.get(name, 0) + number * int(self.cpus[row])
+        lead = self.sale.groups[self.row[line.lead]].submitter
+        numbers = np.array(list(line.content.values()), dtype=np.int64)
+        return _Order(line.offer, line.content, line.count, lead, np.array(rows), numbers, cores)
 
     def _turn(self, submitter: str) -> tuple[int, float]:
-        return self.who.rank(submitter, self.spent) if self.several else (0, 0.0)
+        if self.who.shares.groups or not self.several:
+            return self._turn_of(submitter, self.spent)
+        # Without accounting groups a submitter's turn depends on what was bought for it alone.
+        now = self.spent.get(submitter, 0)
+        then, rank = self.ranks.get(submitter, (-1, (0, 0.0)))
+        if then != now:
+            rank = self._turn_of(submitter, self.spent)
+            self.ranks[submitter] = now, rank
+        return rank
 
-    def _ask(self, line: Line, submitter: str) -> int:
-        """Ask for a part of a line and book what is granted; returns how many machines that was."""
-        offer = self.sale.offers[line.offer]
-        cores = max(1, offer.resources.cpus)
-        share = max(1, self.spent.get(submitter, 0) // (8 * cores)) if self.several else line.count
-        wanted = min(line.count, share, int(self.stock[line.offer]))
-        granted = self._granted(line.offer, wanted)
+    def _turn_of(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
+        return self.who.rank(submitter, bought) if self.several else (0, 0.0)
+
+    def _ask(self, order: "_Order") -> int:
+        """Ask for a part of an order and book what is granted; returns how many machines that was."""
+        cores = max(1, self.sale.offers[order.offer].resources.cpus)
+        share = max(1, self.spent.get(order.submitter, 0) // (8 * cores)) if self.several else order.count
+        wanted = min(order.count, share, int(self.stock[order.offer]))
+        granted = self._granted(order.offer, wanted)
         if granted:
-            self._book(line, granted)
+            self._book(order, granted)
         return granted
 
     def _granted(self, at: int, wanted: int) -> int:
@@ -186,23 +253,28 @@ class _Shop:
         self.stock[at] -= granted
         return granted
 
-    def _book(self, line: Line, count: int) -> None:
-        self.bought.append(Line(line.offer, line.content, count, line.lead))
-        for key, number in line.content.items():
-            row = self.row[key]
-            self.left[row] -= number * count
-            group = self.sale.groups[row]
-            cores = number * count * max(1, group.request.cpus)
-            self.spent[group.submitter] = self.spent.get(group.submitter, 0) + cores
+    def _book(self, order: "_Order", count: int) -> None:
+        if not order.got:
+            self.bought.append(order)
+        order.got += count
+        order.count -= count
+        for name, cores in order.cores.items():
+            self.spent[name] = self.spent.get(name, 0) + cores * count
+
+    def _settle(self, order: "_Order") -> None:
+        """An order that no more is asked for: its jobs wait no longer."""
+        self.left[order.rows] -= order.numbers * order.got
 
     # ------------------------------------------------------------------------------------- what was refused
 
     def _by_turns(self) -> None:
         """Try the offers that are still open, one by one, for the submitter whose turn it is."""
         waiting = [self.row[group.key] for group in self.listing.order if self.left[self.row[group.key]]]
+        if not self._may_be_had():
+            self._ask_why(waiting)
         turn = [(self._turn(self.sale.groups[row].submitter), at, row) for at, row in enumerate(waiting)]
         heapify(turn)
-        open_ = self._open()
+        open_ = self._useful(waiting)
         while turn and open_.any():
             then, at, row = heappop(turn)
             name = self.sale.groups[row].submitter
@@ -214,13 +286,24 @@ class _Shop:
                 continue
             # One machine first: most of what is asked for here is refused.
             if self._granted(offer, 1):
-                line = self._line(row, offer)
-                self._book(line, 1)
-                line.count -= 1
-                if line.count and self.stock[offer] > 0:
-                    self._ask(line, name)
+                order = self._order(self._line(row, offer))
+                self._book(order, 1)
+                if order.count and self.stock[offer] > 0:
+                    self._ask(order)
+                self._settle(order)
             open_[offer] = offer not in self.reasons and self.stock[offer] > 0
             heappush(turn, (self._turn(name), at, row))
+
+    def _ask_why(self, waiting: list[int]) -> None:
+        """Ask each offer that would serve who waits once: no machine may be had, but the reasons may."""
+        for at in np.flatnonzero(self._useful(waiting)).tolist():
+            if self._granted(at, 1):
+                serves = self.sale.kind_copies[waiting, self.sale.of_kind[at]] > 0
+                row = waiting[int(serves.argmax())]
+                order = self._order(self._line(row, at))
+                self._book(order, 1)
+                self._settle(order)
+                break
 
     def _cheapest(self, row: int, open_: Flags) -> int:
         """The open offer that is cheapest for one job of this group; -1 where there is none."""
@@ -266,11 +349,11 @@ class _Shop:
     def _purchases(self) -> tuple[Purchase, ...]:
         counts: dict[int, int] = {}
         holds: dict[int, dict[str, int]] = {}
-        for line in self.bought:
-            counts[line.offer] = counts.get(line.offer, 0) + line.count
-            mine = holds.setdefault(line.offer, {})
-            for key, number in line.content.items():
-                mine[key] = mine.get(key, 0) + number * line.count
+        for order in self.bought:
+            counts[order.offer] = counts.get(order.offer, 0) + order.got
+            mine = holds.setdefault(order.offer, {})
+            for key, number in order.content.items():
+                mine[key] = mine.get(key, 0) + number * order.got
         offers = self.sale.offers
         return tuple(
             Purchase(offers[at], counts[at], dict(sorted(holds[at].items()))) for at in sorted(counts)
