@@ -268,9 +268,8 @@ def budget(
             counts[one.account] += 1
         _count_new(made, machine, asked.get(machine.record.cloud, _NEVER))
     costs: dict[str, list[float]] = {}
-    for (cloud, worker_class, resources, price), count in counts.items():
-        use = _use(made.per_cloud, cloud)
-        use.add(count, resources, price)
+    for (cloud, worker_class, cores, memory, price), count in counts.items():
+        _use(made.per_cloud, cloud).include(Use(count, count * cores, count * memory, 0.0, price is None))
         costs.setdefault(cloud, []).append(count * (price or 0.0))
         made.per_class[worker_class] = made.per_class.get(worker_class, 0) + count
     for cloud, each in costs.items():

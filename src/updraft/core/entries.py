@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from updraft.core.lifecycle import Key
-from updraft.core.model import Child, Machine, MachineOutlook, Phase, Reason, Resources, Slot
+from updraft.core.model import Child, Machine, MachineOutlook, Phase, Reason, Slot
 
 Rank = tuple[int, float, float, str, str]
-Account = tuple[str, str, Resources, float | None]
+Account = tuple[str, str, int, int, float | None]
 BUSY = Reason("busy", "jobs have it")
 by_rank = attrgetter("rank")
 STAYS = Reason("stays", "nothing is to be done about it")
@@ -19,10 +19,10 @@ STAYS = Reason("stays", "nothing is to be done about it")
 class Entry:
     """A machine and what follows from it alone.
 
-    `rank` is its place among those worth keeping, `account` what it counts as against limits; `settled` says
-    that time alone changes nothing about it before `due`, when its lifetime ends; `roomy` that some slot may
-    have room; `claims` are those that wait for a job, with the kind of their slot; `outlook` is what is to be
-    said of it where nothing is to be done.
+    `rank` is its place among those worth keeping, `account` what it counts as against limits (cloud, class,
+    cores, memory, price); `settled` says that time alone changes nothing about it before `due`, when its
+    lifetime ends; `roomy` that some slot may have room; `claims` are those that wait for a job, with the kind
+    of their slot; `outlook` is what is to be said of it where nothing is to be done.
     """
 
     machine: Machine
@@ -39,7 +39,8 @@ class Entry:
 
 def entry(machine: Machine, *, settled: bool = False, due: float = -math.inf) -> Entry:
     """The entry of a machine; see there."""
-    record, busy, joined = machine.record, machine.busy, machine.phase is Phase.JOINED and bool(machine.slots)
+    record, size = machine.record, machine.record.resources
+    busy, joined = machine.busy, machine.phase is Phase.JOINED and bool(machine.slots)
     roomy = False
     for slot in machine.slots:
         roomy = roomy or slot.free.cpus > 0 or not slot.partitionable
@@ -47,7 +48,7 @@ def entry(machine: Machine, *, settled: bool = False, due: float = -math.inf) ->
         machine,
         (machine.cloud, machine.id),
         (*keep_first(machine), machine.cloud),
-        (record.cloud, record.worker_class, record.resources, record.price),
+        (record.cloud, record.worker_class, size.cpus, size.memory, record.price),
         busy,
         settled,
         due,

@@ -150,7 +150,7 @@ class _Shelf:
     def _held(self, places: Ints, kind: Ints, page: Fits, row: int) -> Ints:
         """How many jobs start in each place: see `fitting.room`."""
         number: Ints = np.full(len(places), ENDLESS, dtype=np.int64)
-        for d in range(4):
+        for d in page.asked:
             asks, least = page.asks[d][row, kind], page.least[d][row, kind]
             rest = self._free[d][places] - least
             # Where nothing is asked for, there is room for all or, below the least, for none.
@@ -159,7 +159,7 @@ class _Shelf:
         return number
 
     def _take(self, places: Ints, kind: Ints, number: Ints, page: Fits, row: int) -> None:
-        for d in range(4):
+        for d in page.asked:
             rest = self._free[d][places] - number * page.asks[d][row, kind]
             self._free[d][places] = np.maximum(rest, 0)
         full = places[(self._free[0][places] == 0) | (self._free[1][places] == 0)]

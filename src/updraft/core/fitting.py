@@ -145,13 +145,15 @@ def _waste(total: Vector, asks: Vector, copies: int) -> float:
 class Fits:
     """How some groups (rows) go onto some kinds (columns), as `Fit` says it of one pair.
 
-    `asks` and `least` hold a table for each of the four quantities. Where `copies` is 0, nothing else counts.
+    `asks` and `least` hold a table for each of the four quantities, `asked` are the numbers of those that
+    anybody asks for. Where `copies` is 0, nothing else counts.
     """
 
     asks: tuple[Ints, Ints, Ints, Ints]
     least: tuple[Ints, Ints, Ints, Ints]
     copies: Ints
     waste: Floats
+    asked: tuple[int, ...]
 
 
 class Grid:
@@ -203,7 +205,8 @@ class Grid:
             least.append(np.where(static, size[d], need))
         copies = np.where(static, np.minimum(copies, 1), copies)
         waste = self._wasted([np.where(static, r, a) for r, a in zip(request, asks, strict=True)], copies)
-        return Fits(_four(asks), _four(least), copies, waste)
+        asked = tuple(d for d in range(4) if asks[d].any() or least[d].any())
+        return Fits(_four(asks), _four(least), copies, waste, asked)
 
     def _asked(self, d: int, request: Ints) -> Ints:
         """What a job takes of one quantity, rounded as a startd rounds it: see `core.match.asked`."""

@@ -47,8 +47,10 @@ def scale_in(
     drains: list[Drain] = []
     outlooks: list[MachineOutlook] = []
     for one in reversed(staying):
+        if one.busy:
+            break  # and so are those worth more than it
         machine, worker = one.machine, policy.classes.get(one.machine.worker_class)
-        if one.busy or worker is None or on_the_way(machine):
+        if worker is None or on_the_way(machine):
             continue
         reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
         kept = _kept(machine, tides[worker.name], snapshot.now) if goes else None
