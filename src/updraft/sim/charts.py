@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from updraft.sim.runs import Run
 
 DAY, HOUR, MINUTE = 86400.0, 3600.0, 60.0
+FAR = 8.0  # times the median wait: further up hides how the others differ
 POINTS = 450  # of a line; more can't be seen on a page
 # Each colour as it is on a light page, and the variable of the page's style that it becomes.
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d9dfe5"
@@ -154,8 +155,12 @@ def costs(runs: Sequence["Run"], best: Sequence[int]) -> Figure:
 def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
     """Rivals and settings by their cost ÷ the least possible cost, and their mean wait; both as factors.
 
-    The line joins `best`, updraft's own front.
+    The line joins `best`, updraft's own front. Who waits many times as long as most is named beside the plot.
     """
+    longest = FAR * float(np.median([dot.wait for dot in dots]))
+    far = [dot for dot in dots if dot.wait > longest]
+    dots = [dot for dot in dots if dot.wait <= longest]
+    best = [dot for dot in best if dot.wait <= longest]
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9.2, 5.6))
         axes = figure.subplots()
@@ -164,7 +169,9 @@ def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
         axes.margins(0.12)
         _factors(axes)
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0)))
-        axes.set_xlabel("cost ÷ the least possible cost")
+        beyond = (f"{dot.name} ({dot.cost:.2f}, {dot.wait / MINUTE:,.0f} min)" for dot in far)
+        above = f"\nabove the plot: {', '.join(beyond)}" if far else ""
+        axes.set_xlabel(f"cost ÷ the least possible cost{above}")
         axes.xaxis.set_major_formatter(_short)
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -308,6 +315,7 @@ def _named(figure: Figure, axes: "Axes", dots: Sequence[Dot], bound: float | Non
         axes.annotate(
             name, at[index], xytext=((box[0] - x) * 72 / figure.dpi, (box[1] - y) * 72 / figure.dpi),
             textcoords="offset points", fontsize=8.5, color=INK, va="bottom",
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
         )  # fmt: skip
 
 

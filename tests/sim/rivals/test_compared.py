@@ -162,3 +162,17 @@ def test_rows_that_take_long_come_by_name_alone(tmp_path: Path) -> None:
     assert chosen(["bound-lcg", "quick"], table) == [quick, long[-1]]
     with pytest.raises(ValueError, match="no such row: slow; there are quick, rivals-lcg"):
         chosen(["slow"], table)
+
+
+def test_who_waits_many_times_as_long_is_named_beside_the_plot() -> None:
+    from updraft.sim.charts import Dot, landscape
+
+    dots = [
+        *(Dot(f"d{at}", 1.1 + at / 10, 60.0 + at) for at in range(4)),
+        Dot("slow", 1.5, 60_000.0, rival=True),
+    ]
+    figure = landscape(dots, dots[:1], "jobs")
+    (axes,) = figure.axes
+    assert "slow (1.50, 1,000 min)" in axes.get_xlabel()
+    assert {text.get_text() for text in axes.texts} == {"d0", "d1", "d2", "d3"}
+    assert axes.get_ylim()[1] < 10
