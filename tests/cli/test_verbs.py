@@ -24,7 +24,7 @@ from updraft.condor.base import PoolSlots
 from updraft.core.model import CollectorView, JobGroup, MachineRecord, Reason, Resources, ScheddView
 from updraft.daemon import report
 from updraft.errors import PoolError
-from updraft.ledger import Ledger
+from updraft.ledger import Ledger, RequestKind
 
 SETTINGS = """\
 [pool]
@@ -480,6 +480,15 @@ def test_plan_says_what_and_why_and_writes_nothing(site: Path, pool: StubPool, c
     ]
     assert not list((site / "state").glob("ledger*"))
     assert "launching" in run(capsys, "plan")[1]
+
+
+def test_plan_of_a_pool_that_is_being_destroyed_launches_nothing(
+    site: Path, pool: StubPool, capsys: Capture
+) -> None:
+    assert "launch" in {action["what"] for action in shown(capsys, "plan")["actions"]}
+    with ledger_of(site) as ledger:
+        ledger.request(NOW, "root", RequestKind.DESTROY, "")
+    assert "launch" not in {action["what"] for action in shown(capsys, "plan")["actions"]}
 
 
 def test_the_daemons_own_document_has_the_promised_form(pool: StubPool, capsys: Capture) -> None:

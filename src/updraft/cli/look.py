@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
     from updraft.config import load
     from updraft.core.plan import plan as decide
     from updraft.daemon import run_once
+    from updraft.daemon.requests import closing
     from updraft.errors import LedgerError
     from updraft.ledger.reader import Reader
 
@@ -58,7 +60,8 @@ def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
             ledger = Blank()
         with Judge() as judge:
             observer = make_observer(parts, ledger, judge)
-            snapshot, decided = run_once(observer, decide, parts.policy, time.time())
+            policy = replace(parts.policy, closing=bool(closing(ledger)))
+            snapshot, decided = run_once(observer, decide, policy, time.time())
         yield settings, snapshot, decided
     finally:
         getattr(parts.pool, "close", lambda: None)()
@@ -72,6 +75,10 @@ class Blank:
         from updraft.core.model import LedgerView
 
         return LedgerView()
+
+    def requests(self) -> tuple[()]:
+        """None."""
+        return ()
 
     def learned(self) -> dict[str, str]:
         """Nothing."""

@@ -18,6 +18,7 @@ from updraft.core.model import (
 from updraft.core.settings import Policy
 from updraft.daemon.adoption import adoption
 from updraft.ledger import Ledger, Request, RequestKind
+from updraft.ledger.reader import Reader
 
 OPERATOR = "operator"  # the reason code that the planner knows a wish by
 
@@ -108,7 +109,7 @@ def slots_of(record: MachineRecord, snapshot: Snapshot) -> tuple[Slot, ...]:
 # -------------------------------------------------------------------------------------------- destroy
 
 
-def closing(ledger: Ledger) -> tuple[Request, ...]:
+def closing(ledger: Ledger | Reader) -> tuple[Request, ...]:
     """The requests that everything shall go, while they are open: it may have been asked for twice."""
     return tuple(r for r in ledger.requests() if r.kind is RequestKind.DESTROY)
 
