@@ -26,6 +26,7 @@ Allowed = Callable[[Offer, int], tuple[int, Reason | None]]
 
 _REASONS = 6
 _LISTS = 4
+_PART = 4  # of what was bought for a submitter, what it may ask for at a turn
 
 NO_OFFER = Reason("no-offer", "no offer on sale can run these jobs")
 SOLD_OUT = Reason("sold-out", "the clouds say that they have no more of the offers that fit")
@@ -237,7 +238,7 @@ class _Shop:
     def _ask(self, order: "_Order") -> int:
         """Ask for a part of an order and book what is granted; returns how many machines that was."""
         cores = max(1, self.sale.offers[order.offer].resources.cpus)
-        share = max(1, self.spent.get(order.submitter, 0) // (8 * cores)) if self.several else order.count
+        share = max(1, self.spent.get(order.submitter, 0) // (_PART * cores)) if self.several else order.count
         wanted = min(order.count, share, int(self.stock[order.offer]))
         granted = self._granted(order.offer, wanted)
         if granted:
