@@ -1,5 +1,6 @@
 """`init`: what it asks, what it writes, and what it says of a pool that is already there."""
 
+import contextlib
 import io
 import os
 import pty
@@ -357,9 +358,13 @@ class Terminal:
         os.write(self.ours, typed.encode() + b"\n")
 
     def interrupt(self, question: str) -> None:
-        """Press Ctrl-C at this question."""
+        """Press Ctrl-C at this question, again where it came before the reading began."""
         self._until(lambda: question in self.seen, question)
-        self.process.send_signal(signal.SIGINT)
+        for _ in range(10):
+            self.process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(2)
+                return
 
     def end(self) -> int:
         """Wait for the end; the exit code."""
