@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ _HOUR = 3600.0
 _ALIKE = math.log(1.1)  # estimates that differ by less than a tenth are one
 _FADE_AT = 1000.0
 
+Suspects = AbstractSet[tuple[str, str]]
+"""Machines, by cloud and id, of which only the schedds can tell whether jobs still run there."""
 Front = tuple[int, float, int]
 """By what jobs of one owner are sorted: minus the priority, the time of arrival, the number."""
 
@@ -181,14 +184,15 @@ class FastQueue:
 
     # --------------------------------------------------------------------------------------- what it shows
 
-    def views(self, now: float, *, running: bool) -> dict[str, Source[ScheddView]]:
-        """What each schedd answers; `running` with a list of the jobs that it believes to run."""
+    def views(self, now: float, suspects: Suspects | None) -> dict[str, Source[ScheddView]]:
+        """What each schedd answers; with `suspects`, also which jobs it believes to run on them and on others
+        that don't just work: nobody asks for more."""
         self._relearn()
         found: dict[str, Source[ScheddView]] = {}
         for name in sorted(self._shown):
             view = self._views.get(name)
-            if view is None or running or view.running is not None:
-                view = self._view(name, now, running=running)
+            if view is None or suspects is not None or view.running is not None:
+                view = self._view(name, now, suspects)
                 self._views[name] = view
             found[name] = Known(view, now)
         return found
@@ -197,11 +201,11 @@ class FastQueue:
         """The groups with waiting jobs, as they were last shown."""
         return [g for name in sorted(self._shown) if (v := self._views.get(name)) for g in v.groups]
 
-    def _view(self, name: str, now: float, *, running: bool) -> ScheddView:
+    def _view(self, name: str, now: float, suspects: Suspects | None) -> ScheddView:
         groups = tuple(group.shown or self.shown(group) for group in self._shown[name])
         return ScheddView(
             groups=groups,
-            running=tuple(self._running(name, now)) if running else None,
+            running=None if suspects is None else tuple(self._running(name, now, suspects)),
             idle_total=sum(group.idle for group in groups),
             running_total=self._totals[name],
         )
@@ -232,11 +236,14 @@ class FastQueue:
         )
         return group.shown
 
-    def _running(self, name: str, now: float) -> Iterator[RunningJob]:
+    def _running(self, name: str, now: float, suspects: Suspects) -> Iterator[RunningJob]:
         groups = self.jobs.group
         for job, claim in self._active.items():
+            worker = claim.room.worker
+            if worker.open and (worker.cloud, worker.id) not in suspects:
+                continue
             if groups[job].schedd == name:
-                died = claim.room.worker.died_at
+                died = worker.died_at
                 since = now if died is None else died
                 yield RunningJob(name, f"{job}.0", claim.name, groups[job].owner, since + LEASE)
 

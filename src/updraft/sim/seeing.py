@@ -57,7 +57,8 @@ class Seeing:
         """The snapshot of this moment."""
         now, pool = self._agenda.now, self._pool
         slots = pool.floor.slots(now)
-        schedds = pool.queue.views(now, running=bool(self._ledger.suspects or pool.ghosts))
+        suspects = self._ledger.suspects
+        schedds = pool.queue.views(now, suspects if suspects or pool.ghosts else None)
         offers, kinds = self._stock()
         return Snapshot(
             now=now,
