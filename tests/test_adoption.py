@@ -202,3 +202,15 @@ def test_killed_after_tagging_the_adoption_is_finished_by_the_next(rig: Rig) -> 
     rig.turn(rig.start(), 10)
     assert outcome(rig, request).startswith("done")
     assert tags(rig, machine)[TAG_POOL] == POOL
+
+
+def test_what_was_asked_while_no_controller_was_there_is_not_late_by_that(rig: Rig) -> None:
+    daemon, machine = rig.one_busy()
+    ask(rig, RequestKind.DISOWN, machine)
+    rig.turn(daemon, 6)
+    request = ask(rig, RequestKind.ADOPT, machine)
+    rig.clock.forward(300)  # longer than a cloud may take to show a tag
+    rig.pool.negotiate()
+    rig.turn(rig.start(), 8)
+    assert outcome(rig, request) == "done: it is a machine of class default"
+    assert TAG_POOL in tags(rig, machine)

@@ -15,10 +15,16 @@ from updraft.ledger import Ledger, Request, RequestKind
 ADOPTED = "adopted"
 
 
-def adoption(request: Request, ledger: Ledger, snapshot: Snapshot, policy: Policy) -> str | None:
-    """What became of an adoption, in words; None while the cloud doesn't show the instance as ours yet."""
+def adoption(
+    request: Request, ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float
+) -> str | None:
+    """What became of an adoption, in words; None while the cloud doesn't show the instance as ours yet.
+
+    `since` is when this controller began to act: what waited for it was not tagged before.
+    """
+    waited = snapshot.now - max(request.at, since)
     if not isinstance(snapshot.collector, Known):
-        late = snapshot.now - request.at > policy.timings.settle
+        late = waited > policy.timings.settle
         return "refused: the pool does not answer, so nothing is known of it" if late else None
     found = _found(request, snapshot, policy)
     if isinstance(found, str):
@@ -30,7 +36,6 @@ def adoption(request: Request, ledger: Ledger, snapshot: Snapshot, policy: Polic
         return f"refused: it is a machine of this pool already, of class {live.worker_class}"
     listed = _listed(found, snapshot)
     if listed is None:
-        waited = snapshot.now - request.at
         if waited <= policy.timings.settle:
             return None
         return (

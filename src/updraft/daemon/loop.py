@@ -106,6 +106,7 @@ class Daemon:
         self._silent: frozenset[str] = frozenset()
         self._logged = max((event.id for event in ledger.events(limit=1)), default=0)
         self._stood: str | None = ""
+        self._acts_since: float | None = None
         self.destroyed = False
 
     def run(self) -> None:
@@ -155,7 +156,10 @@ class Daemon:
         snapshot = self._observer.look(self._clock())
         standing = self._standing(snapshot)
         if standing is None:
-            snapshot = requests.take_up(self._ledger, snapshot, self.parts.policy)
+            self._acts_since = since = snapshot.now if self._acts_since is None else self._acts_since
+            snapshot = requests.take_up(self._ledger, snapshot, self.parts.policy, since)
+        else:
+            self._acts_since = None
         times["looked"] = self._stopwatch()
         policy = self.policy
         plan = self._plan(snapshot, policy)

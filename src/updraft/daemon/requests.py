@@ -23,10 +23,11 @@ from updraft.ledger.reader import Reader
 OPERATOR = "operator"  # the reason code that the planner knows a wish by
 
 
-def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy) -> Snapshot:
+def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float) -> Snapshot:
     """Turn open requests into wishes; the snapshot as it then is. Each is taken up once, and whole.
 
-    An adoption stays open until its cloud shows the instance as ours.
+    An adoption stays open until its cloud shows the instance as ours. `since` is when this controller began
+    to act: a request may have waited for that, and nothing was done for it meanwhile.
     """
     requests = ledger.requests()
     for request in requests:
@@ -36,7 +37,9 @@ def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy) -> Snapshot:
         with ledger.together():
             adopting = request.kind is RequestKind.ADOPT
             outcome = (
-                adoption(request, ledger, snapshot, policy) if adopting else _one(request, ledger, snapshot)
+                adoption(request, ledger, snapshot, policy, since)
+                if adopting
+                else _one(request, ledger, snapshot)
             )
             if outcome is None:
                 continue
