@@ -18,6 +18,7 @@ from tests.bench.whole import children, memory, timed
 from updraft.condor.judge import Judge
 from updraft.core.model import Plan, Snapshot
 from updraft.core.plan import plan
+from updraft.garbage import look_seldom
 
 TIMES = 5
 DEADLINE = 60.0
@@ -28,7 +29,8 @@ FEW_OFFERS = Size(offers=200)
 
 
 def measure(size: Size) -> dict[str, Any]:
-    """One decision with nothing remembered, then others with all of it."""
+    """One decision with nothing remembered, then others with all of it; garbage as in the daemon."""
+    look_seldom()
     bare = large.snapshot(size)
     before = memory(os.getpid())["VmRSS"]
     with Judge() as judge:

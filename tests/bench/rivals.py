@@ -24,6 +24,7 @@ from tests.bench.rows import Measured, Row, SkippedError
 from tests.bench.simulated import LCG, traces
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy
+from updraft.garbage import look_seldom
 from updraft.sim.conditions import Conditions
 from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.metrics import clairvoyant, metrics
@@ -121,6 +122,7 @@ def read(trace: str, jobs: int | None = None) -> Workload:
 def play(name: str, work: Workload) -> Point:
     """Simulate one rival, or updraft with one idle limit."""
     begun = time.process_time()
+    look_seldom()
     jobs, clouds, policy = work.arrivals, example_clouds(SIZES), example_policy()
     if name in RIVALS:
         cycle, decide = RIVALS[name].cycle, RIVALS[name].factory(jobs)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import Measured, SkippedError
+from updraft.garbage import look_seldom
 from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.metrics import clairvoyant, metrics
 from updraft.sim.swf import read_swf
@@ -51,6 +52,7 @@ def play(name: str) -> dict[str, Any]:
     """Simulate a trace with the example's policy and machines."""
     begun, cpu = time.perf_counter(), time.process_time()
     work = read_swf(traces() / name).arrivals
+    look_seldom()
     clouds = example_clouds(SIZES)
     outcome = simulate(work, example_policy(), clouds)
     found = metrics(

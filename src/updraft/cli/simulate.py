@@ -12,6 +12,7 @@ import click
 from updraft.cli.main import Call
 from updraft.cli.output import Column, console, count, is_narrow, json_option, say_json, table
 from updraft.errors import UsageError
+from updraft.garbage import look_seldom
 
 if TYPE_CHECKING:
     from updraft.sim.runs import Run
@@ -163,6 +164,7 @@ def simulate(
     from updraft.sim import runs
 
     with _progress(len(settings)) as tell:
+        look_seldom()
         made = runs.run_all(jobs, settings, conditions, tell)
     document = runs.document(jobs, conditions, made)
     if page is not None:

@@ -34,6 +34,7 @@ from updraft.core.model import Launch
 from updraft.core.plan import plan
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, controller_id
 from updraft.errors import CloudError, UsageError
+from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.ledger.rows import scrub
 from updraft.observe import Kinds, Observer, Remembered
@@ -167,6 +168,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     """The daemon of this configuration, until it is told to stop; its decisions are kept in `record`."""
     settings = load(file)
     start_log(log_form)
+    look_seldom()
     decide: Planner = plan if record is None else Recorder(record, plan, warn=_tell_of_recording)
     pools: list[Pool] = []
 
