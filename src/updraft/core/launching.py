@@ -93,4 +93,6 @@ def _why(holds: Mapping[str, int], owner_of: Mapping[str, str]) -> Reason:
     owners = {owner_of[key] for key in holds if key in owner_of}
     jobs = sum(holds.values())
     names = ", ".join(sorted(owners)[:3]) + (" and others" if len(owners) > 3 else "")
+    if jobs == 1:
+        return Reason("demand", f"a waiting job of {names} has no room")
     return Reason("demand", f"{jobs} waiting jobs of {names} have no room")
