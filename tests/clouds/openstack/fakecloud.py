@@ -13,6 +13,7 @@ import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 from osfront import Call, Reply
@@ -242,8 +243,6 @@ class FakeCloud:
         return refusal or Reply(200, {"metadata": self.servers[id_]["metadata"]})
 
     def metadatum(self, _call: Call, id_: str, key: str) -> Reply:
-        from urllib.parse import unquote
-
         refusal = self._fixed(id_)
         if refusal is None and self.servers[id_]["metadata"].pop(unquote(key), None) is None:
             return fault("itemNotFound", 404, "Metadata item was not found")
@@ -253,8 +252,6 @@ class FakeCloud:
         return Reply(200, {"tags": self.servers[id_]["tags"]})
 
     def label(self, call: Call, id_: str, name: str) -> Reply:
-        from urllib.parse import unquote
-
         tags, plain = self.servers[id_]["tags"], unquote(name)
         refusal = self._fixed(id_)
         if refusal is None and call.method == "PUT" and plain not in tags:

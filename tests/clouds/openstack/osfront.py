@@ -6,6 +6,7 @@ Behind it are either the services that `fakecloud` plays, or real ones.
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +40,8 @@ class Reply:
 class Trouble:
     """The next `times` calls that fit (all, where None) get this reply instead of the cloud's.
 
-    `after`: the cloud does what it is asked all the same; `lose`: the connection breaks without an answer.
+    `after`: the cloud does what it is asked all the same; `lose`: the connection breaks without an answer;
+    `delay`: seconds before anything is answered.
     """
 
     calls: str  # of "METHOD /path", a regular expression
@@ -47,6 +49,7 @@ class Trouble:
     times: int | None = None
     after: bool = False
     lose: bool = False
+    delay: float = 0.0
 
 
 Backend = Callable[[Call], Reply]
@@ -90,6 +93,7 @@ class Front:
             reply = self.backend(call)
             if trouble is None:
                 return reply
+        time.sleep(trouble.delay)
         return None if trouble.lose else trouble.reply
 
     def calls(self, pattern: str = "") -> list[Call]:

@@ -1,4 +1,4 @@
-"""The OpenStack driver keeps the contract: in a project in memory, and where machines need ports of their own."""
+"""The OpenStack driver keeps the contract in a project in memory, with ports of Nova's and of its own."""
 
 import pytest
 from conformance import DriverConformance

@@ -111,11 +111,10 @@ class Connection:
     def _asked(
         self, service: str, method: str, path: str, timeout: float, body: Mapping[str, Any] | None = None
     ) -> Answer:
-        version = self.microversion if service == COMPUTE else None
         options: dict[str, Any] = {} if body is None else {"json": body}
-        if version is not None:
-            options["microversion"] = f"{version[0]}.{version[1]}"
         try:
+            if service == COMPUTE:
+                options["microversion"] = "{}.{}".format(*self.microversion)
             client = self._client(service)
             response = client.request(
                 _versioned(service, client) + path,
@@ -143,7 +142,7 @@ class Connection:
                     service_type=region.get_service_type(service),
                     service_name=region.get_service_name(service),
                     interface=region.get_interface(service),
-                    region_name=region.get_region_name(service),
+                    region_name=self._settings.region or region.get_region_name(service),
                     endpoint_override=region.get_endpoint(service),
                 )
             return self._clients[service]
@@ -158,10 +157,14 @@ class Connection:
     def _configured(self) -> CloudRegion:
         settings = self._settings
         config = OpenStackConfig(app_name="updraft")
-        wanted: dict[str, Any] = {} if settings.region is None else {"region_name": settings.region}
-        region = config.get_one(
-            cloud=settings.cloud, api_timeout=min(READ_TIMEOUT, settings.timeout), **wanted
-        )
+        timeout = min(READ_TIMEOUT, settings.timeout)
+        try:
+            region = config.get_one(cloud=settings.cloud, region_name=settings.region, api_timeout=timeout)
+        except ConfigException:
+            if settings.region is None:
+                raise
+            # A file that names one region is no reason not to use another: the catalogue knows them all.
+            region = config.get_one(cloud=settings.cloud, api_timeout=timeout)
         given = region.config.get("auth") or {}
         self.translate.secrets = tuple(str(given[key]) for key in _SECRET if given.get(key))
         self._from_environment = region.name == config.envvar_key

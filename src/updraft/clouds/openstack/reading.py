@@ -44,7 +44,12 @@ _LEAVING = ("deleting", "soft-deleting")
 def label(key: str, value: str) -> str:
     """A tag of the house as a tag of Nova's, by which servers can be listed; a long value by its hash."""
     plain = f"{key}={value}"
-    if len(plain) <= LONGEST_LABEL and not re.search(r"[/,]", plain) and plain.isascii():
+    if (
+        len(plain) <= LONGEST_LABEL
+        and not re.search(r"[/,]", plain)
+        and plain.isascii()
+        and plain.isprintable()
+    ):
         return plain
     digest = hashlib.sha256(value.encode()).hexdigest()
     return f"{key}#{digest}"[:LONGEST_LABEL]
