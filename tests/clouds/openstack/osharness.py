@@ -75,7 +75,7 @@ class OpenStackHarness:
         front.backend = self.cloud
         front.log.clear()
         front.troubles.clear()
-        self.settings: dict[str, Any] = {"cloud": "test", "page_size": 4, **settings}
+        self.settings: dict[str, Any] = {"os_cloud": "test", "page_size": 4, **settings}
 
     def driver(self, pool: str = "conformance", **settings: object) -> OpenStackDriver:
         return from_settings("cloud", pool, {**self.settings, **settings})

@@ -347,7 +347,7 @@ def test_the_regions_services_are_called(harness: OpenStackHarness) -> None:
 
 def test_no_secret_is_told(harness: OpenStackHarness, front: Front) -> None:
     with pytest.raises(AuthFailed, match=r"check the credentials in clouds\.yaml") as raised:
-        harness.driver(cloud="wrong").machines()
+        harness.driver(os_cloud="wrong").machines()
     assert "a-wrong-one" not in str(raised.value)
     echo = refused(400, "what is not-to-be-seen doing here?")
     with front.trouble(Trouble(LIST, echo)), pytest.raises(BadRequest) as told:
@@ -431,7 +431,7 @@ def test_credentials_of_the_environment_are_a_warning(
         "REGION_NAME": "RegionOne",
     }.items():
         monkeypatch.setenv(f"OS_{name}", value)
-    driver = harness.driver(cloud=None)
+    driver = harness.driver(os_cloud=None)
     assert [one.state for one in driver.findings() if one.what.startswith("credentials")] == ["warning"]
 
 
@@ -467,7 +467,7 @@ def test_settings_as_they_are_written() -> None:
 
 def test_nothing_is_asked_before_the_first_call(front: Front) -> None:
     front.log.clear()
-    from_settings("cloud", "pool", {"cloud": "test"})
+    from_settings("cloud", "pool", {"os_cloud": "test"})
     assert front.log == []
 
 

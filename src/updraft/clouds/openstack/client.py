@@ -159,12 +159,12 @@ class Connection:
         config = OpenStackConfig(app_name="updraft")
         timeout = min(READ_TIMEOUT, settings.timeout)
         try:
-            region = config.get_one(cloud=settings.cloud, region_name=settings.region, api_timeout=timeout)
+            region = config.get_one(cloud=settings.os_cloud, region_name=settings.region, api_timeout=timeout)
         except ConfigException:
             if settings.region is None:
                 raise
             # A file that names one region is no reason not to use another: the catalogue knows them all.
-            region = config.get_one(cloud=settings.cloud, api_timeout=timeout)
+            region = config.get_one(cloud=settings.os_cloud, api_timeout=timeout)
         given = region.config.get("auth") or {}
         self.translate.secrets = tuple(str(given[key]) for key in _SECRET if given.get(key))
         self._from_environment = region.name == config.envvar_key

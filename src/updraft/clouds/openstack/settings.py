@@ -52,7 +52,7 @@ class Settings(Part):
     OS_* variables of the environment.
     """
 
-    cloud: str | None = None
+    os_cloud: str | None = None
     """The cloud's name in `clouds.yaml`. None: what OS_CLOUD names, or the OS_* variables, or the only one
     there is. The file is OS_CLIENT_CONFIG_FILE, or `clouds.yaml` in the working directory, in
     ~/.config/openstack or in /etc/openstack, the first that is there."""
