@@ -22,6 +22,7 @@ DATA = Path(__file__).parent / "data"
 PROJECT = "c038e06f0f9d402f86079e7c74e435ac"
 IMAGE = "00000000-0000-4000-8000-000000000002"
 PRIVATE, PUBLIC = "e14605cd-20b8-4d3e-9ef1-e4a9f363d13e", "e9b6a735-4bef-4b8e-83f3-1fbbdaa03685"
+ADDRESS = "10.20.0.5"
 CHANGEABLE = ("active", "stopped", "paused", "suspended")
 NO_HOST = "No valid host was found. There are not enough hosts available."
 
@@ -226,7 +227,9 @@ class FakeCloud:
     def _connect(self, server: str, network: dict[str, str]) -> None:
         port = network.get("port") or str(uuid4())
         self.ports.setdefault(port, {"id": port, "network_id": network.get("uuid"), "description": ""})
-        self.ports[port]["device_id"] = server
+        first = not self.inside[server]["ports"]
+        address = ADDRESS if first else "10.99.0.5"
+        self.ports[port] |= {"device_id": server, "fixed_ips": [{"ip_address": address}]}
         self.inside[server]["ports"].append((port, "port" in network))
 
     def delete(self, _call: Call, id_: str) -> Reply:
@@ -235,6 +238,11 @@ class FakeCloud:
         self.servers[id_]["OS-EXT-STS:task_state"] = "deleting"
         self.inside[id_]["ends"] = self.inside[id_]["ends"] or time.time() + self.ends_in
         return Reply(204)
+
+    def show(self, _call: Call, id_: str) -> Reply:
+        if id_ not in self.servers:
+            return fault("itemNotFound", 404, f"Instance {id_} could not be found.")
+        return Reply(200, {"server": self.servers[id_]})
 
     def metadata(self, call: Call, id_: str) -> Reply:
         refusal = self._fixed(id_)
@@ -361,7 +369,7 @@ class FakeCloud:
                 one["addresses"] = {
                     "private": [
                         {"version": 6, "addr": "fd00::5", "OS-EXT-IPS:type": "fixed"},
-                        {"version": 4, "addr": "10.20.0.5", "OS-EXT-IPS:type": "fixed"},
+                        {"version": 4, "addr": ADDRESS, "OS-EXT-IPS:type": "fixed"},
                     ]
                 }
 
@@ -401,6 +409,7 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (r"GET /compute/v2.1/servers/detail", "server_list"),
     (r"POST /compute/v2.1/servers", "create"),
     (rf"DELETE /compute/v2.1/servers/{_ID}", "delete"),
+    (rf"GET /compute/v2.1/servers/{_ID}", "show"),
     (rf"POST /compute/v2.1/servers/{_ID}/metadata", "metadata"),
     (rf"DELETE /compute/v2.1/servers/{_ID}/metadata/{_ID}", "metadatum"),
     (rf"GET /compute/v2.1/servers/{_ID}/tags", "labels"),

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from fakecloud import IMAGE, NO_HOST, PRIVATE, PUBLIC, FakeCloud, data
+from fakecloud import ADDRESS, IMAGE, NO_HOST, PRIVATE, PUBLIC, FakeCloud, data
 from harness import request
 from osfront import Front, Reply, Trouble
 from osharness import CREATE, OpenStackHarness, refused
@@ -228,6 +228,11 @@ def test_no_volume_stays_also_where_the_machine_broke(
     driver.terminate([made.id])
     cloud.settled()
     assert len(cloud.volumes) == 1 + breaks
+    for volume in set(cloud.volumes) - {"somebody-elses"}:
+        cloud.volumes[volume] = "detaching"
+        driver.machines()
+        assert volume in cloud.volumes
+        cloud.volumes[volume] = "available"
     assert driver.machines() == ()
     driver.machines()
     assert set(cloud.volumes) == {"somebody-elses"}
@@ -291,6 +296,22 @@ def test_ports_of_a_launch_that_was_not_answered_are_swept_up_in_time(
     assert set(cloud.ports) == {"theirs"}
 
 
+def test_a_machine_that_was_let_go_of_keeps_its_port(harness: OpenStackHarness, cloud: FakeCloud) -> None:
+    now = 1000.0
+    driver = harness.driver(port={})
+    driver._belongings._clock = lambda: now
+    (made,) = driver.launch(request(harness))
+    cloud.settled()
+    driver.tag([made.id], {TAG_POOL: None})
+    for _ in range(3):
+        assert driver.machines() == ()
+        now += 400
+    assert len(cloud.ports) == 1
+    harness.own_end(made.id)
+    driver.machines()
+    assert len(cloud.ports) == 0
+
+
 # --------------------------------------------------------------------------------------- floating addresses
 
 
@@ -311,6 +332,35 @@ def test_an_address_is_given_once_and_goes_with_the_machine(
     assert len(cloud.addresses) == 2
     driver.terminate([made[1].id])
     assert set(cloud.addresses) == {"theirs"}
+
+
+def test_of_several_ports_the_machines_own_has_the_address(
+    harness: OpenStackHarness, cloud: FakeCloud
+) -> None:
+    driver = harness.driver(floating_network="public", networks=["private", "public"])
+    (made,) = driver.launch(request(harness))
+    cloud.settled()
+    cloud.ports = dict(reversed(cloud.ports.items()))
+    driver.machines()
+    (given,) = cloud.addresses.values()
+    assert cloud.ports[given["port_id"]]["fixed_ips"] == [{"ip_address": made.address or ADDRESS}]
+
+
+def test_machines_end_also_while_the_network_service_is_down(
+    harness: OpenStackHarness, front: Front, cloud: FakeCloud
+) -> None:
+    driver = harness.driver(floating_network="public")
+    (made,) = driver.launch(request(harness))
+    cloud.settled()
+    driver.machines()
+    with front.trouble(Trouble("/network/", refused(503, "down"))):
+        driver.terminate([made.id])
+        cloud.settled()
+        assert driver.machines() == ()
+    assert cloud.standing() == []
+    driver.terminate(["another"])
+    driver.machines()
+    assert cloud.addresses == {}
 
 
 def test_addresses_that_a_dead_process_left_are_removed(harness: OpenStackHarness, cloud: FakeCloud) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 from urllib.parse import quote
 
 from updraft.clouds.base import TAG_POOL
-from updraft.clouds.openstack.client import NETWORK, VOLUME, Connection, found_or_none, items
+from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
 from updraft.clouds.openstack.errors import Refused
 from updraft.clouds.openstack.places import Places
-from updraft.clouds.openstack.reading import TAG_FLOATING, Raw, state_of, tags_of, volumes_of
+from updraft.clouds.openstack.reading import TAG_FLOATING, Raw, address_of, state_of, tags_of, volumes_of
 from updraft.clouds.openstack.settings import Port, Settings
 from updraft.core.model import CloudState
 from updraft.errors import CloudError
@@ -25,6 +25,8 @@ SPARED = 300.0  # a port without its server may belong to a launch that is still
 SWEPT_EVERY = 300.0
 RETRIED_AFTER = 60.0
 _IDS_AT_ONCE = 40  # of 36 characters each: an address of a call may have some thousand
+_FIELDS = ("id", "device_id", "description", "fixed_ips")
+_ON_ITS_WAY = ("creating", "downloading", "attaching", "detaching", "deleting")  # of a volume
 _UP = (CloudState.PENDING, CloudState.RUNNING)
 
 
@@ -103,6 +105,8 @@ class Belongings:
         """
         if self._used is False or not ids:
             return
+        with self._lock:  # what isn't done here is left over at the next look
+            self._due["sweep"] = 0.0
         ports = list(self._ports_of(ids))
         with self._lock:
             self._doomed |= {
@@ -129,29 +133,27 @@ class Belongings:
             return True
 
     def _give_addresses(self, servers: Sequence[Raw]) -> None:
-        wanting = {
-            str(raw["id"]): network
-            for raw in servers
-            if (network := tags_of(raw).get(TAG_FLOATING)) and state_of(raw) in _UP and raw.get("addresses")
-        }
         with self._lock:
             self._addressed &= {str(raw["id"]) for raw in servers}
-            wanting = {one: network for one, network in wanting.items() if one not in self._addressed}
-            resting = self._clock() < self._due["addresses"]
+            known, resting = set(self._addressed), self._clock() < self._due["addresses"]
+        wanting = {
+            str(raw["id"]): raw
+            for raw in servers
+            if TAG_FLOATING in tags_of(raw) and state_of(raw) in _UP and address_of(raw)
+        }
+        wanting = {one: raw for one, raw in wanting.items() if one not in known}
         if not wanting or resting:
             return
-        taken = {one.get("port_id") for one in self._addresses()}
-        first: dict[str, str] = {}
-        done: set[str] = set()
-        for port in self._ports_of(wanting):
-            if port["id"] in taken:
-                done.add(str(port["device_id"]))
-            first.setdefault(str(port["device_id"]), str(port["id"]))
-        for server, port_id in first.items():
-            if server not in done:
-                self._give_address(port_id, wanting[server])
-            with self._lock:
-                self._addressed.add(server)
+        ports, taken = list(self._ports_of(wanting)), {one.get("port_id") for one in self._addresses()}
+        done = {str(port["device_id"]) for port in ports if port["id"] in taken}
+        for port in ports:
+            server = str(port["device_id"])
+            raw = wanting[server]
+            if server not in done and _has(port, address_of(raw)):
+                self._give_address(str(port["id"]), tags_of(raw)[TAG_FLOATING])
+                done.add(server)
+        with self._lock:
+            self._addressed |= done
 
     def _give_address(self, port: str, network: str) -> None:
         wanted = {"floating_network_id": network, "port_id": port, "description": self.mark}
@@ -180,13 +182,20 @@ class Belongings:
         with self._lock:
             now = self._clock()
             self._seen = {one: self._seen.get(one, now) for one in lost}
-            old = [one for one, since in self._seen.items() if now - since >= SPARED]
+            old = {one for one, since in self._seen.items() if now - since >= SPARED}
             self._used = self._asked_for() or bool(addresses or ports)
         each(
             lambda one: self._remove("floatingips", one),
             [str(one["id"]) for one in addresses if not one.get("port_id")],
         )
-        each(lambda one: self._remove("ports", one), old)
+        # A machine that was let go of keeps its ports.
+        gone = [str(one["id"]) for one in ports if one["id"] in old and not self._is_there(one)]
+        each(lambda one: self._remove("ports", one), gone)
+
+    def _is_there(self, port: Mapping[str, Any]) -> bool:
+        server = str(port.get("device_id") or "")
+        where = f"/servers/{quote(server, safe='')}"
+        return bool(server) and found_or_none(lambda: self._connection.get(COMPUTE, where)) is not None
 
     def _end_volumes(self, servers: Sequence[Raw]) -> None:
         """Nova ends a machine's volume with it, but may lose it where the machine broke half-way."""
@@ -195,22 +204,25 @@ class Belongings:
             gone = {one: volumes for one, volumes in self._volumes.items() if one not in here}
             self._volumes = {one: volumes for one, volumes in here.items() if volumes} | gone
         for server, volumes in gone.items():
-            for volume in volumes:
-                self._end_volume(volume)
+            still = tuple(volume for volume in volumes if not self._end_volume(volume))
             with self._lock:
                 self._volumes.pop(server, None)
+                if still:
+                    self._volumes[server] = still
 
-    def _end_volume(self, volume: str) -> None:
+    def _end_volume(self, volume: str) -> bool:
+        """Whether nothing is left to do: it is gone, it is ended now, or somebody else has it."""
         where = f"/volumes/{quote(volume, safe='')}"
         found = found_or_none(lambda: self._connection.get(VOLUME, where))
         state = "" if found is None else (found.get("volume") or {}).get("status", "")
         if state in ("available", "error"):
             found_or_none(lambda: self._connection.act(VOLUME, "DELETE", where))
+        return state not in _ON_ITS_WAY
 
     def _ports_of(self, servers: Collection[str]) -> Iterator[Mapping[str, Any]]:
         named = list(servers)
         for at in range(0, len(named), _IDS_AT_ONCE):
-            query = {"device_id": named[at : at + _IDS_AT_ONCE], "fields": ["id", "device_id", "description"]}
+            query = {"device_id": named[at : at + _IDS_AT_ONCE], "fields": _FIELDS}
             yield from items(self._connection.get(NETWORK, "/ports", query), "ports")
 
     def _addresses(self) -> Iterator[Mapping[str, Any]]:
@@ -228,3 +240,8 @@ class Belongings:
         except Refused as error:
             if error.status != 404:
                 raise
+
+
+def _has(port: Mapping[str, Any], address: str) -> bool:
+    """Whether this is the port of the machine's own address: others may lead nowhere."""
+    return any(one.get("ip_address") == address for one in port.get("fixed_ips") or ())

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from urllib.parse import quote
 
 from updraft.clouds.base import Finding, ImageInfo, LaunchRequest, Pace
@@ -18,6 +19,7 @@ from updraft.clouds.openstack.places import Places
 from updraft.clouds.openstack.quota import quota
 from updraft.clouds.openstack.settings import Settings
 from updraft.core.model import CloudOffer, Instance, Quota
+from updraft.errors import CloudError
 
 CONSOLE_BYTES = 64 * 1024
 _CONSOLE_LINES = 2000
@@ -70,7 +72,8 @@ class OpenStackDriver:
     def terminate(self, ids: Iterable[str]) -> None:
         """End these servers and what belongs to them."""
         named = list(dict.fromkeys(ids))
-        with self._connection.translate("releasing the addresses of machines"):
+        # A network service that is down is no reason to let machines run on.
+        with suppress(CloudError), self._connection.translate("releasing the addresses of machines"):
             self._belongings.release(named)
         terminate(self._connection, named)
 

@@ -6,7 +6,7 @@ shows them all the same, and they are written as soon as they can be.
 
 import contextlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from updraft.clouds.base import TAG_LAUNCH, TAG_POOL
 from updraft.clouds.openstack.client import COMPUTE, Connection
@@ -42,7 +42,7 @@ class Listing:
         after = self._owing()
         # What was written while the listing was under way may not be in it.
         merged = [_with(_with(raw, before), after) for raw in found]
-        self._pay(found)
+        self._pay(found, before)
         return tuple(raw for raw in merged if tags_of(raw).get(TAG_POOL) == self._pool)
 
     def machines(self, looked: Iterable[Raw]) -> tuple[Instance, ...]:
@@ -87,12 +87,14 @@ class Listing:
         with self._lock:
             return {one: dict(tags) for one, tags in self._owed.items()}
 
-    def _pay(self, found: Iterable[Raw]) -> None:
-        """Write what is owed to servers that take it now; forget what is owed to those that are gone."""
+    def _pay(self, found: Iterable[Raw], before: Collection[str]) -> None:
+        """Write what is owed to servers that take it now; forget what was owed to those that are gone."""
         by_id = {str(raw["id"]): raw for raw in found}
         with self._lock:
-            self._owed = {one: tags for one, tags in self._owed.items() if one in by_id}
-            due = {one: tags for one, tags in self._owed.items() if is_settled(by_id[one])}
+            for one in set(before) - set(by_id):
+                self._owed.pop(one, None)
+            owed = {one: dict(tags) for one, tags in self._owed.items() if one in by_id}
+        due = {one: tags for one, tags in owed.items() if is_settled(by_id[one])}
         groups: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
         for one, tags in due.items():
             groups.setdefault(tuple(tags.items()), []).append(one)
