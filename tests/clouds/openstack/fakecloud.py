@@ -257,6 +257,8 @@ class FakeCloud:
         return refusal or Reply(204)
 
     def labels(self, _call: Call, id_: str) -> Reply:
+        if self.servers[id_]["status"] == "BUILD":  # no part of the cloud has it yet
+            return fault("itemNotFound", 404, f"Instance {id_} could not be found.")
         return Reply(200, {"tags": self.servers[id_]["tags"]})
 
     def label(self, call: Call, id_: str, name: str) -> Reply:

@@ -64,6 +64,15 @@ def test_a_read_is_tried_again_where_its_connection_broke_and_only_there(
         assert len(front.calls(LIST)) == (2 if trouble.lose else 1)
 
 
+def test_a_read_that_takes_too_long_is_not_tried_again(harness: OpenStackHarness, front: Front) -> None:
+    driver = harness.driver(timeout="200ms")
+    driver.machines()
+    front.log.clear()
+    with front.trouble(Trouble(LIST, delay=0.5)), pytest.raises(CloudUnavailable, match="timed out"):
+        driver.machines()
+    assert len(front.calls(LIST)) == 1
+
+
 @pytest.mark.parametrize("body", ["<html>log in</html>", {}, {"servers": None}, [], "{"])
 def test_what_is_no_listing_is_not_an_empty_one(driver: OpenStackDriver, front: Front, body: Any) -> None:
     driver.machines()
@@ -141,6 +150,19 @@ def test_a_machine_that_is_adopted_is_listed_and_one_let_go_is_not(
     assert driver.machines() == ()
     assert cloud.servers[theirs]["tags"] == []
     assert harness.exists(theirs)
+
+
+def test_a_machine_is_let_go_of_while_it_is_still_built(
+    harness: OpenStackHarness, driver: OpenStackDriver, cloud: FakeCloud
+) -> None:
+    cloud.boot_takes = 60
+    (made,) = driver.launch(request(harness))
+    driver.tag([made.id], {TAG_POOL: None})
+    assert driver.machines() == ()
+    cloud.settled()
+    assert driver.machines() == ()
+    assert harness.driver().machines() == ()
+    assert harness.exists(made.id)
 
 
 TEXTS = st.text("ab/,-é☃\n ", max_size=80)

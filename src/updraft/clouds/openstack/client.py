@@ -80,8 +80,6 @@ class Connection:
         address = f"{path}?{words}" if words else path
         try:
             return self._asked(service, "GET", address, min(READ_TIMEOUT, self._settings.timeout))
-        except auth.ConnectTimeout:
-            raise
         except auth.ConnectFailure:  # broken, perhaps one kept open for too long: a read may be repeated
             return self._asked(service, "GET", address, min(READ_TIMEOUT, self._settings.timeout))
 

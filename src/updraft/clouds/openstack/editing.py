@@ -94,8 +94,9 @@ def _written(connection: Connection, one: str, tags: Mapping[str, str | None]) -
 
 
 def _unlabelled(connection: Connection, one: str) -> None:
-    labels = connection.get(COMPUTE, f"/servers/{one}/tags").get("tags", ())
-    for name in labels:
+    # Its tags by themselves are "not found" for as long as no part of the cloud has taken it.
+    server = connection.get(COMPUTE, f"/servers/{one}").get("server") or {}
+    for name in server.get("tags") or ():
         if str(name).startswith((f"{TAG_POOL}=", f"{TAG_POOL}#")):
             where = f"/servers/{one}/tags/{quote(str(name), safe='')}"
             _delete(connection, where)
