@@ -43,6 +43,7 @@ class FakeCloud:
         self.ends_in = 0.03
         self.capacity: int | None = None
         self.fail_building = ""
+        self.taken_up = False  # whether servers that are built are in a cell, and wait for one, at once
         self.told = {name: data(name) for name in ANSWERS}
         self.servers: dict[str, dict[str, Any]] = {}
         self.inside: dict[str, dict[str, Any]] = {}  # what a server's description doesn't show
@@ -161,7 +162,17 @@ class FakeCloud:
         labels = set(",".join(call.query.get("tags", [])).split(",")) - {""}
         found = [one for one in self.servers.values() if labels <= set(one["tags"])]
         link = {"rel": "next", "href": "http://10.0.0.1:8774/nobody-can-reach-this"}
-        return self._page(call, "servers", found, lambda _: {"servers_links": [link]})
+        if not self.taken_up:
+            return self._page(call, "servers", found, lambda _: {"servers_links": [link]})
+        found.reverse()
+        size, marker = int(call.query["limit"][0]), call.query.get("marker", [""])[0]
+        waiting = [one for one in found if one["status"] == "BUILD"]
+        at = next((n + 1 for n, one in enumerate(waiting) if one["id"] == marker), None)
+        first = next((n + 1 for n, one in enumerate(found) if one["id"] == marker), 0)
+        # As Nova does it: those that wait for a cell, then those that a cell has, which may be the same.
+        both = (waiting[at:] if at or not marker else []) + (found if at or not marker else found[first:])
+        page = list({one["id"]: one for one in both[:size]}.values())
+        return Reply(200, {"servers": page, **({"servers_links": [link]} if len(page) == size else {})})
 
     def create(self, call: Call) -> Reply:
         wanted = call.body["server"]

@@ -49,6 +49,21 @@ def test_a_listing_asks_for_the_pools_machines_only_page_after_page(
     assert {call.headers["X-OpenStack-Nova-API-Version"] for call in calls} == {"2.69"}
 
 
+@pytest.mark.parametrize("machines", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("built", [0, 3])
+def test_no_machine_is_missed_while_it_is_taken_up_by_a_cell(
+    harness: OpenStackHarness, driver: OpenStackDriver, cloud: FakeCloud, machines: int, built: int
+) -> None:
+    if built:
+        driver.launch(request(harness, built))
+        cloud.settled()
+        driver.machines()
+    cloud.boot_takes = 60
+    driver.launch(request(harness, machines))
+    cloud.taken_up = True
+    assert len(driver.machines()) == machines + built
+
+
 def test_a_read_is_tried_again_where_its_connection_broke_and_only_there(
     driver: OpenStackDriver, front: Front
 ) -> None:

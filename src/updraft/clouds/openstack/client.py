@@ -23,6 +23,7 @@ CONNECT_TIMEOUT = 4.0
 RENEWED_AFTER = 30.0
 # Tags with the launch came in 2.52 (2017); with 2.69 a listing says so when part of the cloud is silent.
 LEAST, WANTED = (2, 52), (2, 69)
+LARGEST_PAGE = 1000
 COMPUTE, NETWORK, IMAGE, VOLUME = "compute", "network", "image", "block-storage"
 # Catalogues name these two with their version or without. To ask the service itself would not do: where it
 # doesn't answer that, the SDK falls back on an address that knows none of the calls.
@@ -88,21 +89,26 @@ class Connection:
         return self._asked(service, method, path, self._settings.timeout, body)
 
     def pages(self, service: str, path: str, key: str, query: Query, size: int) -> Iterator[Answer]:
-        """All items of all pages, by their ids. Raises as `get`.
+        """All items of all pages, each once, by their ids. Raises as `get`.
 
         The next page is asked for by the last id: links may name an address that nobody outside can reach.
         """
+        seen: set[str] = set()
         marker: dict[str, Any] = {}
         while True:
             answer = self.get(service, path, {**query, "limit": size, **marker})
             found = items(answer, key)
-            yield from found
-            more = bool(answer.get("next")) or any(
-                link.get("rel") == "next" for link in answer.get(f"{key}_links", ())
-            )
-            if not more or not found:
+            fresh = [one for one in found if str(one["id"]) not in seen]
+            yield from fresh
+            seen.update(str(one["id"]) for one in fresh)
+            if not _goes_on(answer, found, key, size):
                 return
-            marker = {"marker": found[-1]["id"]}
+            if fresh:
+                marker = {"marker": found[-1]["id"]}
+            elif size < LARGEST_PAGE:  # the same page again
+                size, marker = min(2 * size, LARGEST_PAGE), {}
+            else:
+                raise Garbled("the listing changed while it was read")
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -220,6 +226,19 @@ def _answer(response: requests.Response) -> Answer:
     if not isinstance(found, dict):
         raise Garbled("the answer is none of an OpenStack service's")
     return found
+
+
+def _goes_on(answer: Answer, found: list[Any], key: str, size: int) -> bool:
+    """Whether there may be a page after this one.
+
+    A server that is just taken up by its part of the cloud is counted twice by Nova and shown once: its page
+    is short then and looks like the last, and the page after it may be the same one again.
+    """
+    links = answer.get(f"{key}_links") or ()
+    twice = sum(one.get("status") == "BUILD" for one in found)
+    return bool(
+        answer.get("next") or any(link.get("rel") == "next" for link in links) or len(found) + twice >= size
+    )
 
 
 def found_or_none(ask: Callable[[], Answer]) -> Answer | None:
