@@ -35,7 +35,7 @@ integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 # It takes OS_CLOUD, and OS_CLIENT_CONFIG_FILE where clouds.yaml isn't in its usual places.
 # UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one.
 test-openstack: $(INSTALLED) ## the openstack driver's tests against the project that OS_CLOUD names
-	UPDRAFT_TEST_TRIES=1 $(PYTEST) -m openstack tests/openstack
+	$(PYTEST) -m openstack tests/openstack
 
 lint: $(INSTALLED) ## style, types and the layers of the house
 	$(BIN)/ruff check .

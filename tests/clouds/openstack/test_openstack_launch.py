@@ -369,18 +369,32 @@ def test_addresses_that_a_dead_process_left_are_removed(harness: OpenStackHarnes
         "lost": {"id": "lost", "port_id": None, **mark},
         "theirs": {"id": "theirs", "port_id": None, "description": "updraft:pool=another"},
     }
-    harness.driver().machines()  # also where the settings ask for none any more
+    harness.driver(floating_network="public").machines()
     assert set(cloud.addresses) == {"theirs"}
+
+
+def test_addresses_go_also_where_the_settings_ask_for_none_any_more(
+    harness: OpenStackHarness, cloud: FakeCloud
+) -> None:
+    driver = harness.driver(floating_network="public")
+    (made,) = driver.launch(request(harness))
+    cloud.settled()
+    driver.machines()
+    assert len(cloud.addresses) == 1
+    later = harness.driver()
+    later.machines()
+    later.terminate([made.id])
+    assert cloud.addresses == {}
 
 
 def test_without_ports_and_addresses_no_look_asks_the_network(
     harness: OpenStackHarness, driver: OpenStackDriver, front: Front
 ) -> None:
-    driver.launch(request(harness))
-    driver.machines()
+    (made,) = driver.launch(request(harness))
     front.log.clear()
     for _ in range(5):
         driver.machines()
+    driver.terminate([made.id])
     assert not front.calls("/network/")
 
 

@@ -51,7 +51,8 @@ class Belongings:
         self._doomed: dict[str, str] = {}  # ports that go with their server
         self._addressed: set[str] = set()
         self._volumes: dict[str, tuple[str, ...]] = {}
-        self._used: bool | None = None if not self._asked_for() else True
+        # A pool without such things asks the network service nothing, and doesn't wait for it.
+        self._used = settings.port is not None or settings.floating_network is not None
         self._due = {"sweep": 0.0, "addresses": 0.0}
 
     # -------------------------------------------------------------------------------------------- ports
@@ -93,7 +94,8 @@ class Belongings:
         standing = {str(raw["id"]) for raw in servers if state_of(raw) is not CloudState.TERMINATED}
         with contextlib.suppress(CloudError), self._connection.translate("removing ports"):
             self._end_ports(standing)
-        if self._used is not False and self._is_due("sweep", SWEPT_EVERY):
+        self._used = self._used or any(TAG_FLOATING in tags_of(raw) for raw in servers)
+        if self._used and self._is_due("sweep", SWEPT_EVERY):
             with contextlib.suppress(CloudError), self._connection.translate("removing what is left over"):
                 self._sweep(standing)
 
@@ -103,7 +105,7 @@ class Belongings:
         The ports that were made for them go at the first look that doesn't show the machine any more; before,
         Nova is at them too, and each waits for the other.
         """
-        if self._used is False or not ids:
+        if not self._used or not ids:
             return
         with self._lock:  # what isn't done here is left over at the next look
             self._due["sweep"] = 0.0
@@ -120,9 +122,6 @@ class Belongings:
         each(lambda one: self._remove("floatingips", one), gone)
 
     # ------------------------------------------------------------------------------------------- inside
-
-    def _asked_for(self) -> bool:
-        return self._settings.port is not None or self._settings.floating_network is not None
 
     def _is_due(self, what: str, every: float) -> bool:
         with self._lock:
@@ -183,7 +182,6 @@ class Belongings:
             now = self._clock()
             self._seen = {one: self._seen.get(one, now) for one in lost}
             old = {one for one, since in self._seen.items() if now - since >= SPARED}
-            self._used = self._asked_for() or bool(addresses or ports)
         each(
             lambda one: self._remove("floatingips", one),
             [str(one["id"]) for one in addresses if not one.get("port_id")],

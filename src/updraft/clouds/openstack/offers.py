@@ -72,7 +72,7 @@ class Offers:
                 self._shop = None
         found = self._stock()[1].get(name)
         if found is None:
-            raise BadRequest(f"cloud {self._cloud}: there is no flavor {name}; see `updraft flavors`")
+            raise BadRequest(f"cloud {self._cloud}: there is no flavor {name}; see `updraft offers`")
         return found.id
 
     # ------------------------------------------------------------------------------------------- inside
