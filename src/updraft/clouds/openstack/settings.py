@@ -58,8 +58,9 @@ class Settings(Part):
     ~/.config/openstack or in /etc/openstack, the first that is there."""
     region: str | None = None
     """The region. None: that of `clouds.yaml` or the environment."""
-    timeout: Annotated[Duration, Field(gt=0, le=50)] = 30.0
-    """How long a launch may take to be answered; reads are given at most 15 seconds."""
+    timeout: Annotated[Duration, Field(gt=0, le=50)] = 50.0
+    """How long a launch may take to be answered: Nova takes up to a fifth of a second for each machine of it.
+    Reads are given at most 15 seconds."""
     zones: Texts = ()
     """Availability zones to launch in. Empty: every available one."""
     flavors: Some = ("*",)
