@@ -83,7 +83,7 @@ def test_every_flag_reaches_the_file(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ((), "say --driver (one of ec2, fake, local)"),
+        ((), "say --driver (one of ec2, fake, local, openstack)"),
         (("--driver", "fake"), "say --image"),
         (("--driver", "local", "--image", "x"), "say --endpoint"),
         (("--driver", "fkae"), 'there is no "fkae"; did you mean fake?'),
@@ -331,6 +331,15 @@ def test_what_only_this_shell_knows_of_the_cloud_is_written_since_the_service_wi
     assert found.get("region") == environ.get("AWS_DEFAULT_REGION")
     given = init_cloud.driver_settings(asker, "ec2", {"endpoint": "https://mine.example.org/"})
     assert given["endpoint"] == "https://mine.example.org/"
+
+
+@pytest.mark.parametrize(("flags", "named"), [({}, "of-this-shell"), ({"os_cloud": "mine"}, "mine")])
+def test_the_name_in_clouds_yaml_is_written_since_the_service_has_no_os_cloud(
+    monkeypatch: pytest.MonkeyPatch, flags: Mapping[str, str], named: str
+) -> None:
+    monkeypatch.setenv("OS_CLOUD", "of-this-shell")
+    found = init_cloud.driver_settings(init_asking.Asker(person=False), "openstack", flags)
+    assert found == {"os_cloud": named}
 
 
 class Terminal:

@@ -23,11 +23,12 @@ MACHINES = "10"
 MANY_FLAVORS = 20
 FLAGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--pool-name", {"metavar": "NAME", "help": "The pool's name: a tag on every machine."}),
-    ("--driver", {"metavar": "NAME", "help": "The kind of cloud: ec2, local, fake."}),
+    ("--driver", {"metavar": "NAME", "help": "The kind of cloud: ec2, openstack, local, fake."}),
     ("--cloud", {"metavar": "NAME", "default": "cloud", "help": "What this cloud is called in the file."}),
     ("--endpoint", {"metavar": "ADDRESS", "help": "The cloud's address."}),
     ("--region", {"metavar": "NAME", "help": "The cloud's region."}),
     ("--profile", {"metavar": "NAME", "help": "The profile that has the credentials."}),
+    ("--os-cloud", {"metavar": "NAME", "help": "The cloud's name in clouds.yaml (driver openstack)."}),
     ("--credential-file", {"metavar": "PATH", "help": "The file that has the credential (driver local)."}),
     ("--set", {"metavar": "KEY=VALUE", "multiple": True, "help": "Any other setting of the driver."}),
     ("--image", {"metavar": "IMAGE", "help": "The workers' image, by name or id."}),
@@ -164,7 +165,7 @@ def _driver_flags(given: Mapping[str, Any]) -> dict[str, Any]:
 
     found = {
         key: given[key]
-        for key in ("endpoint", "region", "profile", "credential_file")
+        for key in ("endpoint", "region", "profile", "os_cloud", "credential_file")
         if given[key] is not None
     }
     for text in given["set"]:

@@ -33,6 +33,10 @@ ASKED: Mapping[str, Mapping[str, tuple[str, bool]]] = {
         "endpoint": ("Where the local cloud listens (unix:/… or http://…)", True),
         "credential_file": ("File with its credential (empty: the machine's role)", False),
     },
+    "openstack": {
+        "os_cloud": ("The cloud's name in clouds.yaml (empty: the only one there is)", False),
+        "region": ("Region (empty: that of clouds.yaml)", False),
+    },
 }
 
 
@@ -59,6 +63,7 @@ ABOUT = {
     "ec2": "Amazon's EC2, and every cloud that speaks its API",
     "local": "the cloud on one machine, for trying things",
     "fake": "a cloud in memory, for trying things",
+    "openstack": "a project on an OpenStack cloud, by its native API",
 }
 
 
@@ -79,6 +84,8 @@ def _defaults(driver: str, given: Mapping[str, str]) -> dict[str, str]:
     """What this machine and this shell know of a cloud of the driver."""
     if driver == "local":
         return {} if given else _of_running_cloud()
+    if driver == "openstack":  # the service has another environment: the file has to say it
+        return {"os_cloud": os.environ.get("OS_CLOUD", "")}
     return _of_this_shell(os.environ, given.get("profile")) if driver == "ec2" else {}
 
 

@@ -1,0 +1,32 @@
+"""Clouds that are OpenStack: Nova makes the machines, and what they need comes from its sister services.
+
+The SDK is imported when a driver is made, not before: a configuration can be checked without it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from updraft.clouds.openstack.settings import Settings, checked_settings
+from updraft.errors import UsageError
+
+if TYPE_CHECKING:
+    from updraft.clouds.openstack.driver import OpenStackDriver
+
+
+def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "OpenStackDriver":
+    """The driver of one pool for one project in one region; nothing is asked of the cloud yet.
+
+    Raises ConfigError that names each wrong key, and UsageError where the SDK isn't installed.
+    """
+    checked = checked_settings(name, settings)
+    try:
+        from updraft.clouds.openstack.client import Connection
+        from updraft.clouds.openstack.driver import OpenStackDriver
+    except ImportError as error:
+        raise UsageError(
+            f"cloud {name}: the openstack driver needs openstacksdk, run: pip install 'updraft[openstack]'"
+        ) from error
+    return OpenStackDriver(name, pool, checked, Connection(name, checked))
+
+
+__all__ = ["Settings", "from_settings"]
