@@ -15,7 +15,7 @@ from updraft.core.packing import Filling, Shopping, buy, fill, turns
 from updraft.core.policy import Outstanding
 from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
-from updraft.core.shares import Held, standing
+from updraft.core.shares import Held, Standing, standing
 from updraft.core.supply import Demand, Room, room
 from updraft.core.verdicts import VerdictTable, table_of
 from updraft.core.wanting import Wanted, wanted
@@ -63,20 +63,28 @@ def place(
     }
     pool = snapshot.collector
     closed = policy.closing or not isinstance(pool, Known)
-    want, sold, shopping = Wanted(), table, Shopping()
-    if buying and not closed:
-        who = standing(pool.value if isinstance(pool, Known) else None, held)
+    shopping = Shopping()
+    held_back: Mapping[str, tuple[Reason, ...]] = {}
+    if buying and isinstance(pool, Known) and not closed:
+        who = standing(pool.value, held)
         want = wanted(list(buying.values()), here, coming, table, snapshot, policy, who)
-        sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
-    if want.groups:
-        shopping = buy(
-            want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left()
-        )
-    long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
-    needed = _needed(here, space, frozen)
-    found = Found(claimed, here, coming, shopping, frozen, {**want.held, **long})
+        shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
+    found = Found(claimed, here, coming, shopping, frozen, held_back)
     outlooks = group_outlooks(queue, found, table, snapshot, closed)
-    return Placing(shopping, needed, outlooks)
+    return Placing(shopping, _needed(here, space, frozen), outlooks)
+
+
+def _shopped(
+    want: Wanted, table: VerdictTable, snapshot: Snapshot, policy: Policy, money: Budget, who: Standing
+) -> tuple[Shopping, Mapping[str, tuple[Reason, ...]]]:
+    """What is bought for these, and why groups get less or nothing, by their keys."""
+    if not want.groups:
+        return Shopping(), want.held
+    sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
+    left = money.machines_left()
+    shopping = buy(want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, left)
+    long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
+    return shopping, {**want.held, **long}
 
 
 def matched(queue: Demand, claims: Sequence[tuple[Child, str]], table: VerdictTable) -> dict[str, int]:

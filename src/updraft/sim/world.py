@@ -91,17 +91,21 @@ class World:
         )
         self._seeing = Seeing(policy, self.pool, self.clouds, self.ledger, self.agenda, apart=apart)
         self._recorder = Recorder(policy, conditions, self.pool, self.clouds, self.deeds)
-        self._steady = Steady(policy, self.ledger, self.deeds, self.agenda) if decide is core_plan else None
-        if conditions.thorough:
-            self._steady = None
+        self._steady: Steady | None = None
         if decide is core_plan:
-            self.ledger.at_work = AtWork(frozenset(), conditions.begins)
-            self.decide = partial(core_plan, roll=Roll())
+            self._remember_decisions()
         if self._arrivals:
             self.agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
         # Half a period after the looks: neither waits for the other in the real world.
         self._negotiation = conditions.begins + conditions.negotiation / 2
         self.agenda.at(self._negotiation, self._negotiate)
+
+    def _remember_decisions(self) -> None:
+        """Make less anew for each decision, and none where nothing can come of it: the planner allows it."""
+        self.ledger.at_work = AtWork(frozenset(), self._conditions.begins)
+        self.decide = partial(core_plan, roll=Roll())
+        if not self._conditions.thorough:
+            self._steady = Steady(self._policy, self.ledger, self.deeds, self.agenda)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Outcome:
         """Cycle until it is over."""
