@@ -106,7 +106,7 @@ def test_static_slots_are_filled_and_counted(shared: RealPool) -> None:
     assert [(slot["SlotType"], slot["Cpus"], slot["Memory"]) for slot in halves] == [("Static", 1, 2048)] * 2
     assert len({slot["UpdraftInstance"] for slot in halves}) == 1
     before, done = len(shared.workers()), ended_jobs(shared)
-    shared.submit(sleepers(3, 12, 'TARGET.UpdraftClass == "halves"'))
+    shared.submit(sleepers(3, 30, 'TARGET.UpdraftClass == "halves"'))
 
     def hosts() -> list[str]:
         found = [job["RemoteHost"] for job in shared.queue("JobStatus == 2")]
@@ -114,7 +114,7 @@ def test_static_slots_are_filled_and_counted(shared: RealPool) -> None:
 
     running = until(hosts, 60, "three jobs running at once")
     assert len({host.split("@")[1] for host in running}) == 2, "two of them share the machine that was there"
-    until(lambda: ended_jobs(shared) == done + 3, 60, "three jobs done")
+    until(lambda: ended_jobs(shared) == done + 3, 90, "three jobs done")
     assert len(shared.workers()) == before + 1
 
 
