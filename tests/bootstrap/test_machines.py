@@ -240,7 +240,11 @@ for who in 0 1000; do for to in 169.254.169.254 10.9.9.7; do
     ip route get $to uid $who >/dev/null 2>&1 && echo "$who $to open" || echo "$who $to closed"
 done; done
 ip route get 169.254.169.254 from 10.9.9.5 iif one >/dev/null 2>&1 && echo forwarded || echo not forwarded
+for who in 0 1000; do for to in fe80::a9fe:a9fe fe80::7; do
+    ip -6 route get $to oif one uid $who >/dev/null 2>&1 && echo "$who $to open" || echo "$who $to closed"
+done; done
 ip rule show | grep -c 169.254
+ip -6 rule show | grep -cE 'a9fe|ec2'
 """
     )
     done = subprocess.run(["unshare", "-n", "sh", str(probe)], check=True, capture_output=True, text=True)
@@ -250,5 +254,10 @@ ip rule show | grep -c 169.254
         "1000 169.254.169.254 closed",
         "1000 10.9.9.7 open",
         "not forwarded",
+        "0 fe80::a9fe:a9fe open",
+        "0 fe80::7 open",
+        "1000 fe80::a9fe:a9fe closed",
+        "1000 fe80::7 open",
         "3",
+        "6",
     ]

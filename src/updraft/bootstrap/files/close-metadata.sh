@@ -14,6 +14,8 @@ close_metadata() {
 close_metadata -4 169.254.169.254/32
 closed=$?
 if [ -e /proc/net/if_inet6 ]; then
-    close_metadata -6 fd00:ec2::254/128 || closed=1
+    for address in fd00:ec2::254 fe80::a9fe:a9fe; do # Amazon's, and OpenStack's
+        close_metadata -6 "$address/128" || closed=1
+    done
 fi
 [ $closed -eq 0 ]
