@@ -170,7 +170,7 @@ def test_boots_that_never_join_cost_a_few_machines_and_the_rest_goes_on() -> Non
 
 def test_a_cloud_where_nothing_joins_is_probed_ever_more_rarely() -> None:
     tuning = {"f": {"boots": [{"never_joins": 1.0}]}}
-    made = policy(boot_deadline=120.0, timings={"cycle": 10.0})
+    made = policy(boot_deadline=120.0, timings={"cycle": 30.0})
     sim = engine(made, tuning, workload=jobs(200, shapes=(shape(300),)))
     watch = Watch(sim)
     sim.run(4 * HOUR)
