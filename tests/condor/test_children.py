@@ -6,7 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -43,6 +46,17 @@ def test_once_closed_it_starts_no_child_any_more() -> None:
     with pytest.raises(PoolError):
         closed.call("a", 30, os.getpid)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_child_that_died_before_a_call_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken: Future[int] = Future()
+    broken.set_exception(BrokenProcessPool("All workers expired"))
+    made = Children({})
+    monkeypatch.setattr(made, "_pool", lambda _source: Mock(schedule=Mock(return_value=broken)))
+    with pytest.raises(PoolError, match=r"^the process that asked a died$"):
+        made.call("a", 30, os.getpid)
 
 
 def test_a_child_answers_with_its_own_environment(children: Children) -> None:

@@ -12,7 +12,7 @@ import resource
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, ParamSpec, TypeVar
 
@@ -57,6 +57,8 @@ class Children:
             raise PoolTimeout(f"{source} gave no answer within {deadline:g} s") from error
         except pebble.ProcessExpired as error:
             raise PoolError(f"the process that asked {source} died ({error.exitcode})") from error
+        except BrokenExecutor as error:  # it died before it had taken the call up
+            raise PoolError(f"the process that asked {source} died") from error
 
     def _pool(self, source: str) -> pebble.ProcessPool:
         with self._lock:
