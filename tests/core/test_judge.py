@@ -67,13 +67,15 @@ def test_many_costly_parts_end_in_their_owners_budget(judge: Judge) -> None:
     groups = [group("long", "eve", LONG), group("a", "alice")]
     began = time.monotonic()
     first = judge.verdicts(groups, [KIND], 0.0, 30.0)
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 20.0
     assert first["a", "k"].copies == 4
     # Between two parts, or in the middle of one that outlasts the child's grace on a busy machine.
     text = first["long", "k"].reasons[0].text
     assert "need more than the 0.5 s" in text or "stopped" in text
-    second = judge.verdicts(groups, [KIND], 1.0, 30.0)
-    assert "tried again" in second["long", "k"].reasons[0].text
+    # At the next look it rests; where the child was stopped, once its parts were asked one by one.
+    later = [judge.verdicts(groups, [KIND], now, 30.0) for now in (1.0, 2.0, 3.0, 4.0)]
+    assert any("tried again" in one["long", "k"].reasons[0].text for one in later)
+    assert {one["a", "k"].copies for one in later} == {4}
 
 
 def test_plain_comparisons_need_no_child_and_no_time(judge: Judge) -> None:
