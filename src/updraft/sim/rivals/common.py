@@ -91,18 +91,6 @@ def open_slots(slots: Iterable[Slot]) -> Iterable[Slot]:
     return (slot for slot in slots if slot.accepting and not slot.draining)
 
 
-def cores_used(slots: Iterable[Slot]) -> tuple[int, int]:
-    """Cores in claims, and all cores."""
-    used = total = 0
-    for slot in slots:
-        total += slot.total.cpus
-        if slot.partitionable:
-            used += slot.total.cpus - slot.free.cpus
-        elif slot.busy:
-            used += slot.total.cpus
-    return used, total
-
-
 def refused(snapshot: Snapshot, since: float) -> set[str]:
     """The keys of launches asked for at or after `since` to which a cloud has said no."""
     found: set[str] = set()
