@@ -8,7 +8,7 @@ import pytest
 from updraft.bootstrap import Install
 from updraft.cli.wiring import installed
 from updraft.config import load
-from updraft.config.model import WorkerClass
+from updraft.config.worker import WorkerClass
 from updraft.errors import ConfigError
 
 BASE = """\

@@ -9,7 +9,8 @@ from typing import Any
 from updraft.checks.asking import Answer, Once
 from updraft.checks.finding import Area, Finding
 from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, image_finder_of
-from updraft.config.model import Settings, WorkerClass
+from updraft.config.model import Settings
+from updraft.config.worker import WorkerClass
 from updraft.core.model import CloudOffer, Quota
 from updraft.errors import AuthFailed, ConfigError, UpdraftError
 

@@ -27,7 +27,8 @@ from updraft.condor.pool import HTCondorPool
 from updraft.condor.tools import Tools
 from updraft.config import load
 from updraft.config.drivers import driver_entry
-from updraft.config.model import Cloud, Settings, WorkerClass
+from updraft.config.model import Cloud, Settings
+from updraft.config.worker import WorkerClass
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.model import Launch

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from updraft.config.model import Layer, Pool, WorkerClass
+    from updraft.config.model import Pool
+    from updraft.config.worker import Layer, WorkerClass
 
 LENGTH = 12
 

@@ -5,9 +5,10 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from updraft.config.lines import KeyPath
-from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, WorkerClass
+from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings
 from updraft.config.part import Part
 from updraft.config.spare import Spare
+from updraft.config.worker import WorkerClass
 
 # The tables of the file in the order of the reference; NAME stands for what the site chooses.
 TABLES: tuple[tuple[str, type[Part]], ...] = (

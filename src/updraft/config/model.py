@@ -6,61 +6,26 @@ is in one currency of the site's choice, per hour.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
 from updraft.config.checks import (
-    checked_attribute_name,
-    checked_expression,
-    checked_fingerprint,
     checked_host,
-    checked_image,
-    checked_layer,
     checked_name,
     checked_price,
-    checked_repository,
-    checked_slots,
-    checked_version,
-    tuple_of_one,
 )
 from updraft.config.generation import generation
 from updraft.config.part import Part
-from updraft.config.spare import Spare
 from updraft.config.units import Duration, spell
 from updraft.config.universes import container_attributes
+from updraft.config.worker import WorkerClass
 from updraft.core import settings as core
 
 PathOf = Annotated[Path, Field(strict=False)]
 Name = Annotated[str, AfterValidator(checked_name)]
-Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]
-Market = Literal["on-demand", "spot"]
-Markets = Annotated[tuple[Market, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]
 Price = Annotated[float | None, BeforeValidator(checked_price)]
-Attributes = Mapping[
-    Annotated[str, AfterValidator(checked_attribute_name)],
-    Annotated[str, BeforeValidator(checked_expression)],
-]
-Version = Annotated[str, AfterValidator(checked_version)]
-Fingerprint = Annotated[str, AfterValidator(checked_fingerprint)]
-Slots = Annotated[Literal["partitionable"] | int, BeforeValidator(checked_slots)]
-
-
-class Layer(Part):
-    """One layer of a worker's user-data: `name` is its path, or "inline"; `text` its content.
-
-    `variables` are the `%name%` in it that are replaced at the launch, each with its value.
-    """
-
-    name: str
-    text: str
-    variables: Mapping[str, str] = Field(default_factory=dict)
-
-
-Layers = Annotated[
-    tuple[Annotated[Layer, BeforeValidator(checked_layer)], ...], BeforeValidator(tuple_of_one)
-]
 
 
 class Pool(Part):
@@ -141,82 +106,6 @@ class Cloud(Part):
     def settings(self) -> Mapping[str, object]:
         """What the driver is told: every key that isn't one of the above."""
         return dict(self.__pydantic_extra__ or {})
-
-
-class WorkerClass(Part):
-    """A kind of worker: [classes.NAME]."""
-
-    image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]
-    """The image it boots: a name or id as the cloud knows it, or a table with one for each cloud."""
-    clouds: Names | None = None
-    """The clouds it may run on. None: all of them."""
-    flavors: Names = ("*",)
-    """The flavors it may have, as names or patterns (`m5.*`, `*large`); the cheapest that fits is bought."""
-    markets: Markets = ("on-demand",)
-    """"on-demand", "spot" or both. Spot machines are cheaper and the cloud takes them back when it likes."""
-    min: Annotated[int, Field(ge=0)] = 0
-    """Machines that are kept even when nothing waits."""
-    max: Annotated[int, Field(ge=0)] | None = None
-    """Machines of this class at one time. None: only the limits hold."""
-    idle_limit: Annotated[Duration, Field(gt=0)] = 600.0
-    """How long a machine may be without a claim before it goes. Shorter costs less and boots more often."""
-    wait_target: Duration | None = None
-    """How long short jobs may wait for others to end on the same machines, before more machines are bought
-    for them; it matters where the run time can be told. Longer costs less. None: as long as a boot takes;
-    "0s": room for each at once."""
-    spare: Annotated[tuple[Spare, ...], BeforeValidator(tuple_of_one)] = ()
-    """Room kept ready for jobs that are yet to come, by schedule: any number of tables
-    [[classes.NAME.spare]]."""
-    boot_deadline: Annotated[Duration, Field(gt=0)] = 1800.0
-    """How long a machine may take to join the pool, at most. The deadline in force is learned from the
-    boots that were seen, and is usually much shorter."""
-    lifetime: Annotated[Duration, Field(gt=0)] = 7 * core.DAY
-    """How long a machine may live. After that it closes to new jobs and goes; its token dies with it. It is
-    also what running jobs may take to finish in a drain (MAXJOBRETIREMENTTIME)."""
-    drain_deadline: Duration = 3600.0
-    """How long jobs may run on after the end of a machine's lifetime before they go back to the queue."""
-    head_gone_after: Annotated[Duration, Field(gt=0)] = 3600.0
-    """A worker without a claim that hasn't heard from its head for so long powers itself off. Never shorter
-    than the pool's `job_lease`."""
-    attributes: Attributes = Field(default_factory=dict)
-    """Further attributes of its machine ad: name to ClassAd expression. A text is quoted twice, once for TOML
-    and once for ClassAds: `Site = '"CERN"'`. Numbers, true and false may be written as they are."""
-    slots: Slots = "partitionable"
-    """"partitionable" (one slot that is cut to what each job asks for), or a number of equal static slots."""
-    condor: Literal["image", "install"] = "image"
-    """"image": HTCondor is in the image. "install": the first boot installs it, on Enterprise Linux 8 to 10,
-    Debian and Ubuntu (see `condor_version`); an image that has it already is left as it is."""
-    condor_version: Version = ""
-    """The HTCondor to install: "25.0" (the long-term series), "25.x" (the feature series), "25.14" or
-    "25.14.1". Empty: what the head has."""
-    condor_repository: Annotated[str, AfterValidator(checked_repository)] = ""
-    """A mirror of HTCondor's repositories to install from, laid out as they are: an address that begins with
-    `https://`, or `file:///` for one in the image. Empty: HTCondor's own, or the distribution's package where
-    that has the version."""
-    condor_keys: Annotated[tuple[Fingerprint, ...], BeforeValidator(tuple_of_one)] = ()
-    """Fingerprints (40 hexadecimal digits): the repository's signing key must have one of them, or nothing is
-    installed. Empty: those of HTCondor's own keys, which updraft knows."""
-    universes: Annotated[tuple[Literal["docker", "apptainer"], ...], BeforeValidator(tuple_of_one)] = ()
-    """Kinds of container that its jobs may ask for: "docker", "apptainer" or both. The first boot installs
-    what the image lacks of them, and fails where that can't be had."""
-    contextualisation: Literal["cloud-init", "cernvm"] = "cloud-init"
-    """"cernvm" sends user-data of a form that CernVM's own contextualisation reads as well: layers that begin
-    with `[` are for it."""
-    layers: Layers = ()
-    """Further user-data: files beside the configuration (cloud-config or script), read when the
-    configuration is read, or the text itself, beginning with `#cloud-config` or `#!` (or `[`, see
-    `contextualisation`). In a table instead, `{ file = "site.sh", variables = { ipv4 = "" } }` (or `text`),
-    each `%ipv4%` is replaced at the launch; `ipv4`, `ipv6` and `fqdn` left empty are the head's own."""
-
-    @model_validator(mode="after")
-    def _something_to_install(self) -> "WorkerClass":
-        told = {"condor_version": self.condor_version, "condor_repository": self.condor_repository}
-        for key, value in {**told, "condor_keys": self.condor_keys}.items():
-            if value and self.condor == "image":
-                raise ValueError(
-                    f'{key} says what to install, and condor is "image": write condor = "install"'
-                )
-        return self
 
 
 class Timings(Part):

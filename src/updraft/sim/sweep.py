@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from updraft.config import model
+from updraft.config.worker import WorkerClass
 from updraft.core import settings as core
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy
@@ -151,7 +152,7 @@ def _clouds(policy: Policy) -> list[str]:
 
 
 def _of_classes(names: Sequence[str], key: str, shown: str, text: str) -> Change:
-    value = _checked(model.WorkerClass, key, shown, text, image="image")
+    value = _checked(WorkerClass, key, shown, text, image="image")
     if key == "slots" and value == "partitionable":
         value = None
 
