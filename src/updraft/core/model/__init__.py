@@ -5,6 +5,7 @@ hashable where they serve as keys; times are POSIX seconds (float), durations ar
 disk is KiB, because that is what HTCondor counts in. Nothing here does I/O or asks what time it is.
 """
 
+from updraft.core.model.basics import NOTHING, Known, Reason, Resources, Source, Unknown
 from updraft.core.model.decided import (
     Action,
     Adopt,
@@ -24,7 +25,6 @@ from updraft.core.model.decided import (
 )
 from updraft.core.model.observed import (
     NEW_PRIORITY,
-    NOTHING,
     AccountingGroup,
     Child,
     CloudOffer,
@@ -34,17 +34,12 @@ from updraft.core.model.observed import (
     Instance,
     JobGroup,
     Kind,
-    Known,
     Offer,
     Quota,
-    Reason,
-    Resources,
     RunningJob,
     ScheddView,
     Shares,
     Slot,
-    Source,
-    Unknown,
 )
 from updraft.core.model.remembered import (
     AtWork,
@@ -58,10 +53,14 @@ from updraft.core.model.remembered import (
     Verdict,
     Verdicts,
 )
+from updraft.core.model.terms import NO_TERMS, Terms
+from updraft.core.model.variants import PLAIN, Variant, variant
 
 __all__ = [
     "NEW_PRIORITY",
     "NOTHING",
+    "NO_TERMS",
+    "PLAIN",
     "AccountingGroup",
     "Action",
     "Adopt",
@@ -103,8 +102,11 @@ __all__ = [
     "Snapshot",
     "Source",
     "Terminate",
+    "Terms",
     "Undrain",
     "Unknown",
+    "Variant",
     "Verdict",
     "Verdicts",
+    "variant",
 ]

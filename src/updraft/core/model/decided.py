@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from updraft.core.model.observed import Instance, Offer, Reason, Slot
+from updraft.core.model.basics import Reason
+from updraft.core.model.observed import Instance, Offer, Slot
 from updraft.core.model.remembered import DrainMode, MachineRecord
 
 

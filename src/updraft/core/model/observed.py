@@ -3,91 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something was done or left: a short stable `code` and one sentence.
-
-    The same pair reaches the log, the ledger, `status`, `explain`, the metrics and the web page.
-    """
-
-    code: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Resources:
-    """A quantity of machine: `cpus` and `gpus` in units, `memory` in MiB, `disk` in KiB."""
-
-    cpus: int = 0
-    memory: int = 0
-    disk: int = 0
-    gpus: int = 0
-
-    def __add__(self, other: "Resources") -> "Resources":
-        return Resources(
-            self.cpus + other.cpus,
-            self.memory + other.memory,
-            self.disk + other.disk,
-            self.gpus + other.gpus,
-        )
-
-    def __sub__(self, other: "Resources") -> "Resources":
-        return Resources(
-            self.cpus - other.cpus,
-            self.memory - other.memory,
-            self.disk - other.disk,
-            self.gpus - other.gpus,
-        )
-
-    def times(self, count: int) -> "Resources":
-        """This quantity `count` times over."""
-        return Resources(self.cpus * count, self.memory * count, self.disk * count, self.gpus * count)
-
-    def holds(self, other: "Resources") -> int:
-        """How many times `other` fits in this; a very large number where `other` is nothing."""
-        fits = [
-            have // want
-            for have, want in (
-                (self.cpus, other.cpus),
-                (self.memory, other.memory),
-                (self.disk, other.disk),
-                (self.gpus, other.gpus),
-            )
-            if want > 0
-        ]
-        return max(0, min(fits, default=1_000_000_000))
-
-
-NOTHING = Resources()
+from updraft.core.model.basics import Resources, Source
+from updraft.core.model.terms import NO_TERMS, Terms
 
 # The effective priority of a user that the negotiator has not seen: the least real priority (0.5) times the
 # usual factor (DEFAULT_PRIO_FACTOR, 1000).
 NEW_PRIORITY = 500.0
-
-
-@dataclass(frozen=True, slots=True)
-class Known(Generic[T]):
-    """A source that answered: what it said, and `at`, when it was asked."""
-
-    value: T
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown(Generic[T]):
-    """A source that did not answer, with the `error`; `last` is what it said last, if it ever did."""
-
-    error: Reason
-    since: float
-    last: Known[T] | None = None
-
-
-Source = Known[T] | Unknown[T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +19,8 @@ class JobGroup:
     `ad` is a ClassAd (new syntax, `[ a = 1; … ]`) with all that matching reads; `request` is what one
     job asks for, evaluated but not yet rounded as a startd rounds it. `idle` counts jobs that wait, with
     those of a late-materialised cluster that the schedd has not made yet. `run_time` is how many seconds one
-    is expected to run, `longest` how many it may at most; each None where nobody knows.
+    is expected to run, `longest` how many it may at most; each None where nobody knows. `terms` are what it
+    says of the machine that it wants, beyond its requirements.
     """
 
     key: str
@@ -114,6 +37,7 @@ class JobGroup:
     evaluable: bool = True
     run_time: float | None = None
     longest: float | None = None
+    terms: Terms = NO_TERMS
 
 
 @dataclass(frozen=True, slots=True)

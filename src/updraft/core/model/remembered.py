@@ -4,18 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from updraft.core.model.observed import (
-    NOTHING,
-    CloudView,
-    CollectorView,
-    JobGroup,
-    Kind,
-    Offer,
-    Reason,
-    Resources,
-    ScheddView,
-    Source,
-)
+from updraft.core.model.basics import NOTHING, Reason, Resources, Source
+from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
 
 
 class LaunchState(StrEnum):

@@ -1,0 +1,84 @@
+"""The smallest words: why, how much, and whether it is known."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was done or left: a short stable `code` and one sentence.
+
+    The same pair reaches the log, the ledger, `status`, `explain`, the metrics and the web page.
+    """
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resources:
+    """A quantity of machine: `cpus` and `gpus` in units, `memory` in MiB, `disk` in KiB."""
+
+    cpus: int = 0
+    memory: int = 0
+    disk: int = 0
+    gpus: int = 0
+
+    def __add__(self, other: "Resources") -> "Resources":
+        return Resources(
+            self.cpus + other.cpus,
+            self.memory + other.memory,
+            self.disk + other.disk,
+            self.gpus + other.gpus,
+        )
+
+    def __sub__(self, other: "Resources") -> "Resources":
+        return Resources(
+            self.cpus - other.cpus,
+            self.memory - other.memory,
+            self.disk - other.disk,
+            self.gpus - other.gpus,
+        )
+
+    def times(self, count: int) -> "Resources":
+        """This quantity `count` times over."""
+        return Resources(self.cpus * count, self.memory * count, self.disk * count, self.gpus * count)
+
+    def holds(self, other: "Resources") -> int:
+        """How many times `other` fits in this; a very large number where `other` is nothing."""
+        fits = [
+            have // want
+            for have, want in (
+                (self.cpus, other.cpus),
+                (self.memory, other.memory),
+                (self.disk, other.disk),
+                (self.gpus, other.gpus),
+            )
+            if want > 0
+        ]
+        return max(0, min(fits, default=1_000_000_000))
+
+
+NOTHING = Resources()
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A source that answered: what it said, and `at`, when it was asked."""
+
+    value: T
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Generic[T]):
+    """A source that did not answer, with the `error`; `last` is what it said last, if it ever did."""
+
+    error: Reason
+    since: float
+    last: Known[T] | None = None
+
+
+Source = Known[T] | Unknown[T]
