@@ -42,6 +42,26 @@ def test_a_busy_slot() -> None:
     assert seen.accepting
     assert seen.job_starts == 14  # ten jobs, four claims
     assert seen.instance_id == ""  # another pool's mark, or none, makes it nobody of ours
+    assert seen.user == ""
+
+
+def test_a_claim_goes_by_its_accounting_group_as_the_negotiator_knows_it() -> None:
+    groups = [
+        classad2.Value.Undefined,
+        "bio.alice@pool.test",
+        classad2.Value.Undefined,
+        "bio.lab.a@pool.test",
+    ]
+    seen = slot(recorded("slot-busy.ad", ChildAccountingGroup=groups), "test")
+    plain = "alice@pool.test"
+    assert [c.user for c in seen.children] == [plain, groups[1], plain, groups[3]]
+
+
+def test_a_static_slot_says_whose_it_is() -> None:
+    static = {"PartitionableSlot": False, "State": "Claimed", "RemoteUser": "alice@pool.test"}
+    assert slot(recorded("slot-busy.ad", **static), "test").user == "alice@pool.test"
+    grouped = {**static, "AccountingGroup": "bio.alice@pool.test"}
+    assert slot(recorded("slot-busy.ad", **grouped), "test").user == "bio.alice@pool.test"
 
 
 def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:

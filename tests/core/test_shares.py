@@ -73,6 +73,11 @@ def test_who_has_what_is_told_by_the_slots() -> None:
     assert standing(None) == Standing()
 
 
+def test_who_has_a_static_slot_has_its_cores() -> None:
+    static = replace(slot("i-1"), partitionable=False, state="Claimed", user="a@x")
+    assert standing(CollectorView((static, slot("i-2")), NOW)).cores == {"a": static.total.cpus}
+
+
 @given(
     priorities=st.lists(st.floats(1.0, 1e6), min_size=1, max_size=8),
     has=st.lists(st.integers(0, 50), min_size=8, max_size=8),

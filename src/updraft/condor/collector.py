@@ -27,7 +27,7 @@ _PROJECTION = [
     *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
     *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
-    "ChildName",
+    *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
@@ -99,6 +99,7 @@ def slot(ad: Any, pool: str) -> Slot:
         # A startd that drains takes Start out of its ad.
         accepting=not (ad.get("Offline") is True or "Start" not in ad or ad.get("Start") is False),
         retirement=_seconds(ad.get("RetirementTimeRemaining")),
+        user="" if partitionable else _text(ad, "AccountingGroup") or _text(ad, "RemoteUser"),
     )
 
 
@@ -146,7 +147,7 @@ def _children(ad: Any) -> tuple[Child, ...]:
     lists = {
         name: _list(ad, f"Child{name}")
         for name in (
-            *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser"),
+            *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser", "AccountingGroup"),
             "RetirementTimeRemaining",
         )
     }
@@ -159,7 +160,8 @@ def _children(ad: Any) -> tuple[Child, ...]:
             state=state if isinstance(state, str) else "",
             activity=_word(at("Activity", i)),
             resources=Resources(*(_number(at(name, i)) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
-            user=_word(at("RemoteUser", i)),
+            # Who has an accounting group goes by it at the negotiator, and RemoteUser is without it.
+            user=_word(at("AccountingGroup", i)) or _word(at("RemoteUser", i)),
             retirement=_seconds(at("RetirementTimeRemaining", i)),
         )
         for i, state in enumerate(states)

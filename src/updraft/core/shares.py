@@ -88,6 +88,8 @@ class Held:
         """Count this slot and its claims too, or (-1) no longer."""
         self.total += sign * slot.total.cpus
         cores = self.cores
+        if slot.user:
+            cores[slot.user] = cores.get(slot.user, 0) + sign * slot.total.cpus
         for child in slot.children:
             if child.user:
                 cores[child.user] = cores.get(child.user, 0) + sign * child.resources.cpus

@@ -159,6 +159,7 @@ class Worker:
             drain_reason=self.drain_reason,
             launch_key=self.launch.key,
             accepting=self.drain is None,
+            user=children[0].user if children and not kind.partitionable else "",
         )
 
     def show(self) -> Instance:

@@ -175,7 +175,7 @@ class SimMachine:
             accepting=self.drain is None,
         )
         if not slot.kind.partitionable and children:
-            return replace(shown, state="Claimed", activity=children[0].activity)
+            return replace(shown, state="Claimed", activity=children[0].activity, user=children[0].user)
         if self.drain is not None:
             return replace(shown, state="Drained", activity="Retiring" if self.busy else "Idle")
         return shown

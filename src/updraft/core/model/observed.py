@@ -84,7 +84,7 @@ class Slot:
 
     `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
     `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
-    collector last heard of it; `started` when its startd started.
+    collector last heard of it; `started` when its startd started; `user` whose claim a static one has.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Slot:
     address: str = ""
     accepting: bool = True
     retirement: float | None = None
+    user: str = ""
 
     @property
     def patience(self) -> float:
@@ -177,7 +178,10 @@ class CloudState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text."""
+    """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text.
+
+    `variant` is the text of its tag, as anybody may have written it; see `core.model.variants`.
+    """
 
     id: str
     cloud: str
@@ -193,6 +197,7 @@ class Instance:
     image: str = ""
     address: str = ""
     fault: str = ""
+    variant: str = ""
 
     @property
     def alive(self) -> bool:
@@ -236,7 +241,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something that can be bought now for a worker class: where, which flavor, its price and its kind."""
+    """Something that can be bought now for a worker class: where, which flavor, its price and its kind.
+
+    `variant` is the text of the one that its machines are, "" for plain ones.
+    """
 
     worker_class: str
     cloud: str
@@ -249,11 +257,13 @@ class Offer:
     kind: str
     price: float | None = None
     left: int | None = None
+    variant: str = ""
 
     @property
     def key(self) -> str:
-        """A stable name for logs and cool-downs: `class@cloud/zone/flavor/market`."""
-        return f"{self.worker_class}@{self.cloud}/{self.zone}/{self.flavor}/{self.market}"
+        """A stable name for logs and cool-downs: `class@cloud/zone/flavor/market`, with `?variant` if any."""
+        plain = f"{self.worker_class}@{self.cloud}/{self.zone}/{self.flavor}/{self.market}"
+        return f"{plain}?{self.variant}" if self.variant else plain
 
 
 @dataclass(frozen=True, slots=True)
