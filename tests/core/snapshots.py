@@ -33,7 +33,7 @@ from updraft.core.model import (
     Unknown,
     Verdict,
 )
-from updraft.core.settings import Limits, Policy, Timings, WorkerClass
+from updraft.core.settings import CloudRule, Limits, Policy, Timings, WorkerClass
 
 NOW = 1_000_000.0
 POOL = "test"
@@ -245,6 +245,14 @@ def one_machine(draw: st.DrawFn, name: str) -> tuple[Instance | None, MachineRec
     return made, kept, shown
 
 
+RULES = (
+    CloudRule(),
+    CloudRule(priority=1),
+    CloudRule(priority=-1),
+    CloudRule(closed=Reason("cloud-disabled", "as a test says")),
+)
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     """Small numbers, so that limits bind."""
@@ -265,6 +273,7 @@ def policies(draw: st.DrawFn) -> Policy:
         cloud_limits={"c1": Limits(machines=draw(st.sampled_from([None, 2, 5])))},
         timings=Timings(collector_age=900.0),
         closing=draw(st.integers(0, 7)) == 0,
+        clouds={"c2": draw(st.sampled_from(RULES))},
     )
 
 

@@ -5,7 +5,7 @@ Limits are the site's, quotas are the cloud's. A price that isn't known is never
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from updraft.core.model import (
@@ -78,6 +78,7 @@ class Budget:
         """How many of `count` machines of this offer may be bought now, and what stops the rest."""
         granted, stop = count, None
         for rule in (
+            self._cloud_open,
             self._cloud_answers,
             self._rested,
             self._tried,
@@ -95,8 +96,11 @@ class Budget:
             self._take(offer, granted)
         return granted, stop
 
-    def machines_left(self) -> int:
-        """How many machines may be bought at most, whatever they are: by limits, maxima and quotas."""
+    def machines_left(self, of: Container[str] | None = None) -> int:
+        """How many machines may be bought at most, whatever they are: by limits, maxima and quotas.
+
+        `of` are the clouds that are asked for, None for all.
+        """
         policy = self.policy
         pool = _rest(policy.limits.machines, self.pool.machines)
         classes = sum(
@@ -104,6 +108,8 @@ class Budget:
         )
         clouds = 0
         for name, view in self.clouds.items():
+            if policy.rule(name).closed is not None or (of is not None and name not in of):
+                continue
             limits = policy.cloud_limits.get(name)
             left = _rest(
                 None if limits is None else limits.machines, self.per_cloud.get(name, Use()).machines
@@ -122,6 +128,10 @@ class Budget:
         self.on_the_way[image] = self.on_the_way.get(image, 0) + count
         self.unlisted.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
         self.granted[_offer_key(offer)] = self.granted.get(_offer_key(offer), 0) + count
+
+    def _cloud_open(self, offer: Offer) -> tuple[int, Reason | None]:
+        closed = self.policy.rule(offer.cloud).closed
+        return (_MANY, None) if closed is None else (0, closed)
 
     def _cloud_answers(self, offer: Offer) -> tuple[int, Reason | None]:
         view = self.clouds.get(offer.cloud)

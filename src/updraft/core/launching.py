@@ -39,8 +39,16 @@ def minimum(
         counts[name] = counts.get(name, 0) + purchase.count
     wishes: list[Wish] = []
     for name, worker in sorted(policy.classes.items()):
-        wishes.extend(_lift(worker, worker.min_machines - counts.get(name, 0), snapshot.offers, money.allow))
+        missing = worker.min_machines - counts.get(name, 0)
+        if missing > 0:
+            wishes.extend(_lift(worker, missing, _in_order(name, snapshot.offers, policy), money.allow))
     return tuple(wishes)
+
+
+def _in_order(worker_class: str, offers: Sequence[Offer], policy: Policy) -> list[Offer]:
+    """The offers for a class: by priority, then the cheapest first; an unknown price is the dearest."""
+    mine = [offer for offer in offers if offer.worker_class == worker_class]
+    return sorted(mine, key=lambda o: (policy.rule(o.cloud).priority, o.price is None, o.price or 0.0, o.key))
 
 
 def _lift(
@@ -49,12 +57,9 @@ def _lift(
     offers: Sequence[Offer],
     allowed: Callable[[Offer, int], tuple[int, Reason | None]],
 ) -> list[Wish]:
-    """Wishes for `missing` machines of a class, cheapest offers first; an unknown price is the dearest."""
+    """Wishes for `missing` machines of a class, of the first offers that may be bought."""
     wishes: list[Wish] = []
-    if missing <= 0:
-        return wishes
-    mine = [offer for offer in offers if offer.worker_class == worker.name]
-    for offer in sorted(mine, key=lambda o: (o.price is None, o.price or 0.0, o.key)):
+    for offer in offers:
         if missing <= 0:
             break
         count, _ = allowed(offer, missing)

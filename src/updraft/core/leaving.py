@@ -27,7 +27,7 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
-from updraft.core.settings import Policy, WorkerClass
+from updraft.core.settings import CLOUD_DRAINED, Policy, WorkerClass
 
 OPERATOR = "operator"
 ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is asked for again
@@ -310,6 +310,8 @@ def _takes_back(machine: Machine, look: Look) -> bool:
         return worker is not None and worker.generation == machine.generation
     if drain.reason.code == "over-limit":
         return (machine.cloud, machine.id) not in look.surplus
+    if drain.reason.code == CLOUD_DRAINED:
+        return look.policy.rule(machine.cloud).leaving is None
     return False
 
 
@@ -354,7 +356,8 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         )
     if (machine.cloud, machine.id) in look.surplus:
         return _drain(machine, look, Reason("over-limit", "a limit was lowered below what runs"), None)
-    return None
+    leaving = look.policy.rule(machine.cloud).leaving
+    return None if leaving is None else _drain(machine, look, leaving, None)
 
 
 def _drain(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Fate:

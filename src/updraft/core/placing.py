@@ -11,12 +11,13 @@ from updraft.core.entries import Entry, idle_claims
 from updraft.core.lifecycle import Census
 from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot
 from updraft.core.outlooks import Found, group_outlooks
-from updraft.core.packing import Filling, Shopping, buy, fill, turns
+from updraft.core.packing import Filling, Shopping, fill, turns
 from updraft.core.policy import Outstanding
 from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
 from updraft.core.shares import Held, Standing, standing
 from updraft.core.supply import Demand, Room, room
+from updraft.core.tiers import buy_by_priority
 from updraft.core.verdicts import VerdictTable, table_of
 from updraft.core.wanting import Wanted, wanted
 
@@ -81,8 +82,9 @@ def _shopped(
     if not want.groups:
         return Shopping(), want.held
     sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
-    left = money.machines_left()
-    shopping = buy(want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, left)
+    shopping = buy_by_priority(
+        want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left, policy
+    )
     long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
     return shopping, {**want.held, **long}
 

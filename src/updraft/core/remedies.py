@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from updraft.core.model import Reason
 
 REMEDIES: Mapping[str, str] = {
+    "cloud-disabled": "`updraft cloud enable` of that cloud",
     "cloud-silent": "the cloud's answer; `updraft check` says what is amiss with it",
     "cooling-down": "the end of the rest, or an image, flavor or cloud that works: see `updraft events`",
     "group-quota": "a larger quota of the accounting group at the negotiator, or surplus for it",

@@ -238,6 +238,7 @@ def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
         worker is not None
         and worker.generation == machine.generation
         and not policy.closing
+        and policy.rule(machine.cloud).leaving is None
         and (snapshot.ledger.at_work is not None or not machine.busy)
         and _quiet(machine)
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from updraft.core.model import Resources
+from updraft.core.model import Reason, Resources
 
 DAY = 86400.0
 EVERY_DAY = frozenset(range(7))
@@ -70,6 +70,27 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class CloudRule:
+    """What the site has decided of one cloud, beside its limits.
+
+    Machines are bought where `priority` is lowest first, by price alone among equals. `closed` is why nothing
+    is bought there, `leaving` why its machines go, each when its jobs have ended; None where that isn't so.
+    """
+
+    priority: int = 0
+    closed: Reason | None = None
+    leaving: Reason | None = None
+
+
+CLOUD_DISABLED = "cloud-disabled"
+"""The code of every reason why nothing is bought on a cloud that is closed."""
+CLOUD_DRAINED = "cloud-drained"
+"""The code of every reason to leave a cloud: a drain for it is taken back when the rule is."""
+OPEN = CloudRule()
+"""The rule of a cloud of which nothing was decided."""
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """Waits and patience of the loop, in seconds.
 
@@ -105,6 +126,7 @@ class Timings:
 class Policy:
     """All that a site has decided that the core has to know.
 
+    `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds.
     """
@@ -115,3 +137,8 @@ class Policy:
     cloud_limits: Mapping[str, Limits] = field(default_factory=dict)
     timings: Timings = Timings()
     closing: bool = False
+    clouds: Mapping[str, CloudRule] = field(default_factory=dict)
+
+    def rule(self, cloud: str) -> CloudRule:
+        """What was decided of this cloud."""
+        return self.clouds.get(cloud, OPEN)
