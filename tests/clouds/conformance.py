@@ -20,9 +20,10 @@ from updraft.clouds.base import (
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
+    TAG_VARIANT,
     Driver,
 )
-from updraft.core.model import CloudState, Instance
+from updraft.core.model import CloudState, Instance, Variant
 from updraft.errors import (
     AuthFailed,
     BadRequest,
@@ -131,6 +132,21 @@ class DriverConformance:
             assert (one.zone, one.flavor) == (harness.zone, harness.flavor)
             assert (one.image, one.market) == (harness.image, harness.market)
         assert seen.launched_at == pytest.approx(made.launched_at, abs=2)
+
+    def test_a_variant_is_kept_as_it_was_written(self, harness: Harness, driver: Driver) -> None:
+        text = Variant(image="rocky 9/λ", user="a&b=c%", keep_alive="3600").text
+        asked = request(harness)
+        (made,) = driver.launch(request(harness, tags={**asked.tags, TAG_VARIANT: text}))
+        (plain,) = driver.launch(asked)
+        harness.wait(lambda: standing(driver) == {made.id, plain.id}, "both machines are listed")
+        seen = {one.id: one.variant for one in driver.machines()}
+        assert (made.variant, plain.variant) == (text, "")
+        assert seen == {made.id: text, plain.id: ""}
+
+    def test_a_network_that_is_not_there_is_refused(self, harness: Harness, driver: Driver) -> None:
+        with pytest.raises(BadRequest):
+            driver.launch(request(harness, network="no such network"))
+        assert not standing(driver)
 
     def test_a_running_machine_has_an_address(self, harness: Harness, driver: Driver) -> None:
         if not harness.boots:

@@ -18,11 +18,18 @@ TAG_CLASS = "updraft:class"
 TAG_LAUNCH = "updraft:launch"
 TAG_GENERATION = "updraft:generation"
 TAG_RETIRING = "updraft:retiring"
+TAG_VARIANT = (
+    "updraft:variant"  # of a machine that isn't the plain one of its class; see `core.model.variants`
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """One call for `count` alike machines. `key` makes it happen once; `tags` are written with the launch."""
+    """One call for `count` alike machines. `key` makes it happen once; `tags` are written with the launch.
+
+    `network` is the one that they are to be on in place of that of the cloud's settings, by the name or id
+    that the cloud knows; "" leaves it to those. A cloud that has no such choice raises BadRequest.
+    """
 
     key: str
     count: int
@@ -32,6 +39,7 @@ class LaunchRequest:
     market: str
     user_data: bytes = field(repr=False)  # it holds the launch's token
     tags: Mapping[str, str] = field(default_factory=dict)
+    network: str = ""
 
 
 class Driver(Protocol):

@@ -21,6 +21,7 @@ ATTR_MARKET = "UpdraftMarket"
 ATTR_LAUNCH = "UpdraftLaunch"
 ATTR_GENERATION = "UpdraftGeneration"
 ATTR_INSTANCE = "UpdraftInstance"
+ATTR_VARIANT = "UpdraftVariant"  # only of a machine that isn't the plain one of its class
 
 
 @dataclass(frozen=True, slots=True)

@@ -455,6 +455,23 @@ def test_zones_and_subnets_narrow_the_offers(harness: EC2Harness) -> None:
     assert {one.zone for one in harness.driver(zones=f"{REGION}c").offers()} == {f"{REGION}c"}
 
 
+def test_a_network_of_the_request_is_a_subnet_in_place_of_the_settings(harness: EC2Harness) -> None:
+    a, b = (
+        harness.own.describe_subnets(Filters=[{"Name": "availability-zone", "Values": [f"{REGION}{zone}"]}])[
+            "Subnets"
+        ][0]["SubnetId"]
+        for zone in "ab"
+    )
+    driver = harness.driver(subnets={f"{REGION}a": a})
+    (made,) = driver.launch(request(harness, zone=f"{REGION}b", network=b))
+    (shown,) = harness.own.describe_instances(InstanceIds=[made.id])["Reservations"][0]["Instances"]
+    assert shown["SubnetId"] == b
+    with pytest.raises(BadRequest, match="isn't in zone"):
+        driver.launch(request(harness, zone=f"{REGION}b", network=a))
+    with pytest.raises(BadRequest, match="no subnet"):
+        driver.launch(request(harness, zone=f"{REGION}a", network="private"))
+
+
 def test_an_image_name_means_the_newest_of_that_name(harness: EC2Harness, driver: EC2Driver) -> None:
     (made,) = driver.launch(request(harness, image="worker"))
     assert made.image == "ami-00000000000000002"

@@ -12,7 +12,7 @@ import pytest
 
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_VARIANT
 from updraft.clouds.ec2 import Settings, from_settings
 from updraft.clouds.ec2.prices import shipped
 from updraft.clouds.ec2.reading import ATTRIBUTES, claims_in
@@ -101,6 +101,7 @@ def test_a_workers_user_data_says_whose_it_is() -> None:
         condor.ATTR_CLASS: TAG_CLASS,
         condor.ATTR_LAUNCH: TAG_LAUNCH,
         condor.ATTR_GENERATION: TAG_GENERATION,
+        condor.ATTR_VARIANT: TAG_VARIANT,
     }
     assert attributes == ATTRIBUTES
     spec = WorkerSpec(

@@ -75,6 +75,18 @@ def test_a_launch_is_one_call_with_all_that_a_machine_needs(harness: OpenStackHa
     assert server["tags"] == ["updraft:pool=conformance", f"updraft:launch={asked.key}"]
 
 
+def test_a_network_of_the_request_comes_before_that_of_the_settings(
+    harness: OpenStackHarness, front: Front
+) -> None:
+    harness.driver(networks=["private"]).launch(request(harness, network="public"))
+    assert sent(front)["server"]["networks"] == [{"uuid": PUBLIC}]
+
+
+def test_ports_are_made_in_the_network_of_the_request(harness: OpenStackHarness, cloud: FakeCloud) -> None:
+    harness.driver(networks=["private"], port={}).launch(request(harness, network="public"))
+    assert [one["network_id"] for one in cloud.ports.values()] == [PUBLIC]
+
+
 def test_a_long_key_is_a_label_by_its_hash_and_metadata_as_it_is(
     harness: OpenStackHarness, driver: OpenStackDriver, front: Front
 ) -> None:

@@ -130,7 +130,7 @@ class Launcher:
             "MinCount": 1,
             "MaxCount": request.count,
             "UserData": request.user_data,
-            **self._place(request.zone),
+            **self._place(request),
             **self._site(request.image),
         }
         extras: dict[Feature, dict[str, Any]] = {
@@ -151,10 +151,10 @@ class Launcher:
             found |= extras[feature]
         return found
 
-    def _place(self, zone: str) -> dict[str, Any]:
+    def _place(self, request: LaunchRequest) -> dict[str, Any]:
         """Zone and network."""
-        settings = self._settings
-        subnet = settings.subnets.get(zone)
+        settings, zone = self._settings, request.zone
+        subnet = request.network or settings.subnets.get(zone)
         groups = {"Groups": list(settings.security_groups)} if settings.security_groups else {}
         if settings.public_address is not None:
             network = {"DeviceIndex": 0, "AssociatePublicIpAddress": settings.public_address, **groups}
@@ -210,12 +210,22 @@ class Launcher:
                 f"cloud {self._cloud}: the user-data has {len(request.user_data)} bytes, and EC2 takes "
                 f"{USER_DATA_LIMIT}: make the class's layers smaller"
             )
-        if self._settings.subnets and request.zone not in self._settings.subnets:
+        subnets = self._settings.subnets
+        if request.network:
+            self._check_subnet(request)
+        elif subnets and request.zone not in subnets:
             raise BadRequest(
                 f"cloud {self._cloud}: there is no subnet for zone {request.zone} in the settings"
             )
         if request.market == "spot" and not self._known.may("spot"):
             raise BadRequest(f"cloud {self._cloud} has no spot market; take spot out of the class's markets")
+
+    def _check_subnet(self, request: LaunchRequest) -> None:
+        network, subnets = request.network, self._settings.subnets
+        if not network.startswith("subnet-"):
+            raise BadRequest(f"cloud {self._cloud}: {network} is no subnet (subnet-…)")
+        if network in subnets.values() and subnets.get(request.zone) != network:
+            raise BadRequest(f"cloud {self._cloud}: {network} isn't in zone {request.zone}")
 
 
 def client_token(key: str) -> str:

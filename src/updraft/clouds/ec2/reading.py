@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING, TAG_VARIANT
 from updraft.core.model import CloudState, Instance
 
 STATES: Mapping[str, CloudState] = {
@@ -24,6 +24,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "UpdraftClass": TAG_CLASS,
     "UpdraftLaunch": TAG_LAUNCH,
     "UpdraftGeneration": TAG_GENERATION,
+    "UpdraftVariant": TAG_VARIANT,
 }
 _LINE = re.compile(r'^\s*(Updraft[A-Za-z]+) = "([^"\\\n]*)"\s*$', re.MULTILINE)
 _PLAIN_ENDS = ("Client.UserInitiatedShutdown", "Client.InstanceInitiatedShutdown", "")
@@ -63,6 +64,7 @@ def instance_of(raw: Mapping[str, Any], tags: Mapping[str, str], cloud: str) -> 
         image=raw.get("ImageId", ""),
         address="" if state is CloudState.TERMINATED else raw.get("PrivateIpAddress", "") or "",
         fault=_fault(raw, state),
+        variant=tags.get(TAG_VARIANT, ""),
     )
 
 

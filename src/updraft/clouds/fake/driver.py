@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from updraft.clouds.base import (
@@ -11,6 +12,7 @@ from updraft.clouds.base import (
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
+    TAG_VARIANT,
     Finding,
     ImageInfo,
     LaunchRequest,
@@ -44,12 +46,10 @@ class FakeCloud:
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """Make machines of this request, once; see the contract."""
-        tags = {**request.tags, TAG_POOL: self.pool, TAG_LAUNCH: request.key}
-        tagged = LaunchRequest(
-            request.key, request.count, request.image, request.flavor, request.zone, request.market,
-            request.user_data, tags,
-        )  # fmt: skip
+        tagged = replace(request, tags={**request.tags, TAG_POOL: self.pool, TAG_LAUNCH: request.key})
         with self._call("launch", request.count, request.zone, request.flavor):
+            if request.network:
+                raise BadRequest(f"{self.name}: there are no networks, and none is called {request.network}")
             made = self.site.launch(tagged)
         return tuple(self._shown(instance, instance.state(self.site.clock())) for instance in made)
 
@@ -166,6 +166,7 @@ class FakeCloud:
             image=instance.image,
             address=instance.address if state is CloudState.RUNNING else "",
             fault=instance.fault if state is CloudState.ERROR else "",
+            variant=tags.get(TAG_VARIANT, ""),
         )
 
 

@@ -12,6 +12,7 @@ from updraft.clouds.base import (
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
+    TAG_VARIANT,
     Finding,
     ImageInfo,
     LaunchRequest,
@@ -69,6 +70,8 @@ class LocalDriver:
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One call for all of them; the launch key is the cloud's own idempotency key."""
+        if request.network:
+            raise BadRequest(f"Cloud {self.name}: it has one network, and none is called {request.network}.")
         made = self._client.run(
             key=request.key,
             count=request.count,
@@ -155,6 +158,7 @@ class LocalDriver:
             image=machine["image"],
             address=machine["address"],
             fault=machine["why_ended"],
+            variant=tags.get(TAG_VARIANT, ""),
         )
 
 

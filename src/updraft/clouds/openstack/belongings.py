@@ -57,9 +57,9 @@ class Belongings:
 
     # -------------------------------------------------------------------------------------------- ports
 
-    def make_ports(self, port: Port, count: int) -> list[list[str]]:
-        """Ports for `count` machines, one in each network, made with one call; all or none."""
-        networks = self._places.networks()
+    def make_ports(self, port: Port, count: int, network: str = "") -> list[list[str]]:
+        """Ports for `count` machines, one in each network or in this one, made with one call; all or none."""
+        networks = self._places.networks(network)
         groups = self._places.security_groups()
         plain: dict[str, Any] = {"description": self.mark, "binding:vnic_type": port.vnic_type}
         if port.port_security is not None:

@@ -8,7 +8,7 @@ import base64
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from updraft.clouds.base import TAG_CLASS, TAG_LAUNCH, TAG_POOL, LaunchRequest
@@ -21,7 +21,7 @@ from updraft.clouds.openstack.listing import Listing
 from updraft.clouds.openstack.offers import Offers
 from updraft.clouds.openstack.places import Places
 from updraft.clouds.openstack.reading import TAG_FLOATING, TAG_IMAGE, Raw, label, state_of
-from updraft.clouds.openstack.settings import TEXT_LIMIT, Port, Settings
+from updraft.clouds.openstack.settings import TEXT_LIMIT, Settings
 from updraft.core.model import CloudState, Instance
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, NoCapacity
 
@@ -63,10 +63,11 @@ class Launcher:
                 return self._listing.machines(earlier)
             server, hints = self.body(request)
             if self._settings.port is None:
-                server["networks"] = [{"uuid": network} for network in self._places.networks()]
+                server["networks"] = [{"uuid": network} for network in self._places.networks(request.network)]
                 self._post(server, hints, request.count)
             else:
-                self._one_by_one(server, hints, request.count, self._settings.port)
+                ports = self._belongings.make_ports(self._settings.port, request.count, request.network)
+                self._one_by_one(server, hints, ports)
             made = self._listing.of_launch(request.key)
         if not made:
             raise CloudUnavailable(
@@ -134,12 +135,13 @@ class Launcher:
             body["os:scheduler_hints"] = hints
         self._connection.act(COMPUTE, "POST", "/servers", body)
 
-    def _one_by_one(self, server: dict[str, Any], hints: dict[str, Any], count: int, port: Port) -> None:
+    def _one_by_one(
+        self, server: dict[str, Any], hints: dict[str, Any], ports: Sequence[Sequence[str]]
+    ) -> None:
         """A call for each machine with its own ports; those of a machine that wasn't made are removed.
 
         Of a call that wasn't answered nobody knows whether it took its ports: they are swept up if not.
         """
-        ports = self._belongings.make_ports(port, count)
         for at, mine in enumerate(ports):
             one = {
                 **server,

@@ -31,9 +31,11 @@ class Places:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[float, Found]] = {}
 
-    def networks(self) -> tuple[str, ...]:
-        """The ids of the machines' networks: those of the settings, or the only one there is."""
+    def networks(self, asked: str = "") -> tuple[str, ...]:
+        """The ids of the machines' networks: the one `asked` for, those of the settings, or the only one."""
         here = self._all("networks")
+        if asked:
+            return (self._id("network", asked, here),)
         if self._settings.networks:
             return tuple(self._id("network", one, here) for one in self._settings.networks)
         inner = [one for one in here if not one.get("router:external")]

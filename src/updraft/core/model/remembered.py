@@ -20,7 +20,7 @@ class LaunchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """The ledger's row of one launch, written before the cloud is asked."""
+    """The ledger's row of one launch, written before the cloud is asked; `variant` as of a machine's."""
 
     key: str
     cloud: str
@@ -37,6 +37,7 @@ class LaunchRecord:
     state: LaunchState
     ids: tuple[str, ...] = ()
     error: Reason | None = None
+    variant: str = ""
 
 
 class DrainMode(StrEnum):
@@ -66,7 +67,8 @@ class MachineRecord:
     collector stopped having an ad of it; `seen_at` when its cloud first listed it. `adopted` is True where
     the tags were all that was known of it: then its past is not known either. `wanted_drain` is what an
     operator asked for; `let_go` that an operator wants it to stay and be ours no longer. `gaps` are the
-    latest times, in seconds, that it was idle before it had a claim again.
+    latest times, in seconds, that it was idle before it had a claim again. `variant` is the text of the one
+    that it is, "" for a plain one.
     """
 
     id: str
@@ -95,6 +97,7 @@ class MachineRecord:
     adopted: bool = False
     let_go: Reason | None = None
     gaps: tuple[float, ...] = ()
+    variant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
