@@ -299,3 +299,63 @@ def test_lines_of_every_form_of_key() -> None:
         "a": 3, "a.x": 4, "a.y": 7, "a.y.z": 7, "a.b": 8, "a.b.odd key": 9, "a.b.q": 12, "a.b.q.r": 12,
         "c": 13, "c.0": 13, "c.0.k": 14, "c.1": 15, "c.1.k": 16,
     }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- CernVM-FS
+
+PEM = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n"
+OWN = '{ name = "soft.example.org", server = "http://10.0.0.2/cvmfs/@fqrn@", key = "soft.pub" }'
+
+
+def software(tmp_path: Path, lines: str) -> Settings:
+    (tmp_path / "soft.pub").write_text(PEM)
+    (tmp_path / "soft.masterkey").write_text(PEM.replace("PUBLIC", "RSA PRIVATE"))
+    file = tmp_path / "updraft.toml"
+    file.write_text(f'[pool]\nname = "p"\n[clouds.c]\ndriver = "fake"\n[classes.w]\nimage = "i"\n{lines}\n')
+    return config.load(file)
+
+
+def test_repositories_are_names_or_tables_and_the_planner_believes_in_them(tmp_path: Path) -> None:
+    settings = software(tmp_path, f'cvmfs = ["atlas.cern.ch", {OWN}]')
+    atlas, own = settings.classes["w"].cvmfs
+    assert (atlas.name, atlas.server, own.server, own.key) == (
+        "atlas.cern.ch", "", "http://10.0.0.2/cvmfs/@fqrn@", PEM,
+    )  # fmt: skip
+    believed = settings.policy().classes["w"].attributes
+    assert believed["HAS_CVMFS_atlas_cern_ch"] == "true"
+    assert believed["UpdraftCVMFS"] == '"atlas.cern.ch,soft.example.org"'
+    assert software(tmp_path, 'cvmfs = "cms.cern.ch"').classes["w"].cvmfs[0].name == "cms.cern.ch"
+
+
+def test_what_is_mounted_is_part_of_the_generation_and_nothing_is_not(tmp_path: Path) -> None:
+    texts = (
+        "", 'cvmfs_proxy = "DIRECT"', 'cvmfs = "a.b"', 'cvmfs = "a.c"',
+        'cvmfs = "a.b"\ncvmfs_proxy = "http://s:3128"',
+    )  # fmt: skip
+    found = [software(tmp_path, text).generation("w") for text in texts]
+    assert found[0] == found[1]
+    assert len(set(found)) == 4
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('cvmfs = "atlas"', "no full name"),
+        ('cvmfs = [{ name = "a.b", server = "http://h" }]', "both server"),
+        ('cvmfs = [{ name = "a.b", server = "ftp://h", key = "soft.pub" }]', "must begin with http"),
+        ('cvmfs = [{ name = "a.b", server = "http://h", key = "no.pub" }]', "can't be read"),
+        ('cvmfs = [{ name = "a.b", server = "http://h", key = "soft.masterkey" }]', "no public key"),
+        ('cvmfs = "a.b"\ncvmfs_proxy = "squid:3128"', "no proxy"),
+        ('cvmfs = "a.b"\ncvmfs_proxy = "DIRECT;"', "no proxy"),
+        ('cvmfs = "a.b"\ncvmfs_pins = "abc"', "no fingerprint"),
+        ('cvmfs = "a.b"\ncvmfs_client = "cvmfsexec"', "needs cvmfs_source"),
+        (
+            f'cvmfs = "a.b"\ncvmfs_client = "cvmfsexec"\ncvmfs_source = "https://h/f"\n'
+            f'cvmfs_pins = "{"a" * 64}"\ncvmfs_proxy = "auto"',
+            "in its file",
+        ),
+    ],
+)
+def test_software_that_cannot_be_mounted_is_refused(tmp_path: Path, lines: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        software(tmp_path, lines)

@@ -20,7 +20,7 @@ import pytest
 
 from tests.bootstrap.reading import cloud_config, parts, worker, written
 from updraft.bootstrap import Install, parse_layer, worker_user_data
-from updraft.bootstrap.install import HTCONDOR, PINNED, install_files, series, wanted
+from updraft.bootstrap.install import CERNVM, CERNVM_KEY, HTCONDOR, PINNED, install_files, series, wanted
 from updraft.bootstrap.lean import lean
 from updraft.errors import BootstrapError
 
@@ -73,6 +73,9 @@ def test_the_keys_are_those_of_the_version_or_the_sites() -> None:
         ({"version": "25.0", "repository": "http://mirror.test"}, "must begin with https"),
         ({"version": "25.0", "repository": "https://a b"}, "must begin with https"),
         ({"universes": ("vm",)}, "no recipe for the universe vm"),
+        ({"cvmfs": "package", "cvmfs_pins": ("ab" * 32,)}, "fingerprints"),
+        ({"cvmfs": "package", "cvmfs_source": "http://mirror.test"}, "must begin with https"),
+        ({"cvmfs": "cvmfsexec"}, "SHA-256"),
     ],
 )
 def test_what_cannot_be_installed_is_refused(changes: dict[str, Any], sentence: str) -> None:
@@ -177,19 +180,22 @@ OS_RELEASE = {
 # How each stand-in answers beyond writing itself down; $ROOT is the folder that the machine's paths are in.
 STUBS = {
     "apt-get": 'case "$*" in *install*condor=*) touch $ROOT/bin/condor_master;; *docker.io*) '
-    "touch $ROOT/bin/docker;; esac",
+    "touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; esac",
     "apt-cache": "[ ! -e $ROOT/etc/apt/sources.list.d/updraft-htcondor.list ] || echo "
     '" condor | $HAS | https://here"; '
     '[ -z "$OWN" ] || echo " condor | $OWN | https://debian"',
     "dpkg": "echo amd64",
     "dnf": 'case "$*" in *repoquery*) printf "$HAS\\n";; '
     "*install*condor-[0-9]*) touch $ROOT/bin/condor_master;; "
-    "*install*docker-ce*) touch $ROOT/bin/docker;; *install*apptainer*) touch $ROOT/bin/apptainer;; "
+    "*install*docker-ce*) touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; "
+    "*install*apptainer*) touch $ROOT/bin/apptainer;; "
     "*install*epel*) mkdir -p $ROOT/etc/pki/rpm-gpg; "
     "echo x >>$ROOT/etc/pki/rpm-gpg/RPM-GPG-KEY-EPEL-$MAJOR;; esac",
     "curl": 'while [ "$1" != -o ]; do shift; done; echo key >"$2"',
     "python3": "printf '%s\\n' pinned >$4; [ -z \"$WRONG\" ]",  # -I pin-key FILE TARGET FINGERPRINT
     **dict.fromkeys(("rpm", "crb", "systemctl", "usermod", "getent"), ":"),
+    "sha256sum": 'read -r sum file; [ -z "$WRONG" ]',
+    "install": 'shift 2; cp "$@"',
 }
 
 
@@ -346,6 +352,39 @@ def test_docker_is_installed_started_and_open_to_condor(machine: Machine, releas
 
 def test_apptainer_that_no_repository_has_says_so(machine: Machine) -> None:
     assert "no repository of this image has it" in machine.run("debian 13", Install(universes=("apptainer",)))
+
+
+@pytest.mark.parametrize("release", ["debian 13", "ubuntu 22.04", "almalinux 8", "rhel 9"])
+def test_the_client_of_cernvm_fs_comes_from_the_pinned_repository(machine: Machine, release: str) -> None:
+    assert machine.run(release, Install(cvmfs="package")) == ""
+    assert [call.split()[-1] for call in machine.calls if "pin-key" in call] == [CERNVM_KEY]
+    assert " ".join(machine.calls).count(" cvmfs cvmfs-config-default") == 1
+    if release in DEBIANS:
+        listed = (machine.root / "etc/apt/sources.list.d/updraft-cernvm.list").read_text()
+        assert f" {CERNVM}/apt {OS_RELEASE[release][2]}-prod main\n" in listed
+    else:
+        repository = (machine.root / "etc/yum.repos.d/updraft-cernvm.repo").read_text()
+        assert f"baseurl={CERNVM}/yum/cvmfs/EL/{OS_RELEASE[release][1][0]}/$basearch/\n" in repository
+
+
+def test_a_client_that_is_not_to_be_had_says_so(machine: Machine) -> None:
+    assert "is not the pinned one" in machine.run("debian 13", Install(cvmfs="package"), WRONG="yes")
+
+
+SELF_CONTAINED = Install(
+    cvmfs="cvmfsexec", cvmfs_source="https://site.test/cvmfsexec", cvmfs_pins=("ab" * 32,)
+)
+
+
+def test_cvmfsexec_is_fetched_and_has_to_be_the_pinned_file(machine: Machine) -> None:
+    assert machine.run("debian 13", SELF_CONTAINED) == ""
+    assert (machine.root / "usr/local/lib/updraft/cvmfsexec").exists()
+    assert not [call for call in machine.calls if call.startswith("apt-get")]
+
+
+def test_another_file_than_the_pinned_one_is_not_put_in_place(machine: Machine) -> None:
+    assert "not the pinned one" in machine.run("rocky 9", SELF_CONTAINED, WRONG="yes")
+    assert not (machine.root / "usr/local/lib/updraft/cvmfsexec").exists()
 
 
 # ---------------------------------------------------------------------------------------------- the keys

@@ -1,4 +1,4 @@
-"""What a worker installs at its first boot, where its image lacks it: HTCondor, docker, apptainer.
+"""What a worker installs at its first boot, where its image lacks it: HTCondor, docker, apptainer, CernVM-FS.
 
 The recipes are the scripts `files/install*.sh`; this module says what they are to install, from where, and
 whose signature it must have. HTCondor's repositories are laid out as `BASE/debian/25.x`, `BASE/ubuntu/25.x`
@@ -6,7 +6,6 @@ whose signature it must have. HTCondor's repositories are laid out as `BASE/debi
 """
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +24,15 @@ PINNED: Mapping[int, str] = {
 }
 """The fingerprint of the key that signs the released packages, by HTCondor's major version."""
 
+CERNVM = "https://cvmrepo.web.cern.ch/cvmrepo"
+"""Where the packages of CernVM-FS are (`BASE/apt`, `BASE/yum/cvmfs/EL/9`), and their key (`BASE/yum`)."""
+
+CERNVM_KEY = "FD80468D49B3B24C341741FC8CE0A76C497EA957"
+"""The fingerprint of the key that signs them, since 2024."""
+
 _VERSION = re.compile(r"(?P<major>[0-9]{2,3})\.(?P<minor>x|[0-9]{1,3})(?P<patch>\.[0-9]{1,3})?")
 _KEY = re.compile(r"[0-9A-Fa-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _SCRIPTS = {
     "install": "install.sh",
     "install-debian": "install-debian.sh",
@@ -46,7 +52,9 @@ class Install:
     `version` "" leaves HTCondor alone: the image has it. Else it is one of "25.0" (the long-term series),
     "25.x" (the newest of the feature series), "25.14" or "25.14.1"; `exactly` False takes another one of the
     same minor version where that very one is not to be had. `repository` "" is HTCondor's own; `keys` are
-    fingerprints, none: those of `PINNED`.
+    fingerprints, none: those of `PINNED`. `cvmfs` is the client of CernVM-FS ("package", "cvmfsexec", "" for
+    none), `cvmfs_source` where it is from ("": CERN's packages) and `cvmfs_pins` what it must have: the
+    fingerprints of a key (none: CERN's), or the file's one SHA-256.
     """
 
     version: str = ""
@@ -54,6 +62,9 @@ class Install:
     repository: str = ""
     keys: tuple[str, ...] = ()
     universes: tuple[str, ...] = ()
+    cvmfs: str = ""
+    cvmfs_source: str = ""
+    cvmfs_pins: tuple[str, ...] = ()
 
 
 def install_files(install: Install) -> list[dict[str, Any]]:
@@ -61,15 +72,14 @@ def install_files(install: Install) -> list[dict[str, Any]]:
 
     Raises BootstrapError, one sentence, for what can't be.
     """
-    if not install.version and not install.universes:
+    if not install.version and not install.universes and not install.cvmfs:
         return []
-    conf = "".join(f"{name}={shlex.quote(value)}\n" for name, value in _settings(install).items())
     return [
         *(
             machine.file(f"{machine.SCRIPTS}/{name}", lean(source), "0755")
             for name, source in _SCRIPTS.items()
         ),
-        machine.file("/etc/updraft/install.conf", conf),
+        machine.settings_file("/etc/updraft/install.conf", _settings(install)),
     ]
 
 
@@ -103,7 +113,7 @@ def series(version: str) -> str:
 
 def _settings(install: Install) -> dict[str, str]:
     universe_macros(install.universes)  # refuses an unknown one
-    settings = {"UNIVERSES": " ".join(install.universes)}
+    settings = {"UNIVERSES": " ".join(install.universes), **_cvmfs(install)}
     if not install.version:
         return settings
     return settings | {
@@ -113,6 +123,20 @@ def _settings(install: Install) -> dict[str, str]:
         "REPOSITORY": _repository(install.repository or HTCONDOR),
         "MIRROR": "yes" if install.repository else "",
         "KEYS": " ".join(_keys(install)),
+    }
+
+
+def _cvmfs(install: Install) -> dict[str, str]:
+    if not install.cvmfs:
+        return {}
+    pins = install.cvmfs_pins or ((CERNVM_KEY,) if install.cvmfs == "package" else ())
+    form = _KEY if install.cvmfs == "package" else _SHA256
+    if not pins or not all(form.fullmatch(pin) for pin in pins):
+        raise BootstrapError("cvmfs_pins must be fingerprints of a key, or the SHA-256 of cvmfsexec's file")
+    return {
+        "CVMFS": install.cvmfs,
+        "CVMFS_SOURCE": _repository(install.cvmfs_source or CERNVM),
+        "CVMFS_PINS": " ".join(pin.upper() if form is _KEY else pin for pin in pins),
     }
 
 

@@ -19,6 +19,11 @@ def file(path: str, content: str, mode: str = "0644") -> dict[str, Any]:
     return {"path": path, "content": content, "permissions": mode, "owner": "root:root"}
 
 
+def settings_file(path: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """The same for what a script of ours is told: one `NAME=value` a line, as the shell reads it."""
+    return file(path, "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items()))
+
+
 def early_steps() -> list[list[str]]:
     """`bootcmd`: at each boot, before any file is written and before HTCondor can start."""
     return [["sh", "-c", shipped("close-metadata.sh") + shipped("early.sh")]]
@@ -31,9 +36,8 @@ def boot_steps() -> list[list[str]]:
 
 def boot_files(settings: Mapping[str, str]) -> list[dict[str, Any]]:
     """The scripts of a boot, and what this kind of machine expects of it."""
-    conf = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
     return [
         file(f"{SCRIPTS}/close-metadata", shipped("close-metadata.sh"), "0755"),
         file(f"{SCRIPTS}/boot", shipped("boot.sh"), "0755"),
-        file("/etc/updraft/boot.conf", conf),
+        settings_file("/etc/updraft/boot.conf", settings),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine
+from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
@@ -39,9 +40,10 @@ class WorkerSpec:
     last stage of cloud-init; `startd_gone_after` is how long a startd may be away (a restart) before the
     machine ends; `failed_boot_after` how long a failed boot is left on for its console to be read.
     `update_interval` is how often a startd advertises itself, and the longest time from drained to gone: a
-    pool of thousands wants more. `install` is what the first boot installs. `spot_interval` is how often a
-    spot machine asks whether it is to be taken back, `spot_least` how long it reckons with where that isn't
-    said legibly. `cernvm` makes the user-data of a form that CernVM's own contextualisation can read too.
+    pool of thousands wants more. `install` is what the first boot installs, `software` what it mounts.
+    `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
+    reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
+    CernVM's own contextualisation can read too.
     """
 
     pool: str
@@ -74,6 +76,7 @@ class WorkerSpec:
     spot_interval: float = 5.0
     spot_least: float = 30.0
     install: Install = field(default_factory=Install)
+    software: SharedSoftware = field(default_factory=SharedSoftware)
     cernvm: bool = False
     layers: tuple[Layer, ...] = ()
 
@@ -104,6 +107,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             ),
             machine.file("/var/lib/cloud/scripts/per-boot/updraft", machine.shipped("each-boot.sh"), "0755"),
             *install_files(spec.install),
+            *cvmfs_files(spec.software),
             *_notice_files(spec),
         ],
     }

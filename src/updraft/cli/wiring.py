@@ -11,6 +11,7 @@ from typing import Any, cast
 import structlog
 
 from updraft.act import Actor, UserData
+from updraft.bootstrap.cvmfs import Repository, SharedSoftware
 from updraft.bootstrap.head import SIGNING_KEY, WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
@@ -146,6 +147,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         head_gone_after=worker.head_gone_after,
         boot_deadline=worker.boot_deadline,
         install=installed(worker, ask),
+        software=software(worker),
         cernvm=worker.contextualisation == "cernvm",
         layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in worker.layers),
     )
@@ -162,6 +164,18 @@ def installed(worker: WorkerClass, ask: Callable[[str], str]) -> Install:
         repository=worker.condor_repository,
         keys=worker.condor_keys,
         universes=worker.universes,
+        cvmfs=worker.cvmfs_client if worker.cvmfs else "",
+        cvmfs_source=worker.cvmfs_source,
+        cvmfs_pins=worker.cvmfs_pins,
+    )
+
+
+def software(worker: WorkerClass) -> SharedSoftware:
+    """What its machines mount below /cvmfs."""
+    return SharedSoftware(
+        repositories=tuple(Repository(one.name, one.server, one.key) for one in worker.cvmfs),
+        proxy=worker.cvmfs_proxy,
+        client=worker.cvmfs_client,
     )
 
 

@@ -34,6 +34,14 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
         "universes": worker.universes,
         "contextualisation": worker.contextualisation,
     }
+    if worker.cvmfs:  # a class without counts as it did before there was any
+        launched_with["cvmfs"] = {
+            name: value for name, value in worker.model_dump().items() if name.startswith("cvmfs")
+        }
+    if worker.offered_layers:
+        launched_with["offered_layers"] = {
+            name: _layer(layer) for name, layer in sorted(worker.offered_layers.items())
+        }
     text = json.dumps(launched_with, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 

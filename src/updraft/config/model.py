@@ -16,12 +16,15 @@ from updraft.config.checks import (
     checked_name,
     checked_price,
 )
+from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
 from updraft.config.part import Part
 from updraft.config.units import Duration, spell
 from updraft.config.universes import container_attributes
 from updraft.config.worker import WorkerClass
 from updraft.core import settings as core
+from updraft.core.model import Reason
+from updraft.core.settings import CLOUD_DISABLED
 
 PathOf = Annotated[Path, Field(strict=False)]
 Name = Annotated[str, AfterValidator(checked_name)]
@@ -96,11 +99,23 @@ class Cloud(Part):
     driver: str
     """The driver that speaks to it: "local" (the cloud on one machine), "fake" (in memory, for trying things)
     or any other that is installed."""
+    enabled: bool = True
+    """False buys nothing there; machines that are there stay, and go when they are idle. `updraft cloud
+    enable` and `disable` say otherwise while the daemon runs, until `updraft cloud reset`."""
+    priority: int = 0
+    """Machines are bought where this number is lowest first, up to the limits and quotas there, and what is
+    left at the next. Among clouds of the same number the price decides."""
     limits: Limits = Limits()
-    """Ceilings for this cloud alone; those of [limits] hold as well."""
+    """Ceilings for this cloud alone; those of [limits] hold as well. `updraft cloud limit` sets others while
+    the daemon runs."""
     prices: Mapping[str, Price] = Field(default_factory=dict)
     """Price per hour by flavor, where the cloud doesn't say it or says it wrongly: a plain number, in one
     currency for the whole file. "unknown" says that it isn't known."""
+
+    def rule(self, name: str) -> core.CloudRule:
+        """The same as the core reads it; `name` is the cloud's."""
+        closed = None if self.enabled else Reason(CLOUD_DISABLED, f"cloud {name} is disabled in updraft.toml")
+        return core.CloudRule(self.priority, closed)
 
     @property
     def settings(self) -> Mapping[str, object]:
@@ -167,6 +182,7 @@ class Settings(Part):
             classes={name: self._class(name, worker) for name, worker in self.classes.items()},
             limits=as_limits(self.limits),
             cloud_limits={name: as_limits(cloud.limits) for name, cloud in self.clouds.items()},
+            clouds={name: cloud.rule(name) for name, cloud in self.clouds.items()},
             timings=core.Timings(**self.timings.model_dump()),
         )
 
@@ -201,8 +217,17 @@ class Settings(Part):
             boot_deadline=worker.boot_deadline,
             lifetime=worker.lifetime,
             drain_deadline=worker.drain_deadline,
-            attributes={**container_attributes(worker.universes), **worker.attributes},
+            attributes={
+                **container_attributes(worker.universes),
+                **advertised(one.name for one in worker.cvmfs),
+                **worker.attributes,
+            },
             static_slots=None if worker.slots == "partitionable" else worker.slots,
+            images_allowed=worker.images_allowed,
+            networks_allowed=worker.networks_allowed,
+            vm_types=worker.vm_types,
+            offered_layers=tuple(worker.offered_layers),
+            keep_alive_max=worker.idle_limit if worker.keep_alive_max is None else worker.keep_alive_max,
         )
 
 

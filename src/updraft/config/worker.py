@@ -11,11 +11,14 @@ from updraft.config.checks import (
     checked_fingerprint,
     checked_image,
     checked_layer,
+    checked_name,
+    checked_pattern,
     checked_repository,
     checked_slots,
     checked_version,
     tuple_of_one,
 )
+from updraft.config.cvmfs import Software
 from updraft.config.part import Part
 from updraft.config.spare import Spare
 from updraft.config.units import Duration
@@ -30,6 +33,7 @@ Attributes = Mapping[
 ]
 Version = Annotated[str, AfterValidator(checked_version)]
 Fingerprint = Annotated[str, AfterValidator(checked_fingerprint)]
+NamePattern = Annotated[str, AfterValidator(checked_pattern)]
 Slots = Annotated[Literal["partitionable"] | int, BeforeValidator(checked_slots)]
 
 
@@ -49,7 +53,7 @@ Layers = Annotated[
 ]
 
 
-class WorkerClass(Part):
+class WorkerClass(Software):
     """A kind of worker: [classes.NAME]."""
 
     image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]
@@ -113,6 +117,25 @@ class WorkerClass(Part):
     configuration is read, or the text itself, beginning with `#cloud-config` or `#!` (or `[`, see
     `contextualisation`). In a table instead, `{ file = "site.sh", variables = { ipv4 = "" } }` (or `text`),
     each `%ipv4%` is replaced at the launch; `ipv4`, `ipv6` and `fqdn` left empty are the head's own."""
+
+    images_allowed: Annotated[tuple[NamePattern, ...], BeforeValidator(tuple_of_one)] = ()
+    """Images that a job may ask for instead of the class's own (`+UpdraftImage`, `+VMAMI`), as names or
+    patterns (`alma9-*`). Empty: none. Whoever may submit jobs may boot any of them."""
+    networks_allowed: Annotated[tuple[NamePattern, ...], BeforeValidator(tuple_of_one)] = ()
+    """Networks that a job may ask for instead of the class's own (`+UpdraftNetwork`, `+VMNetwork`), as names
+    or patterns. Empty: none."""
+    vm_types: Annotated[tuple[NamePattern, ...], BeforeValidator(tuple_of_one)] = ()
+    """What else its machines may call themselves (VMType) where a job's requirements ask for it, as names or
+    patterns; a machine has the class's name without being asked. Empty: nothing else."""
+    offered_layers: Mapping[
+        Annotated[str, AfterValidator(checked_name)], Annotated[Layer, BeforeValidator(checked_layer)]
+    ] = Field(default_factory=dict)
+    """Further layers, written as in `layers` and each with a name, that a job may ask for by that name
+    (`+UpdraftLayers`): its machine then has them behind those of the class, and takes only jobs that ask for
+    the same."""
+    keep_alive_max: Duration | None = None
+    """How long a machine may be without a claim, at most, where a job says how long (`+UpdraftKeepAlive`,
+    `+VMKeepAlive`). None: `idle_limit`, so that a job can only make it shorter."""
 
     @model_validator(mode="after")
     def _something_to_install(self) -> "WorkerClass":

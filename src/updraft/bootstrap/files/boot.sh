@@ -48,6 +48,9 @@ wait_for() {
 if [ -e /usr/local/lib/updraft/install ]; then
     sh /usr/local/lib/updraft/install || fail "$(cat /run/updraft/why 2>/dev/null || echo 'the installation failed')"
 fi
+if [ -e /usr/local/lib/updraft/cvmfs ]; then
+    sh /usr/local/lib/updraft/cvmfs || fail "$(cat /run/updraft/why 2>/dev/null || echo 'no repository was mounted')"
+fi
 command -v condor_master >/dev/null || fail "the image has no HTCondor (condor_master is not there)"
 [ -s /etc/condor/config.d/91-updraft-instance.conf ] || fail "cloud-init knows no usable instance id"
 sh /usr/local/lib/updraft/close-metadata || fail "the metadata address cannot be closed to jobs (ip rule)"

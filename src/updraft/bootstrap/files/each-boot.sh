@@ -5,3 +5,7 @@ sh /usr/local/lib/updraft/close-metadata
 [ -e /usr/bin/python3 ] || ln -s /usr/libexec/platform-python /usr/bin/python3
 systemctl enable updraft-guard.service || :
 systemctl start updraft-guard.service
+# Mounts end with a boot. The first one leaves it to the boot script, once the client is there.
+if [ -e /usr/local/lib/updraft/cvmfs ] && [ -e /var/lib/updraft/booted ]; then
+    sh /usr/local/lib/updraft/cvmfs || :
+fi

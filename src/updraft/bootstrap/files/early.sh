@@ -15,3 +15,5 @@ esac
 mkdir -p /etc/systemd/system/condor.service.d
 printf '[Unit]\nConditionPathExists=/var/lib/updraft/booted\n' >/etc/systemd/system/condor.service.d/updraft.conf
 systemctl daemon-reload 2>/dev/null || :
+# What was mounted at the last boot isn't yet at this one.
+rm -f /etc/condor/config.d/92-updraft-cvmfs.conf

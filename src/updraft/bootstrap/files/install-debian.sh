@@ -56,3 +56,14 @@ install_apptainer() {
     update
     apt install apptainer
 }
+
+install_cvmfs() {
+    ring=/etc/apt/keyrings/updraft-cernvm.asc
+    # shellcheck disable=SC2086 # as many words as there are fingerprints
+    pin "$CVMFS_SOURCE/yum/RPM-GPG-KEY-CernVM-2048" $ring $CVMFS_PINS
+    [ -n "${VERSION_CODENAME:-}" ] || give_up "/etc/os-release has no VERSION_CODENAME"
+    echo "deb [arch=$(dpkg --print-architecture) signed-by=$ring]" \
+        "$CVMFS_SOURCE/apt $VERSION_CODENAME-prod main" >/etc/apt/sources.list.d/updraft-cernvm.list
+    update
+    apt install --no-install-recommends cvmfs cvmfs-config-default
+}

@@ -84,3 +84,10 @@ install_apptainer() {
     add_epel
     packages install apptainer
 }
+
+install_cvmfs() {
+    # shellcheck disable=SC2016,SC2086 # dnf's own variable; as many words as there are fingerprints
+    add_repository updraft-cernvm "$CVMFS_SOURCE/yum/cvmfs/EL/$MAJOR/"'$basearch/' \
+        "$CVMFS_SOURCE/yum/RPM-GPG-KEY-CernVM-2048" $CVMFS_PINS
+    packages install cvmfs cvmfs-config-default
+}

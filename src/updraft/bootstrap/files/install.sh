@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs at the first boot what the image lacks: HTCondor, and what the universes asked for need.
+# Installs at the first boot what the image lacks: HTCondor, what the universes asked for need, CernVM-FS.
 # Why it failed is left as one line in /run/updraft/why; the boot script puts it on the console.
 set -u
 
@@ -14,6 +14,9 @@ MIRROR=     # yes: that is a site's own, and goes before the distribution's pack
 # shellcheck disable=SC2034 # the family's script reads it
 KEYS=       # fingerprints: the repository's key must have one of them
 UNIVERSES=  # docker, apptainer
+CVMFS=      # the client of CernVM-FS: package, cvmfsexec
+CVMFS_SOURCE= # the base of its packages' repositories, or the address of cvmfsexec's file
+CVMFS_PINS= # fingerprints of the repositories' key, or the file's SHA-256
 SCRIPTS=/usr/local/lib/updraft
 . /etc/updraft/install.conf
 . /etc/os-release
@@ -101,6 +104,13 @@ for_apptainer() {
     logged apptainer --version || give_up "apptainer was asked for and does not run: $(last_error)"
 }
 
+get_cvmfsexec() {
+    fetch "$CVMFS_SOURCE" $SCRATCH/cvmfsexec || give_up "cvmfsexec cannot be fetched from $CVMFS_SOURCE"
+    echo "$CVMFS_PINS  $SCRATCH/cvmfsexec" | logged sha256sum -c - ||
+        give_up "the file at $CVMFS_SOURCE is not the pinned one ($CVMFS_PINS)"
+    install -m 755 $SCRATCH/cvmfsexec $SCRIPTS/cvmfsexec || give_up "cvmfsexec cannot be put in place"
+}
+
 case " $ID ${ID_LIKE:-} " in
 *" debian "* | *" ubuntu "*) FAMILY=debian ;;
 *" rhel "* | *" centos "*) FAMILY=rhel ;;
@@ -118,3 +128,11 @@ for UNIVERSE in $UNIVERSES; do
     command -v "$UNIVERSE" >/dev/null || "install_$UNIVERSE"
     "for_$UNIVERSE"
 done
+case $CVMFS in
+package)
+    command -v cvmfs2 >/dev/null || install_cvmfs
+    hash -r
+    command -v cvmfs2 >/dev/null || give_up "CernVM-FS was asked for and cannot be installed: $(last_error)"
+    ;;
+cvmfsexec) get_cvmfsexec ;;
+esac
