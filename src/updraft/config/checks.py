@@ -14,6 +14,7 @@ CLASSAD_WORDS = frozenset({"true", "false", "undefined", "error"})
 INLINE_STARTS = ("#cloud-config", "#!", "[")
 HEAD_VARIABLES = ("ipv4", "ipv6", "fqdn")  # a layer's; found at the launch where they have no value
 VARIABLE_VALUE = re.compile(r"[A-Za-z0-9._:/@+-]*")
+NAME_PATTERN = re.compile(r"[^\x00-\x20\x7f\"'\\$`]([^\x00-\x1f\x7f\"'\\$`]{0,253}[^\x00-\x20\x7f\"'\\$`])?")
 VERSION = re.compile(r"[0-9]{2}\.(x|[0-9]{1,3}(\.[0-9]{1,3})?)")
 FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 REPOSITORY = re.compile(r"(https://|file:///)[A-Za-z0-9._~:/%@+-]+")
@@ -69,6 +70,16 @@ def checked_attribute_name(name: str) -> str:
     if is_taken(name):
         raise ValueError(f'"{name}" means something to HTCondor or updraft already; choose another name')
     return name
+
+
+def checked_pattern(pattern: str) -> str:
+    """A name, or a pattern of names, of things that a job may ask for."""
+    if not NAME_PATTERN.fullmatch(pattern):
+        raise ValueError(
+            f'"{pattern}" can\'t be a name or a pattern here; a name that a job may ask for has no quotes, '
+            'backslashes, "$" or control characters'
+        )
+    return pattern
 
 
 def checked_expression(given: object) -> object:

@@ -31,6 +31,14 @@ class Spare:
 
 
 @dataclass(frozen=True, slots=True)
+class UserLimits:
+    """Ceilings of one user: machines that jobs of this user are on, and the cores that these jobs have."""
+
+    machines: int | None = None
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerClass:
     """A kind of worker: where it may run and how it comes and goes.
 
@@ -38,7 +46,9 @@ class WorkerClass:
     None is no maximum of its own. `attributes` are extra machine attributes (name to ClassAd expression).
     `static_slots` None means one partitionable slot, else this many equal static ones. `wait_target` is how
     long short jobs may wait for others to end on the same machines, None as long as a boot takes. `spare` is
-    room kept ready.
+    room kept ready. What jobs may choose is in `images_allowed`, `networks_allowed` and `vm_types` (names and
+    patterns, beside its own) and in `offered_layers` (names); `keep_alive_max` is how long a job may let its
+    machine idle.
     """
 
     name: str
@@ -57,16 +67,25 @@ class WorkerClass:
     static_slots: int | None = None
     wait_target: float | None = None
     spare: tuple[Spare, ...] = ()
+    max_cores: int | None = None
+    per_user: UserLimits = UserLimits()
+    high_priority_users: tuple[str, ...] = ()
+    images_allowed: tuple[str, ...] = ()
+    networks_allowed: tuple[str, ...] = ()
+    vm_types: tuple[str, ...] = ()
+    offered_layers: tuple[str, ...] = ()
+    keep_alive_max: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings that hold at every moment: machines, cores and cost per hour, and cores of one user."""
+    """Ceilings that hold at every moment: machines, cores and cost per hour, and those of one user."""
 
     machines: int | None = None
     cores: int | None = None
     cost_per_hour: float | None = None
     cores_per_user: int | None = None
+    machines_per_user: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +145,8 @@ class Timings:
 class Policy:
     """All that a site has decided that the core has to know.
 
+    `users` are ceilings of users by name or pattern: see `caps` for which holds. `high_priority_users` are the
+    patterns of those whose high priority counts in every class, beside each class's own.
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds.
@@ -137,6 +158,8 @@ class Policy:
     cloud_limits: Mapping[str, Limits] = field(default_factory=dict)
     timings: Timings = Timings()
     closing: bool = False
+    users: Mapping[str, UserLimits] = field(default_factory=dict)
+    high_priority_users: tuple[str, ...] = ()
     clouds: Mapping[str, CloudRule] = field(default_factory=dict)
 
     def rule(self, cloud: str) -> CloudRule:
