@@ -115,6 +115,7 @@ def intent_of(action: Launch, now: float) -> LaunchRecord:
         price=offer.price,
         asked_at=now,
         state=LaunchState.INTENDED,
+        variant=offer.variant,
     )
 
 
@@ -133,6 +134,7 @@ def record_of(intent: LaunchRecord, machine: str, zone: str = "") -> MachineReco
         market=intent.market,
         image=intent.image,
         price=intent.price,
+        variant=intent.variant,
     )
 
 

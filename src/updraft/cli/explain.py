@@ -134,7 +134,7 @@ def _offer_document(
     verdict = snapshot.verdicts.get((group.key, offer.kind))
     keys = {
         "offer": f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}",
-        "image": image_key(offer.worker_class, offer.image, offer.cloud),
+        "image": image_key(offer.worker_class, offer.image, offer.cloud, offer.variant),
         "cloud": offer.cloud,
     }
     return {

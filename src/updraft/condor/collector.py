@@ -15,6 +15,7 @@ from updraft.condor.base import (
     ATTR_INSTANCE,
     ATTR_LAUNCH,
     ATTR_POOL,
+    ATTR_VARIANT,
     ControllerAd,
     PoolSlots,
 )
@@ -31,6 +32,7 @@ _PROJECTION = [
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
+    ATTR_VARIANT,
 ]
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 40
@@ -82,7 +84,7 @@ def slot(ad: Any, pool: str) -> Slot:
         name=_text(ad, "Name"),
         instance_id=_text(ad, ATTR_INSTANCE) if ours else "",
         cloud=_text(ad, ATTR_CLOUD) if ours else "",
-        kind=kind_key(*marks) if ours and all(marks) else "",
+        kind=kind_key(*marks, _text(ad, ATTR_VARIANT)) if ours and all(marks) else "",
         total=_resources(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
         free=resources if partitionable or state == "Unclaimed" else Resources(),
         state=state,

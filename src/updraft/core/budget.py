@@ -65,6 +65,7 @@ class Budget:
     pool: Use = field(default_factory=Use)
     per_cloud: dict[str, Use] = field(default_factory=dict)
     per_class: dict[str, int] = field(default_factory=dict)
+    class_cores: dict[str, int] = field(default_factory=dict)
     on_the_way: dict[str, int] = field(default_factory=dict)
     proven: frozenset[str] = frozenset()
     unlisted: dict[str, Use] = field(default_factory=dict)
@@ -123,11 +124,16 @@ class Budget:
     def _take(self, offer: Offer, count: int) -> None:
         self.pool.add(count, offer.resources, offer.price)
         self.per_cloud.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
-        self.per_class[offer.worker_class] = self.per_class.get(offer.worker_class, 0) + count
-        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        self.count(offer.worker_class, count, offer.resources.cpus)
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         self.on_the_way[image] = self.on_the_way.get(image, 0) + count
         self.unlisted.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
         self.granted[_offer_key(offer)] = self.granted.get(_offer_key(offer), 0) + count
+
+    def count(self, worker: str, count: int, cores: int) -> None:
+        """Count `count` machines of a class, each with so many cores."""
+        self.per_class[worker] = self.per_class.get(worker, 0) + count
+        self.class_cores[worker] = self.class_cores.get(worker, 0) + count * cores
 
     def _cloud_open(self, offer: Offer) -> tuple[int, Reason | None]:
         closed = self.policy.rule(offer.cloud).closed
@@ -140,8 +146,12 @@ class Budget:
         return _MANY, None
 
     def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
-        image = image_key(offer.worker_class, offer.image, offer.cloud)
-        for name in (("cloud", offer.cloud), ("image", image), ("offer", _offer_key(offer))):
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
+        place = _offer_key(offer)
+        names = [("cloud", offer.cloud), ("image", image), ("offer", place)]
+        if offer.variant:
+            names.append(("offer", f"{place}?{offer.variant}"))
+        for name in names:
             rest = self._resting.get(name)
             if rest is None:
                 continue
@@ -154,7 +164,7 @@ class Budget:
         return _MANY, None
 
     def _tried(self, offer: Offer) -> tuple[int, Reason | None]:
-        image = image_key(offer.worker_class, offer.image, offer.cloud)
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         if image in self.proven:
             return _MANY, None
         trial = self.policy.timings.trial
@@ -172,10 +182,17 @@ class Budget:
 
     def _within_class(self, offer: Offer) -> tuple[int, Reason | None]:
         worker = self.policy.classes[offer.worker_class]
-        if worker.max_machines is None:
-            return _MANY, None
-        left = worker.max_machines - self.per_class.get(offer.worker_class, 0)
-        return left, Reason("limit-class", f"class {worker.name} may have {worker.max_machines} machines")
+        left, reason = _MANY, None
+        if worker.max_machines is not None:
+            left = worker.max_machines - self.per_class.get(worker.name, 0)
+            reason = Reason("limit-class", f"class {worker.name} may have {worker.max_machines} machines")
+        if worker.max_cores is not None and offer.resources.cpus > 0:
+            has = self.class_cores.get(worker.name, 0)
+            fit = (worker.max_cores - has) // offer.resources.cpus
+            if fit < left:
+                text = f"class {worker.name} may have {worker.max_cores} cores, and has {has}"
+                left, reason = fit, Reason("limit-class", f"{text}: [classes.{worker.name}] max_cores")
+        return left, reason
 
     def _within_quota(self, offer: Offer) -> tuple[int, Reason | None]:
         gone = self.unlisted.get(offer.cloud, Use())
@@ -281,7 +298,7 @@ def budget(
     for (cloud, worker_class, cores, memory, price), count in counts.items():
         _use(made.per_cloud, cloud).include(Use(count, count * cores, count * memory, 0.0, price is None))
         costs.setdefault(cloud, []).append(count * (price or 0.0))
-        made.per_class[worker_class] = made.per_class.get(worker_class, 0) + count
+        made.count(worker_class, count, cores)
     for cloud, each in costs.items():
         made.per_cloud[cloud].cost = math.fsum(each)  # the same in whatever order they were counted
     for item in waiting:
@@ -296,7 +313,7 @@ def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> No
     record, (quota_at, offers_at) = machine.record, asked
     cloud = record.cloud
     if machine.phase is Phase.REQUESTED or machine.phase is Phase.BOOTING:
-        image = image_key(record.worker_class, record.image, cloud)
+        image = image_key(record.worker_class, record.image, cloud, record.variant)
         made.on_the_way[image] = made.on_the_way.get(image, 0) + 1
     if machine.phase is Phase.REQUESTED or record.requested_at > quota_at:
         _use(made.unlisted, cloud).add(1, record.resources, record.price)
@@ -329,6 +346,6 @@ def _count_launch(made: Budget, item: Outstanding) -> None:
     launch, count = item.launch, item.count
     _use(made.per_cloud, launch.cloud).add(count, launch.resources, launch.price)
     _use(made.unlisted, launch.cloud).add(count, launch.resources, launch.price)
-    made.per_class[launch.worker_class] = made.per_class.get(launch.worker_class, 0) + count
-    image = image_key(launch.worker_class, launch.image, launch.cloud)
+    made.count(launch.worker_class, count, launch.resources.cpus)
+    image = image_key(launch.worker_class, launch.image, launch.cloud, launch.variant)
     made.on_the_way[image] = made.on_the_way.get(image, 0) + count

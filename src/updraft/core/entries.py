@@ -1,6 +1,7 @@
 """What follows from a machine alone: its place among those worth keeping, whether it is busy or has room."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -66,6 +67,11 @@ def idle_claims(slots: Iterable[Slot]) -> list[tuple[Child, str]]:
         for child in slot.children
         if child.activity == "Idle" and child.state == "Claimed"
     ]
+
+
+def plain_ones(staying: Iterable[Entry]) -> Counter[str]:
+    """How many machines of each class are plain ones: a minimum counts no others."""
+    return Counter([one.machine.worker_class for one in staying if not one.machine.record.variant])
 
 
 def keep_first(machine: Machine) -> tuple[int, float, float, str]:

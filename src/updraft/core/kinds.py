@@ -44,9 +44,10 @@ _QUANTITY = re.compile(
 )
 
 
-def kind_key(worker_class: str, generation: str, cloud: str, flavor: str) -> str:
-    """The kind that machines of this class, generation, cloud and flavor share."""
-    return "/".join((worker_class, generation, cloud, flavor))
+def kind_key(worker_class: str, generation: str, cloud: str, flavor: str, variant: str = "") -> str:
+    """The kind that machines of this class, generation, cloud, flavor and variant (its text) share."""
+    plain = "/".join((worker_class, generation, cloud, flavor))
+    return f"{plain}?{variant}" if variant else plain
 
 
 def apart_key(kind: str, zone: str, market: str) -> str:

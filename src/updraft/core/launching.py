@@ -1,11 +1,10 @@
 """Who is made: machines for jobs without room, and machines to keep a minimum, each launch with its key."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from updraft.core.budget import Budget
-from updraft.core.entries import Entry
+from updraft.core.entries import Entry, plain_ones
 from updraft.core.model import Known, Launch, Offer, Reason, Snapshot
 from updraft.core.packing import Shopping
 from updraft.core.settings import Policy, WorkerClass
@@ -32,11 +31,12 @@ def minimum(
     if policy.closing or not isinstance(snapshot.collector, Known):
         return ()
     counts = dict(promised)
-    for name, number in Counter([one.machine.worker_class for one in staying]).items():
+    for name, number in plain_ones(staying).items():
         counts[name] = counts.get(name, 0) + number
     for purchase in shopping.purchases:
-        name = purchase.offer.worker_class
-        counts[name] = counts.get(name, 0) + purchase.count
+        if not purchase.offer.variant:
+            name = purchase.offer.worker_class
+            counts[name] = counts.get(name, 0) + purchase.count
     wishes: list[Wish] = []
     for name, worker in sorted(policy.classes.items()):
         missing = worker.min_machines - counts.get(name, 0)
@@ -46,8 +46,8 @@ def minimum(
 
 
 def _in_order(worker_class: str, offers: Sequence[Offer], policy: Policy) -> list[Offer]:
-    """The offers for a class: by priority, then the cheapest first; an unknown price is the dearest."""
-    mine = [offer for offer in offers if offer.worker_class == worker_class]
+    """A class's offers of plain machines: by priority, then the cheapest; an unknown price is the dearest."""
+    mine = [offer for offer in offers if offer.worker_class == worker_class and not offer.variant]
     return sorted(mine, key=lambda o: (policy.rule(o.cloud).priority, o.price is None, o.price or 0.0, o.key))
 
 

@@ -147,6 +147,7 @@ class Origins:
             price=worth.price if worth else None,
             seen_at=self._now,
             adopted=launch is None,
+            variant=launch.variant if launch else instance.variant,
         )
 
 

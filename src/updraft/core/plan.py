@@ -32,7 +32,7 @@ from updraft.core.model import (
 )
 from updraft.core.packing import Shopping
 from updraft.core.placing import place
-from updraft.core.policy import Outstanding, cooldowns, image_key, outstanding, settled
+from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outstanding, settled
 from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
@@ -113,9 +113,11 @@ def _reopened(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
 
 
 def _promised(waiting: Sequence[Outstanding]) -> dict[str, int]:
+    """Plain machines of each class that were asked for: a minimum counts no others."""
     counts: dict[str, int] = {}
     for item in waiting:
-        counts[item.launch.worker_class] = counts.get(item.launch.worker_class, 0) + item.count
+        if not item.launch.variant:
+            counts[item.launch.worker_class] = counts.get(item.launch.worker_class, 0) + item.count
     return counts
 
 
@@ -193,7 +195,9 @@ def _history(
 ) -> tuple[tuple[Cooldown, ...], frozenset[str]]:
     """What rests after failures, and the images that are proven, once these records are in the ledger."""
     images = {image for image, count in roll.proven.items() if count > 0}
-    images.update((r.worker_class, r.image, r.cloud) for r in records if r.joined_at is not None)
+    images.update(
+        (r.worker_class, booted(r.image, r.variant), r.cloud) for r in records if r.joined_at is not None
+    )
     proven = frozenset(image_key(*each) for each in images)
     failing = any(r.joined_at is None and r.end is not None for r in records)
     if not (failing or roll.failing or roll.refused):

@@ -6,6 +6,7 @@ Each is a small function of values. Limits and quotas are in `budget`.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from updraft.core.model import (
     CloudView,
@@ -17,6 +18,8 @@ from updraft.core.model import (
     Machine,
     MachineRecord,
     Reason,
+    Variant,
+    variant,
 )
 from updraft.core.settings import Policy, Timings, WorkerClass
 
@@ -35,9 +38,25 @@ _SCOPE_OF_ERROR = {
 }
 
 
-def image_key(worker_class: str, image: str, cloud: str) -> str:
-    """The name under which boots of an image are trusted or rested."""
-    return f"{worker_class}:{image}@{cloud}"
+def image_key(worker_class: str, image: str, cloud: str, text: str = "") -> str:
+    """The name under which boots of an image are trusted or rested; `text` is the variant's."""
+    return f"{worker_class}:{booted(image, text)}@{cloud}"
+
+
+@lru_cache(maxsize=1024)
+def booted(image: str, text: str) -> str:
+    """An image with what else of a variant may keep its machines from joining: its network and its layers.
+
+    A text that is no variant's is taken as it is: nobody can say what it was launched with.
+    """
+    if not text:
+        return image
+    try:
+        found = variant(text)
+    except ValueError:
+        return f"{image}?{text}"
+    marks = Variant(network=found.network, layers=found.layers).text
+    return f"{image}?{marks}" if marks else image
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +148,8 @@ def _history(ledger: LedgerView, now: float) -> _History:
     joined: dict[tuple[str, ...], float] = {}
     for record in ledger.machines:
         if record.joined_at is not None:
-            key = (record.cloud, record.zone, record.flavor, record.market, record.worker_class, record.image)
+            image = booted(record.image, record.variant)
+            key = (record.cloud, record.zone, record.flavor, record.market, record.worker_class, image)
             if record.joined_at > joined.get(key, float("-inf")):
                 joined[key] = record.joined_at
         elif record.end is not None:
@@ -155,11 +175,19 @@ def _of_launch(launch: LaunchRecord, history: _History, spoiled: AbstractSet[Sco
     cloud = ("cloud", launch.cloud)
     if launch.error is not None:
         scope = offer if _SCOPE_OF_ERROR.get(launch.error.code, "cloud") == "offer" else cloud
+        if launch.error.code == "bad-request":
+            scope = variant_scope(offer, launch.variant)
         history.went_wrong(scope, launch.asked_at, launch.error)
     elif launch.state in (LaunchState.ACCEPTED, LaunchState.SETTLED):
         if offer not in spoiled:
             history.went_well(offer, launch.asked_at)
+            history.went_well(variant_scope(offer, launch.variant), launch.asked_at)
         history.went_well(cloud, launch.asked_at)
+
+
+def variant_scope(offer: Scope, text: str) -> Scope:
+    """The scope of an offer in one variant: that a cloud can't make it so says nothing of plain machines."""
+    return (*offer[:-1], f"{offer[-1]}?{text}") if text else offer
 
 
 def _of_failed(record: MachineRecord, end: Reason, history: _History, now: float) -> None:
@@ -169,7 +197,8 @@ def _of_failed(record: MachineRecord, end: Reason, history: _History, now: float
         # The cloud could not make it: that speaks of the place and the flavor, not of the image.
         history.went_wrong(("offer", record.cloud, record.zone, record.flavor, record.market), at, end)
     elif end.code == NEVER_JOINED:
-        history.went_wrong(("image", record.worker_class, record.image, record.cloud), at, end)
+        image = booted(record.image, record.variant)
+        history.went_wrong(("image", record.worker_class, image, record.cloud), at, end)
 
 
 def _name(scope: Scope) -> str:

@@ -24,6 +24,7 @@ from updraft.core.model import (
     Slot,
     Snapshot,
 )
+from updraft.core.policy import booted
 from updraft.core.settings import Policy
 from updraft.core.shares import Held
 
@@ -143,7 +144,8 @@ class Roll:
 
     def _count(self, record: MachineRecord, sign: int) -> None:
         if record.joined_at is not None:
-            self.proven[record.worker_class, record.image, record.cloud] += sign
+            image = booted(record.image, record.variant)
+            self.proven[record.worker_class, image, record.cloud] += sign
         elif record.end is not None:
             self.failing += sign
 

@@ -6,12 +6,11 @@ silent. Dearest and oldest go first. A machine that is likely to be wanted again
 booted stays for that long.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from updraft.core.entries import Entry, on_the_way
+from updraft.core.entries import Entry, on_the_way, plain_ones
 from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.waves import Waves, waves
@@ -36,13 +35,13 @@ def scale_in(
 ) -> ScaleIn:
     """Drain idle machines beyond the minimum that nothing waits for.
 
-    `staying` are sorted by their ranks, `promised` are machines of each class that were asked for and have
-    not shown themselves, `needed` the machines that waiting jobs were placed on, `complete` whether every
-    schedd has answered.
+    `staying` are sorted by their ranks, `promised` are plain machines of each class that were asked for and
+    have not shown themselves, `needed` the machines that waiting jobs were placed on, `complete` whether
+    every schedd has answered.
     """
     counts: dict[str, int] = dict(promised)
     tides = {name: cache(partial(waves, name, snapshot.ledger)) for name in policy.classes}
-    for name, number in Counter([one.machine.worker_class for one in staying]).items():
+    for name, number in plain_ones(staying).items():
         counts[name] = counts.get(name, 0) + number
     drains: list[Drain] = []
     outlooks: list[MachineOutlook] = []
@@ -57,7 +56,7 @@ def scale_in(
         if kept is not None:
             reason, goes = kept, False
         if goes:
-            counts[machine.worker_class] -= 1
+            counts[machine.worker_class] -= not machine.record.variant
             drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
         outlooks.append(MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at))
     return ScaleIn(tuple(drains), tuple(outlooks))
@@ -82,7 +81,7 @@ def _judge(
     since = record.busy_at if record.busy_at is not None else now
     if (machine.cloud, machine.id) in needed:
         return Reason("needed", "waiting jobs can use it"), False, None
-    if counts[machine.worker_class] <= worker.min_machines:
+    if not record.variant and counts[machine.worker_class] <= worker.min_machines:
         text = f"class {worker.name} keeps at least {worker.min_machines} machines"
         return Reason("minimum", text), False, None
     idle = f"idle since {moment(since)}, limit {spell(worker.idle_limit)}"

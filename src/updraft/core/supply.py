@@ -108,7 +108,7 @@ def room(
             coming.extend(made)
     for item in waiting:
         launch = item.launch
-        kind = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor)
+        kind = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor, launch.variant)
         kind = _placed(kind, launch.zone, launch.market, snapshot)
         for number in range(item.count):
             made = _whole(f"{launch.key}#{number}", kind, 2 * _COMING, snapshot)
@@ -118,7 +118,8 @@ def room(
 
 
 def _kind_of(machine: Machine, snapshot: Snapshot) -> str:
-    kind = kind_key(machine.worker_class, machine.generation, machine.cloud, machine.flavor)
+    variant = machine.record.variant
+    kind = kind_key(machine.worker_class, machine.generation, machine.cloud, machine.flavor, variant)
     return _placed(kind, machine.record.zone, machine.record.market, snapshot)
 
 
