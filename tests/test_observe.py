@@ -173,6 +173,23 @@ def test_offers_are_asked_for_at_their_own_pace(rig: Rig) -> None:
     assert calls["quota"] <= 5
 
 
+def test_a_quota_that_can_not_be_had_is_known_by_its_last_answer_for_a_while(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = observer(rig)
+    first = look.look(rig.clock()).clouds["c1"].quota
+    assert isinstance(first, Known)
+
+    def refused() -> None:
+        raise AuthFailed("no")
+
+    monkeypatch.setattr(rig.driver, "quota", refused)
+    rig.clock.forward(60)
+    assert look.look(rig.clock()).clouds["c1"].quota == first
+    rig.clock.forward(900)
+    assert isinstance(look.look(rig.clock()).clouds["c1"].quota, Unknown)
+
+
 def test_offers_are_what_a_class_may_take(rig: Rig) -> None:
     worker = WorkerClass(
         "big", "g1", ("c1",), flavors=("l*", "medium"), images={"c1": "img"}, markets=("on-demand",)

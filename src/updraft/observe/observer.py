@@ -59,6 +59,9 @@ class Remembered(Protocol):
         """A note, by its key."""
 
 
+QUOTA_SERVES = 900.0  # seconds
+
+
 class Matcher(Protocol):
     """Which job groups run on which kinds of slot."""
 
@@ -202,7 +205,7 @@ class Observer:
             first = cloud.offers.asked_at == cloud.machines.asked_at
             offers = cloud.offers.answer(left if first else 0.0, clock())
             quota = cloud.quota.answer(left if first else 0.0, clock())
-            views[name] = CloudView(machines, _or_last(offers), _or_last(quota))
+            views[name] = CloudView(machines, _or_last(offers), _or_lately(quota, clock()))
         return views
 
     def _judged(
@@ -321,6 +324,15 @@ def _or_last(source: Source[Any]) -> Source[Any]:
     if isinstance(source, Unknown) and source.error.code == "timeout" and source.last is not None:
         return source.last
     return source
+
+
+def _or_lately(quota: Source[Quota], now: float) -> Source[Quota]:
+    """A quota that can't be had now is known by its last answer, from which launches since are taken off.
+
+    Without it nothing would hold back a launch of any size on a cloud that is slow for being asked so much.
+    """
+    last = quota.last if isinstance(quota, Unknown) else None
+    return last if last is not None and now - last.at <= QUOTA_SERVES else quota
 
 
 __all__ = ["ANY", "Deadlines", "Matcher", "Observer", "Remembered", "suspects"]
