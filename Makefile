@@ -11,13 +11,16 @@ LOCKED := .venv/.locked-$(shell sha256sum requirements/dev.lock | cut -c1-12)
 INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-openstack quick integration lint format bench docs lock clean cloud
+.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) cloud ## a pool that grows and shrinks with its queue, on this machine alone (root)
 	@$(BIN)/updraft demo $(DEMO)
+
+demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a pool of their own (root)
+	@$(BIN)/python -m updraft.cli.demo_jobs examples
 
 # The real parts are taken from a machine image, built once; it takes root.
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')

@@ -77,7 +77,7 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
         )
     clean_up_after_signals()
     image = find_or_build(store or DEFAULT_STORE, say)
-    with _state_dir(state, keep) as folder:
+    with state_dir(state, keep) as folder:
         pool = bring_up(image, folder, say, Wishes(tied=not keep))
         try:
             closing = play(pool, console)
@@ -107,7 +107,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 
 
 @contextmanager
-def _state_dir(state: Path | None, keep: bool) -> Iterator[Path]:
+def state_dir(state: Path | None, keep: bool) -> Iterator[Path]:
     """Where the cloud's socket and log are. What the demo put there goes at the end, unless the pool is kept.
 
     Raises UsageError where a cloud runs there already.

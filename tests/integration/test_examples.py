@@ -1,0 +1,47 @@
+"""`make demo-jobs` on a real pool: the three submit files as they are, and what they print."""
+
+from pathlib import Path
+from typing import Any
+
+from controlling import events, of_class, sh
+from realpool import until
+
+from updraft.demo import examples
+from updraft.demo.pool import Wishes
+
+WAITS = """\
+executable = /bin/true
+transfer_executable = false
+requirements = HAS_CVMFS_software_example_org
+queue
+"""
+FOLDER = Path(__file__).parents[2] / "examples"
+
+
+def test_the_demonstration_jobs_run_unchanged(real_pool: Any) -> None:
+    pool = real_pool(Wishes())
+    said: list[str] = []
+    outcomes = examples.run(pool, FOLDER, said.append)
+    assert [(one.job, one.wrong) for one in outcomes] == [(job, "") for job in examples.JOBS]
+    assert outcomes[0].output == (FOLDER / "demo-1.expected").read_text()
+    assert f"/cvmfs/{examples.REPOSITORY}" not in outcomes[0].output
+    # The second and third waited for a machine that has the repository, and nothing else would do for them.
+    mounted = [m["id"] for m in of_class(pool, "software")]
+    assert mounted
+    hosts = {
+        str(row["LastRemoteHost"])
+        for row in pool.history(("ClusterId", "LastRemoteHost", "Requirements"))
+        if "UpdraftCVMFS" in str(row["Requirements"])
+    }
+    assert len(hosts) in (1, 2)
+    assert all(any(machine in host for machine in mounted) for host in hosts)
+
+
+def test_a_repository_that_cannot_be_mounted_fails_the_boot_and_says_why(real_pool: Any) -> None:
+    pool = real_pool(Wishes())
+    examples.serve(pool, FOLDER / "repository")
+    sh(pool, "rm /srv/software/cvmfs/*/files.tar")
+    pool.submit(WAITS)
+    failed = until(lambda: events(pool, "failed"), 120, "the machine's boot is told to have failed")
+    assert "CernVM-FS cannot mount software.example.org" in failed[0]["text"]
+    assert not [slot for slot in pool.slots() if "UpdraftCVMFS" in slot]
