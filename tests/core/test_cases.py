@@ -16,6 +16,7 @@ from tests.core.snapshots import (
     DOWN,
     FLAVORS,
     NOW,
+    SMALL,
     group,
     instance,
     offer,
@@ -33,6 +34,7 @@ from updraft.core.model import (
     Drain,
     DrainMode,
     DrainRecord,
+    Kind,
     Known,
     Launch,
     LaunchRecord,
@@ -128,7 +130,31 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
         running=running,
         offers=offers,
     )
-    return _silenced(_refused(shown, case), case)
+    return _silenced(_refused(_with_site(shown, case), case), case)
+
+
+def _with_site(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
+    """The same with slots of the site's own machines: `static` ones, busy, closed, and of several kinds."""
+    collector = shown.collector
+    if "site" not in case or not isinstance(collector, Known):
+        return shown
+    slots, kinds, verdicts_ = list(collector.value.slots), dict(shown.kinds), dict(shown.verdicts)
+    for name, about in case["site"].items():
+        changes = {key: about[key] for key in ("state", "draining", "accepting") if key in about}
+        free = Resources(**{**_quantities(SMALL), **about.get("free", {})})
+        site = f"foreign/{about.get('kind', 'site')}"
+        made = slot(
+            name, instance_id="", cloud="", launch_key="", kind=site, total=SMALL, free=free,
+            partitionable=not about.get("static"), heard=NOW - about.get("heard_ago", 5), **changes,
+        )  # fmt: skip
+        slots.append(made)
+        kinds[site] = Kind(site, "[]", SMALL, partitionable=not about.get("static"))
+        for key in case.get("groups", {}):
+            fits = 0 if about.get("refuses") else 1 if about.get("static") else SMALL.holds(ASK)
+            reasons = () if fits else (Reason("requirements", "the slot's Start is false for the job"),)
+            verdicts_[key, site] = Verdict(fits, ASK, reasons)
+    seen = Known(replace(collector.value, slots=tuple(slots)), NOW)
+    return replace(shown, collector=seen, kinds=kinds, verdicts=verdicts_)
 
 
 def _quantities(resources: Resources) -> dict[str, int]:
