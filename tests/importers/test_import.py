@@ -17,7 +17,7 @@ from updraft.config.model import Settings
 from updraft.errors import UsageError
 from updraft.importers import ECM, ELASTIQ, Fate
 from updraft.importers.reading import read, values
-from updraft.importers.result import Result, Setting
+from updraft.importers.result import Result, Section, Setting
 from updraft.importers.rules import Program
 from updraft.importers.toml import text_of
 from updraft.importers.userdata import Part
@@ -339,7 +339,7 @@ def test_substitutes_that_were_set_are_set(tmp_path: Path) -> None:
 def test_any_layer_comes_back_from_the_file_as_it_went_in(body: str) -> None:
     text = "#!/bin/sh\n" + body.replace("\r", "")
     setting = Setting("x", "it")
-    result = Result(("f",), "p", {}, {"image": setting}, (Part(text),))
+    result = Result(("f",), "p", {}, {"default": Section({"image": setting}, layers=(Part(text),))})
     tables = tomllib.loads(text_of(result))
     assert tables["classes"]["default"]["layers"] == [{"text": text}]
 
@@ -363,7 +363,7 @@ def test_any_layer_comes_back_from_the_file_as_it_went_in(body: str) -> None:
         ("[substitute]\nipv4 = a b canary\n", "elastiq.conf, line 2: ipv4 is not one plain word"),
         ("hello\nworld\n", "neither an elastiq.conf"),
         ("  \n", "is empty"),
-        ("i-1234\ni-5678\n", "name the ecm.conf or the elastiq.conf as well"),
+        ("i-1234\ni-5678\n", "name the ecm.conf, the elastiq.conf"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(

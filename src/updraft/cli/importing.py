@@ -20,13 +20,16 @@ STYLES = {
 
 
 @click.command(name="import")
-@click.option("--pool", default="", metavar="NAME", help="The pool's name. Default: elastiq or ecm.")
+@click.option("--pool", default="", metavar="NAME", help="The pool's name. Default: the old program's.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
 def import_(pool: str, files: tuple[Path, ...]) -> None:
-    """Turn an ecm.conf or an elastiq.conf into updraft.toml.
+    """Turn an earlier system's configuration into updraft.toml.
 
-    FILE is recognised by its content. What goes with it may be named too, in any order: ECM's ec2rc.sh, the
-    user-data that ecm.py made for the master, a worker's user-data, elastiq's state file.
+    FILE is recognised by its content: an ecm.conf, an elastiq.conf, Cloud Scheduler's cloud_resources.conf and
+    cloud_scheduler.conf, or csv2's clouds as JSON or CSV. What goes with it may be named too, in any order:
+    ECM's ec2rc.sh, the user-data that ecm.py made for the master, a worker's user-data, elastiq's state file,
+    Cloud Scheduler's limits of users and aliases (also found beside cloud_scheduler.conf), csv2's group
+    defaults, metadata and aliases.
 
     updraft.toml is written to standard output. What became of each key is said on standard error: nothing is
     dropped silently, and no secret is shown.

@@ -6,16 +6,27 @@ from pathlib import Path
 
 from updraft.config.checks import checked_name
 from updraft.errors import UsageError
-from updraft.importers.convert import Conversion, convert
+from updraft.importers import cs1, csv2, onepool
+from updraft.importers.beside import with_those_beside
+from updraft.importers.convert import convert
+from updraft.importers.cs1_rules import CLOUD_SCHEDULER
+from updraft.importers.csv2_rules import CSV2
 from updraft.importers.ecm import ECM
 from updraft.importers.elastiq import ELASTIQ
+from updraft.importers.faults import collect
 from updraft.importers.reading import Form, Source, owned, read, values
 from updraft.importers.report import Fate, Report, Row, ordered
 from updraft.importers.result import Result
 from updraft.importers.rules import Program
 from updraft.importers.toml import text_of
 
-PROGRAMS = (ECM, ELASTIQ)
+PROGRAMS = (ECM, ELASTIQ, CLOUD_SCHEDULER, CSV2)
+FORMS = {
+    ECM: (Form.ECM, Form.MASTER),
+    ELASTIQ: (Form.ELASTIQ,),
+    CLOUD_SCHEDULER: (Form.RESOURCES, Form.SCHEDULER),
+    CSV2: (Form.CSV2,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +41,54 @@ class Import:
 def run(paths: Sequence[Path], pool: str = "") -> Import:
     """Read the files, recognise each by its content, and turn them into one configuration.
 
-    Raises UsageError or ConfigError, one sentence, for what can't be read, isn't known or isn't possible. No
-    secret of the files is in the result or in an error.
+    Raises UsageError or ConfigError, one sentence for each fault, for what can't be read, isn't known or
+    isn't possible. No secret of the files is in the result or in an error.
     """
-    sources = [read(path) for path in paths]
+    sources = with_those_beside(paths, collect(read, paths))
     program = _program(sources)
-    found = [value for source in sources for value in values(source)]
+    name = _pool_name(pool) if pool else ""
+    if program in (CLOUD_SCHEDULER, CSV2):
+        made = cs1.made if program is CLOUD_SCHEDULER else csv2.made
+        result, rows = made(sources, name)
+    else:
+        result, rows = _one_pool(program, sources, name)
+    return Import(program.name, text_of(result), ordered(result.files, rows))
+
+
+def _one_pool(program: Program, sources: Sequence[Source], pool: str) -> tuple[Result, list[Row]]:
+    found = [value for part in collect(values, sources) for value in part]
     made = convert(program, found, sources)
-    machines = tuple(
-        dict.fromkeys(machine for source in sources for machine in owned(source) if _state(source))
-    )
-    made.rows += [_state_row(source) for source in sources if _state(source)]
+    states = [source for source in sources if source.form is Form.STATE]
+    machines = tuple(dict.fromkeys(machine for source in states for machine in owned(source)))
+    rows = made.rows + [_state_row(source) for source in states]
     names = tuple(dict.fromkeys(source.name for source in sources))
-    text = text_of(_result(made, names, _pool_name(pool or program.pool), machines))
-    return Import(program.name, text, ordered(names, made.rows))
+    return onepool.result(made, names, pool or program.pool, machines), rows
 
 
 def _program(sources: Sequence[Source]) -> Program:
     """Whose configuration it is: exactly one of them must be there."""
-    elastiq = [source for source in sources if source.form is Form.ELASTIQ]
-    ecm = [source for source in sources if source.form in (Form.ECM, Form.MASTER)]
-    if len(elastiq) > 1 or (elastiq and ecm):
-        both = " and ".join(source.name for source in (*elastiq, *ecm))
-        raise UsageError(f"{both} are configurations of two pools; import one at a time")
-    if not elastiq and not ecm:
+    theirs = {
+        program: [source for source in sources if source.form in forms] for program, forms in FORMS.items()
+    }
+    there = {program: found for program, found in theirs.items() if found}
+    for forms in ((Form.ELASTIQ,), (Form.RESOURCES,), (Form.SCHEDULER,)):
+        twice = [source for source in sources if source.form in forms]
+        if len(twice) > 1:
+            raise _two_pools(twice)
+    if len(there) > 1:
+        raise _two_pools([source for found in there.values() for source in found])
+    if not there:
         alone = f"{sources[0].name} is {sources[0].form}" if sources else "no file was named"
-        raise UsageError(f"{alone}; name the ecm.conf or the elastiq.conf as well")
-    return ELASTIQ if elastiq else ECM
+        raise UsageError(
+            f"{alone}; name the ecm.conf, the elastiq.conf, the cloud_resources.conf or the export of csv2 "
+            "as well"
+        )
+    return next(iter(there))
 
 
-def _state(source: Source) -> bool:
-    return source.form is Form.STATE
+def _two_pools(sources: Sequence[Source]) -> UsageError:
+    both = " and ".join(source.name for source in sources)
+    return UsageError(f"{both} are configurations of two pools; import one at a time")
 
 
 def _state_row(source: Source) -> Row:
@@ -78,16 +106,15 @@ def _pool_name(name: str) -> str:
         raise UsageError(f"--pool: {error}") from error
 
 
-def _result(made: Conversion, files: tuple[str, ...], pool: str, machines: tuple[str, ...]) -> Result:
-    return Result(
-        files=files,
-        pool=pool,
-        cloud=made.cloud,
-        worker=made.worker,
-        layers=tuple(part for found in made.user_data for part in found.parts),
-        variables=made.variables,
-        owned=machines,
-    )
-
-
-__all__ = ["ECM", "ELASTIQ", "PROGRAMS", "Fate", "Import", "Report", "Row", "run"]
+__all__ = [
+    "CLOUD_SCHEDULER",
+    "CSV2",
+    "ECM",
+    "ELASTIQ",
+    "PROGRAMS",
+    "Fate",
+    "Import",
+    "Report",
+    "Row",
+    "run",
+]

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from updraft.config.checks import VARIABLE_VALUE
 from updraft.core.settings import DAY
 from updraft.errors import ConfigError
 from updraft.importers import numbers
+from updraft.importers.faults import Faults
 from updraft.importers.reading import Form, Source, Value
 from updraft.importers.report import Fate, Row
 from updraft.importers.result import NO_IMAGE, Setting
@@ -30,6 +32,7 @@ class Conversion:
     user_data: list[UserData] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
 
     def say(self, value: Value, fate: Fate, text: str) -> None:
         """One row about a value of a file."""
@@ -37,13 +40,13 @@ class Conversion:
 
 
 def convert(program: Program, values: Sequence[Value], sources: Iterable[Source]) -> Conversion:
-    """All that the values and the further files come to. Raises ConfigError for an impossible value."""
+    """All that the values and the further files come to. Raises ConfigError for impossible values."""
     made = Conversion(program)
     masters = {source.name for source in sources if source.form is Form.MASTER}
     for value in values:
         rule = program.rule(value.section, value.key)
         if rule is not None:
-            _keep(made, value, rule)
+            made.faults.attempt(partial(_keep, made, value, rule))
         elif value.file not in masters:  # the rest of a script is no configuration: a note speaks of it
             known = f"updraft and {program.name} know no such key; it was left out"
             made.say(value, Fate.UNKNOWN, known)
@@ -51,6 +54,7 @@ def convert(program: Program, values: Sequence[Value], sources: Iterable[Source]
         if rule.target and rule.target not in made.found and rule.default is not None:
             made.found[rule.target] = (Value("", 0, rule.section, rule.key, rule.default), rule)
     _settle(made)
+    made.faults.settle()
     for source in sources:
         if source.form is Form.USER_DATA:
             _user_data(
@@ -107,7 +111,7 @@ def _settle(made: Conversion) -> None:
     }
     for target, step in steps.items():
         if target in made.found:
-            step(made, *made.found[target])
+            made.faults.attempt(partial(step, made, *made.found[target]))
 
 
 def _taken(made: Conversion, value: Value, rule: Rule, setting: str, extra: str = "") -> None:

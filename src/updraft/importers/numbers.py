@@ -16,6 +16,26 @@ def count(value: Value) -> int:
     return int(number)
 
 
+def whole(value: Value) -> int:
+    """A whole number, of either sign."""
+    number = _number(value)
+    if number != int(number):
+        raise ConfigError(
+            f'{value.place}: "{_short(value.text)}" is no whole number; correct it and import again'
+        )
+    return int(number)
+
+
+def yes(value: Value) -> bool:
+    """True or false, as the old programs wrote them."""
+    word = value.text.lower()
+    if word in ("true", "yes", "on", "1"):
+        return True
+    if word in ("false", "no", "off", "0"):
+        return False
+    raise ConfigError(f'{value.place}: "{_short(value.text)}" is neither true nor false; correct it')
+
+
 def ceiling(value: Value) -> int | None:
     """A maximum; below 1 there is none, as with elastiq."""
     number = _number(value)

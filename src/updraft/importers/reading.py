@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from updraft.errors import UsageError
+from updraft.importers import jsons
 
 LARGEST = 1 << 20  # bytes; a configuration with its user-data has a few thousand
 
@@ -20,6 +21,11 @@ class Form(StrEnum):
     EC2RC = "an ec2rc.sh"
     STATE = "elastiq's state file"
     USER_DATA = "user-data of a worker"
+    RESOURCES = "a cloud_resources.conf"
+    SCHEDULER = "a cloud_scheduler.conf"
+    LIMITS = "a user limit file of Cloud Scheduler"
+    ALIASES = "a target alias file of Cloud Scheduler"
+    CSV2 = "an export of csv2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,8 @@ class Value:
     @property
     def place(self) -> str:
         """Where it stands, for an error."""
-        return f"{self.file}, line {self.line}: {self.key}"
+        where = f"line {self.line}" if self.line else self.section
+        return f"{self.file}, {where}: {self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ _EC2RC = re.compile(r"^\s*(export\s+)?EC2_(URL|ACCESS_KEY|SECRET_KEY)=", re.MULT
 _ECM = re.compile(rf"^\s*({'|'.join(ECM_KEYS)})\s*=", re.MULTILINE)
 _INSTANCE = re.compile(r"i-[0-9A-Za-z]+")
 _USER_DATA = re.compile(r"#!|#cloud-config|\[(amiconfig|cernvm|ucernvm)|mime-version:|content-type:", re.I)
+_RESOURCES = re.compile(r"^cloud_type\s*[:=]", re.MULTILINE | re.IGNORECASE)
+_SCHEDULER = re.compile(r"^\[(global|job)\]\s*$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _SHELL = re.compile(r"(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
@@ -82,6 +91,8 @@ def _form(path: Path, text: str) -> Form:
         return Form.MASTER if len(_MASTER.findall(text)) > 1 else _script(text)
     if _USER_DATA.match(start):
         return Form.USER_DATA
+    if (found := _cloud_scheduler(text)) is not None:
+        return found
     if _ELASTIQ.search(text):
         return Form.ELASTIQ
     if _ECM.search(text):
@@ -92,8 +103,19 @@ def _form(path: Path, text: str) -> Form:
         return Form.STATE
     raise UsageError(
         f"{path}: is neither an elastiq.conf ([elastiq], [ec2], [quota]) nor an ecm.conf (FLAVOR_VMS= and "
-        "the like), nor a file that goes with one"
+        "the like), no cloud_resources.conf (cloud_type:), cloud_scheduler.conf ([global], [job]) or export "
+        "of csv2 (JSON or CSV), nor a file that goes with one"
     )
+
+
+def _cloud_scheduler(text: str) -> Form | None:
+    """Which file of Cloud Scheduler it is, None where it is none."""
+    kind = jsons.kind(text)
+    if kind:
+        return {"limits": Form.LIMITS, "aliases": Form.ALIASES}.get(kind, Form.CSV2)
+    if _RESOURCES.search(text):
+        return Form.RESOURCES
+    return Form.SCHEDULER if _SCHEDULER.search(text) else None
 
 
 def _script(text: str) -> Form:
@@ -101,9 +123,12 @@ def _script(text: str) -> Form:
 
 
 def values(source: Source) -> list[Value]:
-    """Every value of a configuration, in the order of its lines; nothing for user-data and state files."""
-    if source.form is Form.ELASTIQ:
-        return list(_ini(source))
+    """Every value of a configuration, in the order of its lines; nothing for user-data and state files.
+
+    Raises UsageError that names every line that is no value.
+    """
+    if source.form in (Form.ELASTIQ, Form.RESOURCES, Form.SCHEDULER):
+        return _options(source)
     if source.form in (Form.ECM, Form.MASTER, Form.EC2RC):
         return list(_assignments(source))
     return []
@@ -135,8 +160,23 @@ def _unquoted(text: str) -> str:
     return bare
 
 
+def _options(source: Source) -> list[Value]:
+    found = list(_ini(source))
+    strays = [one for one in found if not one.key]
+    if strays:
+        raise UsageError(
+            "\n".join(
+                f"{source.name}, line {one.line}: is neither [section] nor key = value" for one in strays
+            )
+        )
+    return found
+
+
 def _ini(source: Source) -> Iterator[Value]:
-    """`key = value` under `[section]`; a line that begins with a blank goes on with the value before it."""
+    """`key = value` under `[section]`; a line that begins with a blank goes on with the value before it.
+
+    A line that is neither is a value without a key.
+    """
     section, pending = "", None
     for number, line in enumerate(source.text.splitlines(), start=1):
         if not line.strip() or line.lstrip()[0] in "#;":
@@ -163,6 +203,6 @@ def _longer(value: Value, line: str) -> Value:
 def _option(source: Source, number: int, section: str, line: str) -> Value:
     found = re.match(r"([^=:]+?)\s*[=:](.*)", line)
     if found is None:
-        raise UsageError(f"{source.name}, line {number}: is neither [section] nor key = value")
+        return Value(source.name, number, section, "", "")
     text = re.split(r"\s;", found[2], maxsplit=1)[0].strip()
     return Value(source.name, number, section, found[1].strip().lower(), text)

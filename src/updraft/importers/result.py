@@ -12,23 +12,37 @@ NO_IMAGE = "choose-an-image"
 class Setting:
     """One setting: its value as TOML has it, and the old key that it comes from."""
 
-    value: str | int | list[str]
+    value: str | int | bool | list[str] | Mapping[str, str] | Mapping[str, int]
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The settings by their names, the layers, and the machines that the old program owned.
+class Section:
+    """One table of the file: its settings in the order in which they are written.
 
-    `cloud` and `worker` are the keys of [clouds.ec2] and [classes.default] in the order in which they are
-    written; `remarks` are comments for the head of the file.
+    `above` and `below` are comments; `layers` and `variables` are those of a class.
+    """
+
+    settings: Mapping[str, Setting]
+    above: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    layers: tuple[Part, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The tables by their names, and the machines that the old program owned.
+
+    `settings` are further ones of [pool]; `others` are tables by their names, as in "users.anna"; `remarks`
+    are comments for the head of the file.
     """
 
     files: tuple[str, ...]
     pool: str
-    cloud: Mapping[str, Setting]
-    worker: Mapping[str, Setting]
-    layers: tuple[Part, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    clouds: Mapping[str, Section]
+    classes: Mapping[str, Section]
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    others: Mapping[str, Section] = field(default_factory=dict)
     owned: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -5,25 +5,10 @@ from typing import cast
 
 import tomlkit
 from tomlkit import TOMLDocument
-from tomlkit.items import AoT, Item, Table
+from tomlkit.items import AoT, InlineTable, Item, Table
 
-from updraft.importers.result import Result, Setting
+from updraft.importers.result import Result, Section, Setting
 from updraft.importers.userdata import Part
-
-CLOUD_ORDER = ("endpoint", "flavors", "key_name")
-WORKER_ORDER = (
-    "image",
-    "flavors",
-    "min",
-    "max",
-    "idle_limit",
-    "boot_deadline",
-    "lifetime",
-    "slots",
-    "condor",
-    "universes",
-    "contextualisation",
-)
 
 
 def text_of(result: Result) -> str:
@@ -31,8 +16,10 @@ def text_of(result: Result) -> str:
     document = tomlkit.document()
     _remarks(document, result)
     document.add("pool", _pool(result))
-    document.add("clouds", _under("ec2", _cloud(result)))
-    document.add("classes", _under("default", _worker(result)))
+    for name, section in result.others.items():
+        _put(document, name.split("."), section)
+    for family, tables in (("clouds", result.clouds), ("classes", result.classes)):
+        document.add(family, _under({name: _table(section) for name, section in tables.items()}))
     return document.as_string().rstrip("\n") + "\n" + _owned(result.owned)
 
 
@@ -51,53 +38,31 @@ def _pool(result: Result) -> Table:
     table = tomlkit.table()
     table.add("name", result.pool)
     table["name"].comment("a tag on every machine; two pools in one account need two names")
+    _add(table, result.settings)
     table.add(tomlkit.nl())
     return table
 
 
-def _cloud(result: Result) -> Table:
+def _put(document: TOMLDocument, path: list[str], section: Section) -> None:
+    """A table of one or two names: [limits], [users.anna]."""
+    if len(path) == 1:
+        document.add(path[0], _table(section))
+    elif path[0] in document:
+        cast(Table, document[path[0]]).add(path[1], _table(section))
+    else:
+        document.add(path[0], _under({path[1]: _table(section)}))
+
+
+def _table(section: Section) -> Table:
     table = tomlkit.table()
-    table.add(
-        tomlkit.comment(
-            "Credentials never stand here: they are in /root/.aws/credentials, or the head's role."
-        )
-    )
-    table.add("driver", "ec2")
-    if "endpoint" not in result.cloud:
-        table.add(
-            tomlkit.comment('endpoint = "https://…"   # else that of EC2_URL, as an ec2rc.sh exports it')
-        )
-    _add(table, result.cloud, CLOUD_ORDER)
-    for line in _types(result.worker.get("flavors")):
+    for line in section.above:
+        table.add(tomlkit.comment(line))
+    _add(table, section.settings)
+    for line in section.below:
         table.add(tomlkit.comment(line))
     table.add(tomlkit.nl())
-    return table
-
-
-def _types(flavors: Setting | None) -> Iterable[str]:
-    """How to say what a flavor holds, for endpoints that don't: most that aren't Amazon's."""
-    names = flavors.value if flavors is not None and isinstance(flavors.value, list) else []
-    if not names:
-        return
-    yield "Where the endpoint doesn't tell what a flavor holds (`updraft check` says so), write it here:"
-    for name in names:
-        yield f'instance_types.{tomlkit.string(name).as_string()} = {{ cpus = 4, memory = "8GiB" }}'
-
-
-def _worker(result: Result) -> Table:
-    table = tomlkit.table()
-    _add(table, result.worker, WORKER_ORDER)
-    if "lifetime" not in result.worker:
-        table.add(tomlkit.comment('lifetime = "7d"   # then a machine takes no new jobs, and is replaced'))
-    if "slots" in result.worker:
-        table.add(
-            tomlkit.comment(
-                'slots = "partitionable"   # instead: each job gets the cores and memory it asks for'
-            )
-        )
-    if result.layers:
-        table.add(tomlkit.nl())
-        table.add("layers", _layers(result.layers, result.variables))
+    if section.layers:
+        table.add("layers", _layers(section.layers, section.variables))
     return table
 
 
@@ -111,6 +76,7 @@ def _layers(parts: Iterable[Part], variables: Mapping[str, str]) -> AoT:
             table.add("variables", values)
             table["variables"].comment("empty: the head's own, found at each launch")
         table.add("text", _multiline(part.text))
+        table.add(tomlkit.nl())
         tables.append(table)
     return tables
 
@@ -124,16 +90,23 @@ def _multiline(text: str) -> Item:
     return tomlkit.string(text)
 
 
-def _add(table: Table, settings: Mapping[str, Setting], order: Iterable[str]) -> None:
-    for name in order:
-        if name in settings:
-            table.add(name, settings[name].value)
-            table[name].comment(settings[name].origin)
+def _add(table: Table, settings: Mapping[str, Setting]) -> None:
+    for name, setting in settings.items():
+        value = setting.value
+        if isinstance(value, Mapping):
+            item: Item = tomlkit.inline_table()
+            cast(InlineTable, item).update(value)
+        else:
+            item = tomlkit.item(value)
+        if setting.origin:
+            item.comment(setting.origin)
+        table.add(name, item)
 
 
-def _under(name: str, table: Table) -> Table:
+def _under(tables: Mapping[str, Table]) -> Table:
     outer = tomlkit.table(is_super_table=True)
-    outer.add(name, table)
+    for name, table in tables.items():
+        outer.add(name, table)
     return outer
 
 
