@@ -82,6 +82,24 @@ def test_values_reach_the_policy_in_seconds_and_plain_numbers(site: Path) -> Non
     assert policy.timings.cycle == 0.5
 
 
+def test_caps_of_users_reach_the_policy(site: Path) -> None:
+    found = load(
+        site,
+        "[limits]",
+        '[users.ada]\nmachines = 2\n[users."b*"]\ncores = 9\n'
+        "[limits]\nmachines_per_user = 7\ncores_per_user = 5",
+    ).policy()
+    assert found.users == {"ada": core.UserLimits(machines=2), "b*": core.UserLimits(cores=9)}
+    assert (found.limits.machines_per_user, found.limits.cores_per_user) == (7, 5)
+    caps = "max_cores = 40\nmax_per_user = 3\nmax_cores_per_user = 6"
+    made = (
+        load(site, "max = 10", f'max = 10\n{caps}\nhigh_priority_users = "eve"').policy().classes["default"]
+    )
+    assert (made.max_cores, made.per_user) == (40, core.UserLimits(3, 6))
+    assert made.high_priority_users == ("eve",)
+    assert made.generation == load(site).policy().classes["default"].generation
+
+
 def test_an_unknown_price_stays_unknown(site: Path) -> None:
     assert load(site).clouds["here"].prices == {"small": 1.0, "big": None}
 

@@ -5,7 +5,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from updraft.config.lines import KeyPath
-from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings
+from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.part import Part
 from updraft.config.spare import Spare
 from updraft.config.worker import WorkerClass
@@ -18,6 +18,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("classes.NAME", WorkerClass),
     ("[classes.NAME.spare]", Spare),
     ("limits", PoolLimits),
+    ("users.NAME", UserLimits),
     ("timings", Timings),
 )
 

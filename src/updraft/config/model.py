@@ -15,6 +15,7 @@ from updraft.config.checks import (
     checked_host,
     checked_name,
     checked_price,
+    tuple_of_one,
 )
 from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
@@ -58,6 +59,8 @@ class Pool(Part):
     """How long a job waits for its vanished machine before it may run again: JOB_DEFAULT_LEASE_DURATION of
     the pool's schedds, 40m unless they change it. `head_gone_after` may not be shorter."""
 
+    high_priority_users: Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)] = ()
+    """Submitters (patterns: `alice`, `physics.*`) whose `+VMHighPriority` counts for all classes."""
     announce: Annotated[Duration, Field(gt=0)] = 5.0
     """How often the controller says in the collector that it acts for this pool. A new one listens for three
     times as long before it acts; one that has been silent for eight times as long counts as gone."""
@@ -86,6 +89,22 @@ class PoolLimits(Limits):
     cores_per_user: Annotated[int, Field(ge=0)] | None = None
     """Cores that the jobs of one submitter (a user, or a user of an accounting group) may have: no machine is
     bought for more, though room that is there anyway may be used."""
+    machines_per_user: Annotated[int, Field(ge=0)] | None = None
+    """Machines that the jobs of one submitter may be on, those on their way included; one job is enough for a
+    machine to count."""
+
+
+class UserLimits(Part):
+    """Ceilings of one submitter: [users.NAME], or [users."PATTERN"] for each whose name fits.
+
+    For cores and for machines the first table counts that has the key: the user's own, then patterns in the
+    order of the file, then `cores_per_user` and `machines_per_user` of [limits].
+    """
+
+    machines: Annotated[int, Field(ge=0)] | None = None
+    """Machines that the submitter's jobs may be on, those on their way included."""
+    cores: Annotated[int, Field(ge=0)] | None = None
+    """Cores that the submitter's jobs may have."""
 
 
 class Cloud(Part):
@@ -173,6 +192,7 @@ class Settings(Part):
     clouds: Annotated[Mapping[Name, Cloud], Field(min_length=1)]
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
+    users: Mapping[str, UserLimits] = Field(default_factory=dict)
     timings: Timings = Timings()
 
     def policy(self) -> core.Policy:
@@ -184,6 +204,8 @@ class Settings(Part):
             cloud_limits={name: as_limits(cloud.limits) for name, cloud in self.clouds.items()},
             clouds={name: cloud.rule(name) for name, cloud in self.clouds.items()},
             timings=core.Timings(**self.timings.model_dump()),
+            users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
+            high_priority_users=self.pool.high_priority_users,
         )
 
     def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:
@@ -211,6 +233,9 @@ class Settings(Part):
             markets=worker.markets,
             min_machines=worker.min,
             max_machines=worker.max,
+            max_cores=worker.max_cores,
+            per_user=core.UserLimits(worker.max_per_user, worker.max_cores_per_user),
+            high_priority_users=worker.high_priority_users,
             idle_limit=worker.idle_limit,
             wait_target=worker.wait_target,
             spare=tuple(spare.as_core() for spare in worker.spare),
@@ -228,6 +253,7 @@ class Settings(Part):
             vm_types=worker.vm_types,
             offered_layers=tuple(worker.offered_layers),
             keep_alive_max=worker.idle_limit if worker.keep_alive_max is None else worker.keep_alive_max,
+            owner_only=worker.owner_only,
         )
 
 

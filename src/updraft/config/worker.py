@@ -68,6 +68,15 @@ class WorkerClass(Software):
     """Machines that are kept even when nothing waits."""
     max: Annotated[int, Field(ge=0)] | None = None
     """Machines of this class at one time. None: only the limits hold."""
+    max_cores: Annotated[int, Field(ge=0)] | None = None
+    """Cores of all machines of this class together, at one time."""
+    max_per_user: Annotated[int, Field(ge=0)] | None = None
+    """Machines of this class that jobs of one submitter may be on, those on their way included: no machine is
+    bought for more, though room that is there anyway may be used."""
+    max_cores_per_user: Annotated[int, Field(ge=0)] | None = None
+    """Cores that the jobs of one submitter may have on machines of this class, in the same way."""
+    high_priority_users: Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)] = ()
+    """Submitters (patterns: `alice`, `physics.*`) whose `+VMHighPriority` counts for this class."""
     idle_limit: Annotated[Duration, Field(gt=0)] = 600.0
     """How long a machine may be without a claim before it goes. Shorter costs less and boots more often."""
     wait_target: Duration | None = None
@@ -136,6 +145,19 @@ class WorkerClass(Software):
     keep_alive_max: Duration | None = None
     """How long a machine may be without a claim, at most, where a job says how long (`+UpdraftKeepAlive`,
     `+VMKeepAlive`). None: `idle_limit`, so that a job can only make it shorter."""
+    owner_only: bool = False
+    """Each machine is made for one user, and takes that user's jobs only. No machine is kept for want of
+    work: `min` and `spare` have to be left out."""
+
+    @model_validator(mode="after")
+    def _somebody_to_make_it_for(self) -> "WorkerClass":
+        for key, value in {"min": self.min, "spare": self.spare}.items():
+            if value and self.owner_only:
+                raise ValueError(
+                    f"{key} keeps machines that nobody waits for, and with owner_only each is made for a user "
+                    f"whose jobs wait: leave {key} out"
+                )
+        return self
 
     @model_validator(mode="after")
     def _something_to_install(self) -> "WorkerClass":

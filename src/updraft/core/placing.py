@@ -4,14 +4,16 @@ What is to be said of each job group then is in `outlooks`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from updraft.core.budget import Budget
 from updraft.core.entries import Entry, idle_claims
+from updraft.core.holdings import caps
 from updraft.core.lifecycle import Census
 from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns
+from updraft.core.parties import parted, parties
 from updraft.core.policy import Outstanding
 from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
@@ -67,12 +69,33 @@ def place(
     shopping = Shopping()
     held_back: Mapping[str, tuple[Reason, ...]] = {}
     if buying and isinstance(pool, Known) and not closed:
-        who = standing(pool.value, held)
-        want = wanted(list(buying.values()), here, coming, table, snapshot, policy, who)
+        who, fillings = standing(pool.value, held), (here, coming)
+        most = caps(policy, who, queue.all, fillings, space, census.machines, waiting)
+        some = parted(list(buying.values()), _serving(buying, table, snapshot), policy)
+        who = replace(who, caps=most, high=parties(some))
+        want = wanted(some, queue.all, here, coming, table, snapshot, policy, who)
         shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
     found = Found(claimed, here, coming, shopping, frozen, held_back)
     outlooks = group_outlooks(queue, found, table, snapshot, closed)
     return Placing(shopping, _needed(here, space, frozen), outlooks)
+
+
+def _serving(
+    buying: Mapping[str, tuple[JobGroup, int]], table: VerdictTable, snapshot: Snapshot
+) -> dict[str, list[str]]:
+    """The classes on sale that can run the jobs of each group with a high priority."""
+    kinds = {offer.kind: offer.worker_class for offer in snapshot.offers if offer.kind in table.kind_at}
+    return {
+        key: sorted(
+            {
+                worker
+                for kind, worker in kinds.items()
+                if table.copies[table.group_at[key], table.kind_at[kind]] > 0
+            }
+        )
+        for key, (group, _) in buying.items()
+        if group.terms.high_priority > 0
+    }
 
 
 def _shopped(

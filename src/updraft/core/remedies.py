@@ -10,7 +10,7 @@ REMEDIES: Mapping[str, str] = {
     "cooling-down": "the end of the rest, or an image, flavor or cloud that works: see `updraft events`",
     "group-quota": "a larger quota of the accounting group at the negotiator, or surplus for it",
     "in-turn": "a shorter `wait_target` of the class buys more machines at once",
-    "limit-class": "a larger `max` of the class",
+    "limit-class": "a larger `max` or `max_cores` of the class",
     "limit-cores": "a larger `cores` in the limits",
     "limit-cost": "a larger `cost_per_hour` in the limits, or cheaper flavors",
     "limit-machines": "a larger `machines` in the limits, or larger flavors",
@@ -27,7 +27,9 @@ REMEDIES: Mapping[str, str] = {
     "sold-out": "time, or more flavors, zones or clouds for the class",
     "too-long": "a longer `lifetime` of the class, or a shorter bound of the job",
     "unproven": "the first machine of that image that joins",
-    "user-limit": "a larger `cores_per_user` in the limits, or jobs of this user that end",
+    "type-limit": "a larger `VMTypeLimit` of the job, or jobs of this user that end",
+    "user-class-limit": "a larger `max_per_user` or `max_cores_per_user` of the class",
+    "user-limit": "a larger `cores_per_user` or `machines_per_user` in the limits, or a table [users.NAME]",
 }
 
 

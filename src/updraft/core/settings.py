@@ -48,7 +48,7 @@ class WorkerClass:
     long short jobs may wait for others to end on the same machines, None as long as a boot takes. `spare` is
     room kept ready. What jobs may choose is in `images_allowed`, `networks_allowed` and `vm_types` (names and
     patterns, beside its own) and in `offered_layers` (names); `keep_alive_max` is how long a job may let its
-    machine idle.
+    machine idle. With `owner_only` each machine is made for one user and takes that user's jobs only.
     """
 
     name: str
@@ -75,6 +75,7 @@ class WorkerClass:
     vm_types: tuple[str, ...] = ()
     offered_layers: tuple[str, ...] = ()
     keep_alive_max: float = 600.0
+    owner_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +146,8 @@ class Timings:
 class Policy:
     """All that a site has decided that the core has to know.
 
-    `users` are ceilings of users by name or pattern: see `caps` for which holds. `high_priority_users` are the
-    patterns of those whose high priority counts in every class, beside each class's own.
+    `users` are ceilings of users by name or pattern: see `caps` for which holds. `high_priority_users` are
+    the patterns of those whose high priority counts in every class, beside each class's own.
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds.

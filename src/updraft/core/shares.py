@@ -9,6 +9,7 @@ no use to whom they were bought for.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from updraft.core.caps import Caps
 from updraft.core.model import (
     NEW_PRIORITY,
     AccountingGroup,
@@ -18,23 +19,37 @@ from updraft.core.model import (
     Shares,
     Slot,
 )
+from updraft.core.parties import short as short
+from updraft.core.parties import weight
 from updraft.core.spare import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What each submitter has now (`cores`, by name without domain), and what the negotiator shares by."""
+    """What each submitter has now (`cores`, by name without domain), and what the negotiator shares by.
+
+    `caps` are what each may still have, None where there are none. `high` are the parties of high priority of
+    those submitters who have some.
+    """
 
     shares: Shares = field(default_factory=Shares)
     cores: Mapping[str, int] = field(default_factory=dict)
     total: int = 0
+    caps: Caps | None = None
+    high: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def rank(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
-        """The smaller, the sooner this submitter's turn comes, once so many cores are `bought`."""
+        """The smaller, the sooner this submitter's turn comes, once so many cores are `bought`.
+
+        Jobs of high priority come before all others, and their parties share by their weights.
+        """
         name = short(submitter)
         if name.startswith(PREFIX):
             return 2, 0.0  # room that is kept ready comes after everybody
         has = self.cores.get(name, 0) + bought.get(submitter, 0)
+        has += sum(bought.get(party, 0) for party in self.high.get(submitter, ()))
+        if times := weight(submitter):
+            return -1, has * self.shares.priorities.get(name, NEW_PRIORITY) / times
         group = self.group_of(name)
         if group is not None and group.quota > 0:
             used = self.used_by(group.name) + sum(
@@ -70,11 +85,6 @@ class Standing:
         left = int(found.quota) - self.used_by(found.name)
         text = f"accounting group {found.name} has a quota of {found.quota:g} cores and takes no surplus"
         return max(0, left), Reason("group-quota", f"{text}: the negotiator would give it no more")
-
-
-def short(submitter: str) -> str:
-    """A submitter's name without its domain."""
-    return submitter.partition("@")[0]
 
 
 @dataclass(slots=True)

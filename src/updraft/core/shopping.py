@@ -18,7 +18,8 @@ from updraft.core.fitting import ENDLESS, Demand, Vector, fit, room, take, vecto
 from updraft.core.listing import Listing
 from updraft.core.market import Flags, Ints, sale
 from updraft.core.match import asked
-from updraft.core.model import Kind, Offer, Reason, Verdict, Verdicts
+from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdict, Verdicts
+from updraft.core.orders import Order, as_order
 from updraft.core.reach import within_reach
 from updraft.core.shares import Standing
 
@@ -69,24 +70,6 @@ def buy(
     return _Shop(left, offers, kinds, verdicts, allowed, who, most).run()
 
 
-@dataclass(slots=True, eq=False)
-class _Order:
-    """A line on its way: `count` machines are still to be asked for, `got` were granted.
-
-    `rows` and `numbers` are its content by rows of the sale, `cores` what the jobs of one machine ask for, by
-    submitter; `submitter` is whose turn it is asked for in.
-    """
-
-    offer: int
-    content: Mapping[str, int]
-    count: int
-    submitter: str
-    rows: Ints
-    numbers: Ints
-    cores: Mapping[str, int]
-    got: int = 0
-
-
 class _Shop:
     def __init__(
         self,
@@ -111,8 +94,10 @@ class _Shop:
         self.stock: Ints = np.array(
             [ENDLESS if offer.left is None else max(0, offer.left) for offer in this.offers], dtype=np.int64
         )
-        self.bought: list[_Order] = []
+        self.bought: list[Order] = []
         self.reasons: dict[int, Reason] = {}
+        self.capped: dict[str, dict[Reason, None]] = {}
+        self.barred: set[tuple[int, str]] = set()
         self.spent: dict[str, int] = {}
         self.ranks: dict[str, tuple[int, tuple[int, float]]] = {}
         self.several = len({group.submitter for group in this.groups}) > 1
@@ -188,7 +173,7 @@ class _Shop:
 
     def _grant(self, lines: Sequence[Line]) -> bool:
         """Ask for the lines of a list, submitters by turns; True where something was refused."""
-        queues: dict[str, list[_Order]] = {}
+        queues: dict[str, list[Order]] = {}
         for line in reversed(lines):
             order = self._order(line)
             queues.setdefault(order.submitter, []).append(order)
@@ -202,7 +187,10 @@ class _Shop:
                 continue
             order = queues[name][-1]
             closed = order.offer in self.reasons or self.stock[order.offer] <= 0
-            got = 0 if closed else self._ask(order)
+            got = 0
+            if not closed and (most := self._cut(queues[name])):
+                order = queues[name][-1]
+                got = self._ask(order, most)
             refused = refused or not got
             if not order.count or not got:
                 self._settle(queues[name].pop())
@@ -210,19 +198,11 @@ class _Shop:
                 heappush(turn, (self._turn(name), rank, name))
         return refused
 
-    def _order(self, line: Line) -> "_Order":
-        """A line as it is asked for part by part."""
-        rows = [self.row[key] for key in line.content]
-        cores: dict[str, int] = {}
-        for row, number in zip(rows, line.content.values(), strict=True):
-            name = self.sale.groups[row].submitter
-            cores[name] = cores.get(name, 0) + number * int(self.cpus[row])
-        lead = self.sale.groups[self.row[line.lead]].submitter
-        numbers = np.array(list(line.content.values()), dtype=np.int64)
-        return _Order(line.offer, line.content, line.count, lead, np.array(rows), numbers, cores)
+    def _order(self, line: Line) -> Order:
+        return as_order(line, self.row, self.sale.groups, self.cpus)
 
     def _turn(self, submitter: str) -> tuple[int, float]:
-        if self.who.shares.groups or not self.several:
+        if self.who.shares.groups or self.who.high or not self.several:
             return self._turn_of(submitter, self.spent)
         # Without accounting groups a submitter's turn depends on what was bought for it alone.
         now = self.spent.get(submitter, 0)
@@ -235,11 +215,31 @@ class _Shop:
     def _turn_of(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
         return self.who.rank(submitter, bought) if self.several else (0, 0.0)
 
-    def _ask(self, order: "_Order") -> int:
-        """Ask for a part of an order and book what is granted; returns how many machines that was."""
+    def _cut(self, queue: list[Order]) -> int:
+        """How many machines of a queue's last order caps allow; jobs beyond them are taken out of it."""
+        order = queue[-1]
+        if self.who.caps is None:
+            return order.count
+        jobs = self._jobs(order.content)
+        cut = self.who.caps.fit(self.sale.offers[order.offer], jobs)
+        for key, why in cut.stops.items():
+            self.capped.setdefault(key, {})[why] = None
+        lead = next((g.key for g, _ in jobs if g.submitter == order.submitter and g.key in cut.content), None)
+        if lead is None or not cut.most:
+            return 0
+        if cut.content != order.content:
+            self._settle(order)
+            queue[-1] = order = self._order(Line(order.offer, cut.content, order.count, lead))
+        return min(order.count, cut.most)
+
+    def _jobs(self, content: Mapping[str, int]) -> list[tuple[JobGroup, int]]:
+        return [(self.sale.groups[self.row[key]], number) for key, number in content.items()]
+
+    def _ask(self, order: Order, most: int) -> int:
+        """Ask for a part of an order, up to `most`, and book what is granted: so many machines."""
         cores = max(1, self.sale.offers[order.offer].resources.cpus)
         share = max(1, self.spent.get(order.submitter, 0) // (_PART * cores)) if self.several else order.count
-        wanted = min(order.count, share, int(self.stock[order.offer]))
+        wanted = min(order.count, most, share, int(self.stock[order.offer]))
         granted = self._granted(order.offer, wanted)
         if granted:
             self._book(order, granted)
@@ -254,15 +254,17 @@ class _Shop:
         self.stock[at] -= granted
         return granted
 
-    def _book(self, order: "_Order", count: int) -> None:
+    def _book(self, order: Order, count: int) -> None:
         if not order.got:
             self.bought.append(order)
         order.got += count
         order.count -= count
         for name, cores in order.cores.items():
             self.spent[name] = self.spent.get(name, 0) + cores * count
+        if self.who.caps is not None:
+            self.who.caps.take(self.sale.offers[order.offer], self._jobs(order.content), count)
 
-    def _settle(self, order: "_Order") -> None:
+    def _settle(self, order: Order) -> None:
         """An order that no more is asked for: its jobs wait no longer."""
         self.left[order.rows] -= order.numbers * order.got
 
@@ -286,31 +288,48 @@ class _Shop:
             if offer < 0:
                 continue
             # One machine first: most of what is asked for here is refused.
-            if self._granted(offer, 1):
-                order = self._order(self._line(row, offer))
-                self._book(order, 1)
-                if order.count and self.stock[offer] > 0:
-                    self._ask(order)
-                self._settle(order)
+            if self._may(row, offer) and self._granted(offer, 1):
+                queue = [self._order(self._line(row, offer))]
+                self._cut(queue)
+                self._book(queue[-1], 1)
+                if queue[-1].count and self.stock[offer] > 0 and (most := self._cut(queue)):
+                    self._ask(queue[-1], most)
+                self._settle(queue[-1])
             open_[offer] = offer not in self.reasons and self.stock[offer] > 0
             heappush(turn, (self._turn(name), at, row))
 
     def _ask_why(self, waiting: list[int]) -> None:
         """Ask each offer that would serve who waits once: no machine may be had, but the reasons may."""
         for at in np.flatnonzero(self._useful(waiting)).tolist():
-            if self._granted(at, 1):
-                serves = self.sale.kind_copies[waiting, self.sale.of_kind[at]] > 0
-                row = waiting[int(serves.argmax())]
-                order = self._order(self._line(row, at))
-                self._book(order, 1)
-                self._settle(order)
+            serves = self.sale.kind_copies[waiting, self.sale.of_kind[at]] > 0
+            row = next((row for row in np.array(waiting)[serves].tolist() if self._may(row, at)), -1)
+            if row >= 0 and self._granted(at, 1):
+                queue = [self._order(self._line(row, at))]
+                self._cut(queue)
+                self._book(queue[-1], 1)
+                self._settle(queue[-1])
                 break
+
+    def _may(self, row: int, at: int) -> bool:
+        """Whether caps allow a machine of this offer for a job of this group; if not, none of its class."""
+        if self.who.caps is None:
+            return True
+        offer, group = self.sale.offers[at], self.sale.groups[row]
+        cut = self.who.caps.fit(offer, [(group, 1)])
+        if not cut.most:
+            self.barred.add((row, offer.worker_class))
+            self.capped.setdefault(group.key, {}).update(dict.fromkeys(cut.stops.values()))
+        return cut.most > 0
 
     def _cheapest(self, row: int, open_: Flags) -> int:
         """The open offer that is cheapest for one job of this group; -1 where there is none."""
         this = self.sale
         held = this.kind_copies[row, this.of_kind] * this.slots[this.of_kind]
         usable = np.flatnonzero(open_ & (held > 0))
+        if self.barred:
+            usable = usable[
+                [(row, this.offers[at].worker_class) not in self.barred for at in usable.tolist()]
+            ]
         if not len(usable):
             return -1
         priced = usable[~np.isnan(this.price[usable])]
@@ -371,6 +390,7 @@ class _Shop:
         hits = serves.astype(np.float32) @ kinds > 0
         found: dict[str, tuple[Reason, ...]] = {}
         for at, row in enumerate(rows.tolist()):
-            why = tuple(texts[each] for each in np.flatnonzero(hits[at])[:_REASONS])
-            found[self.sale.groups[row].key] = why or ((SOLD_OUT,) if serves[at].any() else (NO_OFFER,))
+            key = self.sale.groups[row].key
+            whys = *self.capped.get(key, ()), *(texts[each] for each in np.flatnonzero(hits[at]))
+            found[key] = whys[:_REASONS] or ((SOLD_OUT,) if serves[at].any() else (NO_OFFER,))
         return found

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from updraft.core.fitting import Demand
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdicts
+from updraft.core.parties import short
 from updraft.core.settings import Policy
-from updraft.core.shares import Standing, short
+from updraft.core.shares import Standing
 from updraft.core.shopping import NO_OFFER, SOLD_OUT, Allowed, Shopping, buy
 
 Unmet = Mapping[str, tuple[Reason, ...]]

@@ -6,12 +6,14 @@ A job for which nothing is bought here still runs where room comes free.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from updraft.core.caps import MANY
 from updraft.core.filling import Filling
 from updraft.core.fitting import turns as in_order
-from updraft.core.model import JobGroup, Reason, Snapshot
+from updraft.core.model import JobGroup, Offer, Reason, Snapshot
+from updraft.core.parties import short, weight
 from updraft.core.sequence import Paces, turns
 from updraft.core.settings import Policy
-from updraft.core.shares import Standing, short
+from updraft.core.shares import Standing
 from updraft.core.verdicts import VerdictTable
 
 
@@ -25,6 +27,7 @@ class Wanted:
 
 def wanted(
     left: Sequence[tuple[JobGroup, int]],
+    queue: Iterable[JobGroup],
     here: Filling,
     coming: Filling,
     table: VerdictTable,
@@ -32,14 +35,17 @@ def wanted(
     policy: Policy,
     who: Standing,
 ) -> Wanted:
-    """What to buy for, of the jobs that are `left` after those placed `here` and on what is `coming`."""
-    ceilings = _Ceilings(policy, who, [group for group, _ in left], (here, coming))
+    """What to buy for, of the jobs that are `left` after those placed `here` and on what is `coming`.
+
+    `queue` are the groups of all that wait: what was placed counts for users who want more of something else.
+    """
+    ceilings = _Ceilings(who, queue, (here, coming), _Reach(who, table, snapshot))
     timed = any(group.run_time is not None for group, _ in left)
     paces = Paces(snapshot.offers, table, snapshot.ledger, policy) if timed else None
     counts = {group.key: number for group, number in left}
     held: dict[str, tuple[Reason, ...]] = {}
     found: dict[str, int] = {}
-    for group in in_order([group for group, _ in left]):
+    for group in sorted(in_order([group for group, _ in left]), key=lambda one: not weight(one.submitter)):
         number, stops = ceilings.grant(group, counts[group.key])
         if paces is not None and group.run_time is not None:
             known = paces.of(group)
@@ -57,19 +63,48 @@ def _placed(filling: Filling, key: str) -> int:
     return sum(filling.placed.get(key, {}).values())
 
 
+class _Reach:
+    """How many jobs the machines may hold that caps leave to a user; the list need not be for more."""
+
+    def __init__(self, who: Standing, table: VerdictTable, snapshot: Snapshot) -> None:
+        self._caps, self._table, self._snapshot = who.caps, table, snapshot
+        self._kinds: dict[tuple[str, str], Offer] = {}
+        if who.caps is not None:
+            self._kinds = {(one.worker_class, one.kind): one for one in snapshot.offers}
+
+    def of(self, group: JobGroup) -> tuple[int, Reason] | None:
+        """The jobs of a group that its user's machines may hold yet, and why no more; None for any."""
+        if self._caps is None or not self._caps.narrow(group):
+            return None
+        classes: dict[str, int] = {}
+        why: Reason | None = None
+        for (worker, kind), offer in self._kinds.items():
+            column = self._table.kind_at.get(kind)
+            held = 0 if column is None else int(self._table.copies[self._table.group_at[group.key], column])
+            if held > 0:
+                held *= self._snapshot.kinds[kind].slots
+                cut = self._caps.fit(offer, [(group, held)])
+                why = next(iter(cut.stops.values()), why)
+                jobs = min(MANY, cut.most * cut.content.get(group.key, 0))
+                classes[worker] = max(classes.get(worker, 0), jobs)
+        return None if why is None else (sum(classes.values()), why)
+
+
 class _Ceilings:
     """What submitters and accounting groups may still have, in cores; taken from as it is granted."""
 
     def __init__(
-        self, policy: Policy, who: Standing, groups: Iterable[JobGroup], fillings: Sequence[Filling]
+        self, who: Standing, queue: Iterable[JobGroup], fillings: Sequence[Filling], reach: _Reach
     ) -> None:
-        self._each = policy.limits.cores_per_user
         self._who = who
-        self._granted: dict[str, int] = {}
-        for group in groups:
+        self._reach = reach
+        self._users: dict[str, int] = {}
+        self._groups: dict[str, int] = {}
+        for group in queue if who.shares.groups else ():
             jobs = sum(_placed(filling, group.key) for filling in fillings)
             if jobs:
                 self._take(group, jobs)
+        self._users.clear()  # what was placed is in the caps already
 
     def grant(self, group: JobGroup, number: int) -> tuple[int, tuple[Reason, ...]]:
         """How many of a group's jobs may be bought for, and what stops the rest."""
@@ -83,19 +118,22 @@ class _Ceilings:
 
     def _ceilings(self, group: JobGroup) -> Iterable[tuple[int, Reason]]:
         name, cpus = short(group.submitter), max(1, group.request.cpus)
-        if self._each is not None:
-            has = self._who.cores.get(name, 0) + self._granted.get(name, 0)
-            text = f"{name} has {has} cores, and the limit of cores_per_user is {self._each}"
-            yield (self._each - has) // cpus, Reason("user-limit", text)
+        if self._who.caps is not None:
+            own = self._who.caps.user_cores(group, self._users.get(name, 0))
+            if own is not None:
+                yield own[0] // cpus, own[1]
+            reach = self._reach.of(group)
+            if reach is not None:
+                yield reach
         ceiling = self._who.ceiling(group)
         if ceiling is not None:
             found = self._who.group_of(name)
-            inside = 0 if found is None else self._granted.get(found.name + ".", 0)
+            inside = 0 if found is None else self._groups.get(found.name, 0)
             yield (ceiling[0] - inside) // cpus, ceiling[1]
 
     def _take(self, group: JobGroup, number: int) -> None:
         name, cores = short(group.submitter), number * max(1, group.request.cpus)
-        self._granted[name] = self._granted.get(name, 0) + cores
+        self._users[name] = self._users.get(name, 0) + cores
         found = self._who.group_of(name)
         if found is not None:
-            self._granted[found.name + "."] = self._granted.get(found.name + ".", 0) + cores
+            self._groups[found.name] = self._groups.get(found.name, 0) + cores
