@@ -109,6 +109,7 @@ class Endpoint:
             self.log: list[Call] = []
             self._born: dict[str, float] = {}
             self._ended: dict[str, float] = {}
+            self._resting: set[str] = set()
             self._launches: dict[str, tuple[str, bytes]] = {}
             self._items: dict[str, str] | None = None
             self._twins: dict[str, str] = {}
@@ -311,11 +312,25 @@ class Endpoint:
 
     def _do_CreateTags(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         named = [value for key, value in asked.items() if key.startswith("ResourceId.")]
-        self._must_exist(named)
+        self._must_exist(one for one in named if one.startswith("i-"))
         self._items = None
         return self._forward(environ, asked)
 
     _do_DeleteTags = _do_CreateTags  # noqa: N815
+
+    def _do_StopInstances(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
+        named = [value for key, value in asked.items() if key.startswith("InstanceId.")]
+        self._must_exist(named)
+        self._resting.update(named)
+        return 200, answer_text("StopInstances", "<instancesSet/>")
+
+    def _do_CreateImage(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
+        if self.quirks.tag_on_create == "refuse" and any(key.startswith("TagSpec") for key in asked):
+            raise Refused("UnknownParameter", "The parameter TagSpecification is not recognized")
+        # moto knows tags of the image alone.
+        return self._forward(
+            environ, {k: v for k, v in asked.items() if not k.startswith("TagSpecification.2")}
+        )
 
     def _do_GetConsoleOutput(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         self._must_exist([asked["InstanceId"]])
@@ -348,6 +363,8 @@ class Endpoint:
         now, ended = time.monotonic(), self._ended.get(one)
         if ended is not None:
             return "terminated" if now >= ended + self.quirks.stops_in else "shutting-down"
+        if one in self._resting:
+            return "stopped"
         return "running" if now >= self._born[one] + self.quirks.boots_in else "pending"
 
     def exists(self, one: str) -> bool:
@@ -400,7 +417,7 @@ class Endpoint:
 
     def _with_state(self, one: str, item: str) -> str:
         name = self.state(one)
-        code = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}[name]
+        code = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopped": 80}[name]
         state = f"<instanceState><code>{code}</code><name>{name}</name></instanceState>"
         return re.sub(r"<instanceState>.*?</instanceState>", state, item, count=1, flags=re.DOTALL)
 

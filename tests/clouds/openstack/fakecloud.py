@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+from fakeimages import FakeImages
 from osfront import Call, Reply
 
 DATA = Path(__file__).parent / "data"
@@ -35,7 +36,7 @@ def fault(kind: str, code: int, message: str) -> Reply:
     return Reply(code, {kind: {"code": code, "message": message}})
 
 
-class FakeCloud:
+class FakeCloud(FakeImages):
     def __init__(self, url: str = "") -> None:
         self.url = url
         self.version = "2.93"
@@ -50,6 +51,8 @@ class FakeCloud:
         self.ports: dict[str, dict[str, Any]] = {}
         self.addresses: dict[str, dict[str, Any]] = {}
         self.volumes: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+        self.members: dict[str, dict[str, str]] = {}
         self.tokens = itertools.count(1)
         self.passwords = {"not-to-be-seen"}
 
@@ -143,10 +146,6 @@ class FakeCloud:
         if "name" in call.query:
             found = [one for one in found if one["name"] == call.query["name"][0]]
         return self._page(call, "images", found, lambda last: {"next": f"/v2/images?marker={last}"})
-
-    def image(self, _call: Call, image: str) -> Reply:
-        found = next((one for one in self.told["images"]["images"] if one["id"] == image), None)
-        return Reply(404, "<html>404 Not Found</html>") if found is None else Reply(200, found)
 
     def _page(self, call: Call, key: str, found: list[Any], link: Any) -> Reply:
         size = int(call.query.get("limit", ["1000"])[0])
@@ -293,11 +292,16 @@ class FakeCloud:
             )
         return None
 
-    def action(self, _call: Call, id_: str) -> Reply:
+    def action(self, call: Call, id_: str) -> Reply:
         if id_ not in self.servers:
             return fault("itemNotFound", 404, f"Instance {id_} could not be found.")
         if self.servers[id_]["status"] == "BUILD":
             return fault("conflictingRequest", 409, f"Instance {id_} is not ready")
+        if "createImage" in call.body:
+            return Reply(202, {"image_id": self.snapshot(id_, call.body["createImage"])})
+        if "os-stop" in call.body:
+            self.servers[id_] |= {"status": "SHUTOFF", "OS-EXT-STS:vm_state": "stopped"}
+            return Reply(202)
         return Reply(200, {"output": self.inside[id_].get("console", "cloud-init finished\n")})
 
     def keypair(self, call: Call) -> Reply:
@@ -430,7 +434,12 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (rf"POST /compute/v2.1/servers/{_ID}/action", "action"),
     (r"POST /compute/v2.1/os-keypairs", "keypair"),
     (r"GET /image/v2/images", "images"),
+    (r"POST /image/v2/images", "image_make"),
     (rf"GET /image/v2/images/{_ID}", "image"),
+    (rf"DELETE /image/v2/images/{_ID}", "image_delete"),
+    (rf"(?:GET|PUT) /image/v2/images/{_ID}/file", "image_file"),
+    (rf"(?:GET|POST) /image/v2/images/{_ID}/members", "image_members"),
+    (rf"PUT /image/v2/images/{_ID}/members/{_ID}", "image_member"),
     (r"GET /network/v2.0/ports", "port_list"),
     (r"POST /network/v2.0/ports", "port_make"),
     (rf"DELETE /network/v2.0/ports/{_ID}", "port_delete"),

@@ -125,19 +125,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.command,
             parts.path,
             parse_qs(parts.query),
-            json.loads(raw) if raw else None,
+            _content(raw, self.headers.get("Content-Type", "")),
             dict(self.headers.items()),
         )
         reply = self.answer(call)
         if reply is None:
             self.close_connection = True
             return
-        plain = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-        body = b"" if reply.body is None else plain.encode()
+        body = _bytes(reply.body)
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
+        if "Content-Type" not in reply.headers:
+            self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -146,6 +146,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
+
+
+def _content(raw: bytes, kind: str) -> Any:
+    """A call's body: JSON, or a file as it is."""
+    if "octet-stream" in kind:
+        return raw
+    return json.loads(raw) if raw else None
+
+
+def _bytes(body: Any) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    plain = body if isinstance(body, str) else json.dumps(body)
+    return b"" if body is None else plain.encode()
 
 
 def forwarded_to(address: str) -> Backend:

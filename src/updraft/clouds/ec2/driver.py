@@ -13,6 +13,7 @@ from updraft.clouds.ec2.editing import terminate, write_tags
 from updraft.clouds.ec2.errors import is_missing, is_unknown_call
 from updraft.clouds.ec2.groups import about_groups
 from updraft.clouds.ec2.images import Images
+from updraft.clouds.ec2.imaging import EC2Imaging
 from updraft.clouds.ec2.launching import Launcher
 from updraft.clouds.ec2.listing import TAG_DISOWNED, Listing
 from updraft.clouds.ec2.offers import Offers
@@ -49,6 +50,7 @@ class EC2Driver:
         self._listing = Listing(name, pool, connection, self.known, settings, clock)
         self._prices = Prices(name, settings, connection)
         self._images = Images(name, settings, connection, clock)
+        self.imaging = EC2Imaging(name, connection, self.known, self._images)
         self._offers = Offers(name, settings, connection, self.known, self._prices, clock)
         self._launcher = Launcher(
             name, pool, settings, connection, self.known, self._listing, self._images, self._prices

@@ -33,12 +33,12 @@ class Images:
 
     def resolve(self, image: str) -> str:
         """The id of an image given by id or name: of several, the newest. Raises BadRequest for none."""
-        return image if _ID.fullmatch(image) else str(self._described(image)["ImageId"])
+        return image if is_id(image) else str(self._described(image)["ImageId"])
 
     def find(self, image: str) -> ImageInfo | None:
         """The image that this name or id means, None where there is none. Asks, and doesn't remember."""
         found = self._candidates(image)
-        return _info(_latest(found)) if found else None
+        return info(_latest(found)) if found else None
 
     def root(self, image: str) -> tuple[str, int]:
         """The device of its root volume, and the volume's least size in GiB."""
@@ -54,9 +54,14 @@ class Images:
     def all(self) -> tuple[ImageInfo, ...]:
         """Every image that can be had without naming it by id, by name and the newest first."""
         with self._connection.translate("listing images"):
-            found = list(self._connection.pages("describe_images", "Images", **self._owners()))
-        infos = [_info(raw) for raw in found if raw.get("ImageType", "machine") == "machine"]
+            found = self.listed()
+        infos = [info(raw) for raw in found if raw.get("ImageType", "machine") == "machine"]
         return tuple(sorted(infos, key=lambda info: (info.name, -(info.created or 0.0), info.id)))
+
+    def listed(self, *, anybodys: bool = False, **asked: Any) -> list[Mapping[str, Any]]:
+        """Images as EC2 describes them, of the owners in the settings or of anybody; errors are the SDK's."""
+        owners = {} if anybodys else self._owners()
+        return list(self._connection.pages("describe_images", "Images", **owners, **asked))
 
     def _described(self, image: str) -> Mapping[str, Any]:
         known = self._found.get(image)
@@ -67,16 +72,15 @@ class Images:
     def _newest(self, image: str) -> Mapping[str, Any]:
         found = self._candidates(image)
         if not found:
-            whose = "" if _ID.fullmatch(image) else f" of {', '.join(self._settings.image_owners)}"
+            whose = "" if is_id(image) else f" of {', '.join(self._settings.image_owners)}"
             raise BadRequest(f"cloud {self._cloud}: there is no image {image}{whose}; see `updraft images`")
         return _latest(found)
 
     def _candidates(self, image: str) -> list[Mapping[str, Any]]:
-        by_id = bool(_ID.fullmatch(image))
+        by_id = is_id(image)
         wanted = {"Name": "image-id" if by_id else "name", "Values": [image]}
-        owners = {} if by_id else self._owners()
         with self._connection.translate(f"looking for image {image}"):
-            found = list(self._connection.pages("describe_images", "Images", Filters=[wanted], **owners))
+            found = self.listed(anybodys=by_id, Filters=[wanted])
         # An endpoint may leave filters aside.
         return [
             raw
@@ -92,7 +96,13 @@ class Images:
         return {}
 
 
-def _info(raw: Mapping[str, Any]) -> ImageInfo:
+def is_id(image: str) -> bool:
+    """Whether this is the form of an image's id."""
+    return bool(_ID.fullmatch(image))
+
+
+def info(raw: Mapping[str, Any]) -> ImageInfo:
+    """An image as the catalogue shows it."""
     return ImageInfo(
         id=raw["ImageId"],
         name=raw.get("Name", ""),

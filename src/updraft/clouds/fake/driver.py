@@ -18,6 +18,7 @@ from updraft.clouds.base import (
     LaunchRequest,
     Sold,
 )
+from updraft.clouds.fake.imaging import FakeImaging
 from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
@@ -35,6 +36,7 @@ class FakeCloud:
         self.name = site.name
         self.pool = pool
         self.site = site
+        self.imaging = FakeImaging(site, self._call)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""

@@ -75,8 +75,8 @@ class Settings(_Model):
     many machines of it there are; what isn't named has no end. `partial` False makes a launch all or
     nothing. `shows_after` and `hides_after` are how long the listing lags behind for new and for ended
     machines; `keeps_terminated` is how long ended ones are listed. `stop_takes` is the time from the order
-    to end to the end. `key_name` is a key pair that opens nothing. The first `boots` entry that covers a
-    machine decides about it.
+    to end to the end, `image_takes` how long an image is in the making. `key_name` is a key pair that opens
+    nothing. The first `boots` entry that covers a machine decides about it.
     """
 
     zones: tuple[str, ...] = Field(default=("a", "b"), min_length=1)
@@ -96,6 +96,7 @@ class Settings(_Model):
     stop_takes: Duration = 3.0
     user_data_limit: Size = ByteSize(16 * 2**10)
     key_name: str | None = None
+    image_takes: Duration = 0.0
     seed: int = 0
     faults: tuple[Fault, ...] = ()
 

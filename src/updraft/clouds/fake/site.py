@@ -1,9 +1,11 @@
 """The fake cloud as its owner sees it: the instances of all tenants, quotas, faults, the record of calls."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.fake.faults import Faults
@@ -49,6 +51,8 @@ class Site:
         self.instances: dict[str, FakeInstance] = {}
         self.watchers: list[Callable[[FakeInstance], None]] = []
         self.key_pairs: set[str] = set()
+        self.made: dict[str, Any] = {}  # images, by id: see `imaging`
+        self.image_numbers = itertools.count(1)
         self._by_key: dict[str, tuple[str, ...]] = {}
         self._current: dict[str, FakeInstance] = {}
 
@@ -97,7 +101,8 @@ class Site:
             name: None if ceiling is None else max(0, ceiling - taken)
             for name, (ceiling, taken) in ceilings.items()
         }
-        return Quota(**left, unlimited=frozenset(name for name, value in left.items() if value is None))
+        endless = frozenset(name for name, value in left.items() if value is None)
+        return Quota(**left, unlimited=endless, used_machines=self.occupied(), used_cores=used.cpus)
 
     def record(self, name: str, count: int, error: str = "") -> None:
         """Write down one call."""
@@ -186,7 +191,7 @@ class Site:
         settings = self.settings
         wrongs = (
             (request.count < 1, f"{request.count} machines cannot be launched"),
-            (bool(settings.images) and request.image not in settings.images, f"no image {request.image!r}"),
+            (bool(settings.images) and request.image not in self.bootable(), f"no image {request.image!r}"),
             (request.flavor not in settings.flavors, f"no flavor {request.flavor!r}"),
             (request.zone not in settings.zones, f"no zone {request.zone!r}"),
             (request.market not in MARKETS, f"no market {request.market!r}"),
@@ -198,6 +203,11 @@ class Site:
         for wrong, text in wrongs:
             if wrong:
                 raise BadRequest(f"{self.name}: {text}")
+
+    def bootable(self) -> set[str]:
+        """The images that machines can be launched from, by name and by id."""
+        made = {name for one in self.made.values() for name in (one.image.info.id, one.image.info.name)}
+        return {*self.settings.images, *made}
 
     def _within_quota(self, request: LaunchRequest) -> int:
         wanted, left = self.settings.flavors[request.flavor].resources, self.quota()

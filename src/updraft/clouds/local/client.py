@@ -1,16 +1,17 @@
 """A client of the local cloud's API, over its unix socket or over HTTP."""
 
 import base64
+import hashlib
 import http.client
 import json
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, BinaryIO
+from urllib.parse import quote, urlsplit
 
 from updraft.clouds.local.config import METADATA_ADDRESS, Quotas
 from updraft.clouds.local.faults import Fault
@@ -25,6 +26,8 @@ from updraft.errors import (
     UsageError,
 )
 
+IMAGE_FILE, ABOUT, CHECKSUM = "image-file", "X-Updraft-Image", "X-Updraft-Checksum"
+_PART = 1 << 20
 _ERRORS: Mapping[str, type[CloudError]] = {
     "auth-failed": AuthFailed,
     "bad-request": BadRequest,
@@ -90,9 +93,36 @@ class Client:
         """What is sold."""
         return list(self._call("offers", {})["offers"])
 
-    def images(self) -> list[str]:
-        """The names of the images."""
+    def images(self) -> list[dict[str, Any]]:
+        """The images, those that can't be launched yet included."""
         return list(self._call("images", {})["images"])
+
+    def make_image(self, machine: str, name: str, tags: Mapping[str, str]) -> str:
+        """Begin to make an image of a running machine; its id."""
+        return str(self._call("make-image", {"machine": machine, "name": name, "tags": dict(tags)})["id"])
+
+    def delete_image(self, image: str) -> None:
+        """Forget an image; one that isn't there is success."""
+        self._call("delete-image", {"id": image})
+
+    def put_image(self, name: str, tags: Mapping[str, str], file: BinaryIO, size: int) -> str:
+        """An image of the tar file of a root file system; its id."""
+        about = base64.b64encode(json.dumps({"name": name, "tags": dict(tags)}).encode()).decode()
+        headers = {ABOUT: about, "Content-Length": str(size), "Content-Type": "application/x-tar"}
+        with self._asked("PUT", IMAGE_FILE, file, headers) as response:
+            return str(_answer(IMAGE_FILE, response)["id"])
+
+    def get_image(self, image: str, file: BinaryIO) -> None:
+        """Write an image's tar file; CloudUnavailable where it doesn't arrive as it was sent."""
+        with self._asked("GET", f"{IMAGE_FILE}/{quote(image, safe='')}", None, {}) as response:
+            if response.status != 200:
+                _answer(IMAGE_FILE, response)
+            digest = hashlib.sha256()
+            while part := response.read(_PART):
+                digest.update(part)
+                file.write(part)
+            if response.headers.get(CHECKSUM) != f"sha256:{digest.hexdigest()}":
+                raise OSError("the file isn't whole")
 
     def quota(self) -> dict[str, int | None]:
         """What is left."""
@@ -130,14 +160,22 @@ class Client:
         return http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=self._timeout)
 
     def _call(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
+        with self._asked("POST", name, json.dumps(body).encode(), headers) as response:
+            return _answer(name, response)
+
+    @contextmanager
+    def _asked(
+        self, method: str, name: str, body: bytes | BinaryIO | None, headers: Mapping[str, str]
+    ) -> Iterator[http.client.HTTPResponse]:
+        """The cloud's answer, to be read; whatever goes wrong meanwhile is CloudUnavailable."""
         connection = self._connection()
+        sent = {"Authorization": f"Bearer {self._token}", **headers}
         try:
             # A cloud that refuses a call may not wait for the whole of it: its answer is there all the same.
             with suppress(BrokenPipeError, ConnectionResetError):
-                connection.request("POST", f"/v1/{name}", json.dumps(body), headers)
-            response = connection.getresponse()
-            answer: dict[str, Any] = json.loads(response.read())
+                connection.request(method, f"/v1/{name}", body, sent)
+            yield connection.getresponse()
         except (OSError, http.client.HTTPException, ValueError) as error:
             what = str(error) or type(error).__name__
             raise CloudUnavailable(
@@ -145,9 +183,13 @@ class Client:
             ) from error
         finally:
             connection.close()
-        if response.status == 200:
-            return answer
-        raise _error(name, answer)
+
+
+def _answer(name: str, response: http.client.HTTPResponse) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(response.read())
+    if response.status == 200:
+        return answer
+    raise _error(name, answer)
 
 
 def _error(name: str, answer: Mapping[str, Any]) -> CloudError:

@@ -20,20 +20,12 @@ from updraft.clouds.local.config import (
 )
 from updraft.clouds.local.faults import Fault, FaultKind, Faults
 from updraft.clouds.local.machine import Blueprint, Console, Process
+from updraft.clouds.local.refusals import RefusedError
+from updraft.clouds.local.shelf import Shelf
 
 PENDING, RUNNING, STOPPING, TERMINATED = "pending", "running", "stopping", "terminated"
 _ALIVE = (PENDING, RUNNING, STOPPING)
 _REBOOT_GRACE = 20.0  # seconds for what runs on a machine to end before it is started anew
-
-
-class RefusedError(Exception):
-    """The cloud's answer is no: `code` is its own word for why."""
-
-    def __init__(self, code: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +86,7 @@ class Cloud:
 
     def __init__(self, config: LocalCloudConfig, folder: Path, common_layer: Path) -> None:
         self.config = config
+        self.shelf = Shelf(config.images, folder / "images")
         self._folder = folder
         self._common_layer = common_layer
         self._lock = threading.RLock()
@@ -184,6 +177,16 @@ class Cloud:
                     else:
                         machine.tags[name] = value
 
+    def make_image(self, id_: str, name: str, tags: Mapping[str, str]) -> str:
+        """Begin to make an image of a running machine, and say its id."""
+        with self._lock:
+            machine = self._machines.get(id_)
+            pid = machine.process.inside if machine and machine.process else None
+        if machine is None or pid is None:
+            raise RefusedError("bad-request", f"there is no running machine {id_!r}")
+        layers = self.shelf.layers(machine.order.image)
+        return self.shelf.create(name, tags, layers, self._folder / id_ / "disk/upper", pid)
+
     def console(self, id_: str) -> str:
         """The end of a machine's console; empty for one that isn't known."""
         machine = self._machines.get(id_)
@@ -256,7 +259,7 @@ class Cloud:
         if flavor is None:
             raise RefusedError("bad-request", f"there is no flavor {order.flavor!r}")
         for what, value, known in (
-            ("image", order.image, self.config.images),
+            ("image", order.image, self.shelf.names()),
             ("zone", order.zone, zones),
             ("market", order.market, MARKETS),
             ("market for this flavor", order.market, flavor.prices),
@@ -342,7 +345,7 @@ class Cloud:
         blueprint = Blueprint(
             id=machine.id,
             folder=self._folder / machine.id,
-            layers=(*config.images[machine.order.image], str(self._common_layer)),
+            layers=(*self.shelf.layers(machine.order.image), str(self._common_layer)),
             flavor=machine.flavor,
             name=host_name(machine.address),
             address=machine.address,

@@ -1,7 +1,6 @@
 """The driver of the local cloud: a client of its API that speaks the words of the house."""
 
 import os
-import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import Quotas, default_flavors, default_zones
+from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import Settings
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
@@ -63,6 +63,7 @@ class LocalDriver:
         self.name = name
         self._pool = pool
         self._client = client
+        self.imaging = LocalImaging(name, client)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""
@@ -120,12 +121,8 @@ class LocalDriver:
         return self._client.console(machine)
 
     def images(self) -> tuple[ImageInfo, ...]:
-        """The images that the cloud was started with; all are of this machine's own architecture."""
-        arch = platform.machine().upper()
-        return tuple(
-            ImageInfo(id=name, name=name, state="available", arch=arch, owner="this machine")
-            for name in self._client.images()
-        )
+        """The images that can be launched; all are of this machine's own architecture."""
+        return tuple(one.info for one in self.imaging.all() if one.state == "ready")
 
     def key_pairs(self) -> tuple[str, ...]:
         """None: nobody logs in to these machines by SSH."""

@@ -9,6 +9,7 @@ import binascii
 import hmac
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -17,10 +18,13 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from updraft.clouds.local.cloud import Cloud, Order, RefusedError
+from updraft.clouds.local.client import ABOUT, CHECKSUM, IMAGE_FILE
+from updraft.clouds.local.cloud import Cloud, Order
 from updraft.clouds.local.config import API_PORT, Quotas
 from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.clouds.local.refusals import RefusedError
 
 _STATUS = {
     "auth-failed": 401,
@@ -55,6 +59,11 @@ def _list(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
     return {"machines": machines, "next": following}
 
 
+def _forget(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    cloud.shelf.delete(body["id"])
+    return {}
+
+
 def _set_faults(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
     cloud.set_faults([Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]])
     return {}
@@ -79,7 +88,9 @@ _USER_CALLS: Mapping[str, Call] = {
     "terminate": _done(Cloud.terminate, "ids"),
     "tag": _done(Cloud.tag, "ids", "tags"),
     "offers": lambda cloud, _body: {"offers": cloud.offers()},
-    "images": lambda cloud, _body: {"images": list(cloud.config.images)},
+    "images": lambda cloud, _body: {"images": cloud.shelf.show()},
+    "make-image": lambda cloud, body: {"id": cloud.make_image(body["machine"], body["name"], body["tags"])},
+    "delete-image": _forget,
     "quota": lambda cloud, _body: {"quota": cloud.quota()},
     "console": lambda cloud, body: {"console": cloud.console(body["id"])},
 }
@@ -138,12 +149,24 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_POST(self) -> None:
+        self._answer(lambda calls: self._call(calls, self._body()))
+
+    def do_PUT(self) -> None:
+        """`PUT /v1/image-file` with the tar file of an image; its name and tags are JSON in a header."""
+        self._answer(lambda _calls: self._upload())
+
+    def do_GET(self) -> None:
+        """`GET /v1/image-file/IMAGE`: the image's tar file, with its checksum in a header."""
+        self._answer(lambda _calls: self._download())
+
+    def _answer(self, act: Callable[[Mapping[str, Call]], dict[str, Any] | None]) -> None:
+        """Do it for whoever may, and send the answer; None has been sent already."""
         self._unread = 0
         try:
             self._unread = self._length()
-            calls = self._authorised()
-            body = self._body()
-            status, answer = 200, self._call(calls, body)
+            answer, status = act(self._authorised()), 200
+            if answer is None:
+                return
         except RefusedError as refusal:
             status = _STATUS.get(refusal.code, 500)
             answer = {"code": refusal.code, "message": refusal.message, "retry_after": refusal.retry_after}
@@ -151,11 +174,31 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = 400, {"code": "bad-request", "message": f"the call is malformed: {error!r}"}
         self._read_the_rest()
         data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
+        self._begin_answer(status, "application/json", len(data))
         self.wfile.write(data)
+
+    def _begin_answer(self, status: int, kind: str, size: int, checksum: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(size))
+        if checksum:
+            self.send_header(CHECKSUM, checksum)
+        self.end_headers()
+
+    def _upload(self) -> dict[str, Any]:
+        if self.path != f"/v1/{IMAGE_FILE}":
+            raise RefusedError("no-such-call", f"nothing can be put to {self.path!r}")
+        _suffer(self.server.cloud.call_faults())
+        about = json.loads(base64.b64decode(self.headers.get(ABOUT, ""), validate=True))
+        size, self._unread = self._unread, 0
+        return {"id": self.server.cloud.shelf.upload(about["name"], about["tags"], self.rfile.read, size)}
+
+    def _download(self) -> None:
+        image = unquote(self.path.removeprefix(f"/v1/{IMAGE_FILE}/"))
+        _suffer(self.server.cloud.call_faults())
+        with self.server.cloud.shelf.packed(image) as (file, size, checksum):
+            self._begin_answer(200, "application/x-tar", size, checksum)
+            shutil.copyfileobj(file, self.wfile, _PART)
 
     def _authorised(self) -> Mapping[str, Call]:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ").encode()

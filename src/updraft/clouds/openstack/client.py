@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 import requests
@@ -14,6 +14,7 @@ from openstack.config import OpenStackConfig
 from openstack.config.cloud_region import CloudRegion
 from openstack.exceptions import ConfigException
 
+from updraft.clouds.imaging import PART
 from updraft.clouds.openstack.errors import Garbled, Refused, Translator, refused_by
 from updraft.clouds.openstack.settings import Settings
 from updraft.errors import BadRequest
@@ -21,6 +22,7 @@ from updraft.errors import BadRequest
 READ_TIMEOUT = 15.0
 CONNECT_TIMEOUT = 4.0
 RENEWED_AFTER = 30.0
+FILE_TIMEOUT = 300.0  # without a byte of an image's file, or until the cloud has stored it
 # Tags with the launch came in 2.52 (2017); with 2.69 a listing says so when part of the cloud is silent.
 LEAST, WANTED = (2, 52), (2, 69)
 LARGEST_PAGE = 1000
@@ -88,6 +90,24 @@ class Connection:
         """The answer to a call that changes something; it is made once. Raises as `get`."""
         return self._asked(service, method, path, self._settings.timeout, body)
 
+    def send(self, service: str, path: str, file: BinaryIO, size: int) -> None:
+        """Send `size` bytes of a file, as it is. Raises as `get`."""
+        headers = {"Content-Type": "application/octet-stream"}
+        with self._raw(service, "PUT", path, headers=headers, data=Counted(file, size)) as response:
+            _answer(response)
+
+    def receive(self, service: str, path: str, file: BinaryIO) -> None:
+        """Write what is there into the file. Raises as `get`; an answer that ends too soon is an error."""
+        with self._raw(service, "GET", path, stream=True) as response:
+            if response.status_code >= 400:
+                raise refused_by(response)
+            expected, got = response.headers.get("Content-Length"), 0
+            for part in response.iter_content(PART):
+                got += len(part)
+                file.write(part)
+        if expected is not None and got != int(expected):
+            raise Garbled(f"the answer ended after {got} of {expected} bytes")
+
     def pages(self, service: str, path: str, key: str, query: Query, size: int) -> Iterator[Answer]:
         """All items of all pages, each once, by their ids. Raises as `get`.
 
@@ -136,6 +156,21 @@ class Connection:
         if response.status_code == 401:
             self._look_again()
         return _answer(response)
+
+    def _raw(self, service: str, method: str, path: str, **options: Any) -> requests.Response:
+        """A call whose body is a file's; it may take as long as bytes flow."""
+        client = self._client(service)
+        headers = {"Accept": "*/*", **options.pop("headers", {})}
+        return client.request(
+            _versioned(service, client) + path,
+            method,
+            raise_exc=False,
+            connect_retries=0,
+            status_code_retries=0,
+            timeout=(CONNECT_TIMEOUT, FILE_TIMEOUT),
+            headers=headers,
+            **options,
+        )
 
     def _client(self, service: str) -> Adapter:
         region = self._made()
@@ -195,6 +230,21 @@ class Connection:
             if self._clock() - self._looked >= RENEWED_AFTER:
                 self._region, self._microversion = None, None
                 self._clients = {}
+
+
+class Counted:
+    """The next `size` bytes of a file as the body of a call: read as it goes, and no more than these."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = self.len = size  # requests asks for `len`, and sends it as the length
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; empty at the end."""
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(wanted)
+        self._left -= len(data)
+        return data
 
 
 def items(answer: Answer, key: str) -> list[Any]:

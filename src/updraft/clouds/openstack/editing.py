@@ -40,7 +40,7 @@ def write_tags(connection: Connection, ids: Iterable[str], tags: Mapping[str, st
 
     def write(one: str) -> None:
         try:
-            _if_there(lambda: _written(connection, quote(one, safe=""), tags))
+            if_there(lambda: _written(connection, quote(one, safe=""), tags))
         except Refused as error:
             if error.status != 409 or not _UNSETTLED.search(error.message):
                 raise
@@ -103,10 +103,11 @@ def _unlabelled(connection: Connection, one: str) -> None:
 
 
 def _delete(connection: Connection, address: str) -> None:
-    _if_there(lambda: connection.act(COMPUTE, "DELETE", address))
+    if_there(lambda: connection.act(COMPUTE, "DELETE", address))
 
 
-def _if_there(act: Callable[[], object]) -> None:
+def if_there(act: Callable[[], object]) -> None:
+    """Do it; what isn't there is success."""
     try:
         act()
     except Refused as error:

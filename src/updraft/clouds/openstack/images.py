@@ -51,12 +51,12 @@ class Images:
         """The image that this id, name or pattern means, None where there is none. Doesn't remember."""
         with self._connection.translate(f"looking for image {image}"):
             found = self._newest(image)
-        return None if found is None else _info(found)
+        return None if found is None else info(found)
 
     def all(self) -> tuple[ImageInfo, ...]:
         """Every image that can be had by name, by name and the newest first."""
         with self._connection.translate("listing images"):
-            found = [_info(raw) for raw in self._listed({}) if _is_machine(raw)]
+            found = [info(raw) for raw in self._listed({}) if is_machine(raw)]
         return tuple(sorted(found, key=lambda info: (info.name, -(info.created or 0.0), info.id)))
 
     def _described(self, image: str) -> Raw:
@@ -72,8 +72,8 @@ class Images:
         return found
 
     def _newest(self, image: str) -> Raw | None:
-        if _is_id(image):
-            found = found_or_none(lambda: self._connection.get(IMAGE, f"/images/{image}"))
+        if is_id(image):
+            found = described(self._connection, image)
             if found is not None and found.get("status") == "active":
                 return found
         # Services read "in:…" before a name as a list of names; what they find is looked through here.
@@ -90,19 +90,26 @@ class Images:
         return list(self._connection.pages(IMAGE, "/images", "images", query, PAGE))
 
 
-def _is_id(text: str) -> bool:
+def described(connection: Connection, image: str) -> Raw | None:
+    """The image of this id, None where there is none."""
+    return found_or_none(lambda: connection.get(IMAGE, f"/images/{image}"))
+
+
+def is_id(text: str) -> bool:
+    """Whether this is the form of an image's id."""
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:
         return False
 
 
-def _is_machine(raw: Raw) -> bool:
+def is_machine(raw: Raw) -> bool:
     """Whether it can boot by itself: not one half of a kernel and a ramdisk."""
     return raw.get("container_format") not in ("aki", "ari")
 
 
-def _info(raw: Raw) -> ImageInfo:
+def info(raw: Raw) -> ImageInfo:
+    """An image as the catalogue shows it."""
     return ImageInfo(
         id=str(raw["id"]),
         name=str(raw.get("name") or ""),

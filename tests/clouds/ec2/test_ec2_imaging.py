@@ -1,0 +1,50 @@
+"""The EC2 driver makes, copies and shares images; it says what it can't do with files."""
+
+from io import BytesIO
+
+import pytest
+from ec2endpoint import REGION, Quirks, Served
+from ec2harness import EC2Harness
+from imaging_conformance import TAGS, ImagingConformance
+
+from updraft.clouds.imaging import imaging_of
+from updraft.errors import BadRequest
+
+
+class TestEC2Imaging(ImagingConformance):
+    @pytest.fixture
+    def harness(self, served: Served) -> EC2Harness:
+        return EC2Harness(served)
+
+    def test_files_are_refused_with_what_to_do(self, harness: EC2Harness) -> None:
+        images = imaging_of(harness.driver())
+        assert images is not None
+        with pytest.raises(BadRequest, match="import-image"):
+            images.upload("x", "raw", BytesIO(), 0, {})
+        with pytest.raises(BadRequest, match="export-image"):
+            images.download("x", BytesIO())
+
+    test_what_is_not_there = None  # nothing is downloaded here
+
+    def test_a_deleted_image_takes_its_snapshots_along(self, harness: EC2Harness) -> None:
+        driver = harness.driver()
+        image = self.of_a_machine(harness, driver, driver.imaging).info.id
+        described = harness.own.describe_images(ImageIds=[image])["Images"][0]
+        (snapshot,) = [one["Ebs"]["SnapshotId"] for one in described["BlockDeviceMappings"]]
+        driver.imaging.delete(image)
+        left = harness.own.describe_snapshots(OwnerIds=["self"])["Snapshots"]
+        assert snapshot not in {one["SnapshotId"] for one in left}
+
+    def test_between_regions_no_file_passes_through_here(self, harness: EC2Harness) -> None:
+        driver = harness.driver()
+        there = harness.driver(region="eu-central-1").imaging
+        made = self.of_a_machine(harness, driver, driver.imaging)
+        copied = there.fetch(driver.imaging, made, "copied", TAGS)
+        assert copied is not None
+        call = harness.endpoint.calls("CopyImage")[0].parameters
+        assert (call["SourceRegion"], call["SourceImageId"]) == (REGION, made.info.id)
+
+    def test_an_endpoint_without_tags_at_the_call(self, served: Served) -> None:
+        harness = EC2Harness(served, Quirks(tag_on_create="refuse"))
+        driver = harness.driver()
+        assert self.of_a_machine(harness, driver, driver.imaging).pool == "conformance"
