@@ -128,11 +128,12 @@ def test_a_cloud_without_a_driver_is_left_out_and_named(cs1: importers.Import, t
 def test_the_class_is_what_the_jobs_ask_for(cs1: importers.Import, tmp_path: Path) -> None:
     worker = loaded(cs1, tmp_path).classes["analysis"]
     assert worker.image == {"Alder": "alma-9-worker", "birch-east": "ami-00000042", "amazon": "ami-0abc"}
-    assert worker.attributes == {"VMType": '"analysis"'}
+    assert (worker.vm_types, worker.networks_allowed) == ((), ("spare-net",))
     assert worker.clouds == ("Alder", "birch-east", "amazon"), "an alias stands for its clouds"
     assert worker.lifetime == 2880 * MINUTE
     assert worker.boot_deadline == 30 * MINUTE, "to run, and then to register"
     assert worker.idle_limit == 20 * MINUTE, "the longest, and never more than max_keepalive"
+    assert worker.keep_alive_max == 20 * MINUTE
 
 
 def test_files_that_stand_beside_are_read(cs1: importers.Import) -> None:
@@ -141,9 +142,16 @@ def test_files_that_stand_beside_are_read(cs1: importers.Import) -> None:
     assert 'collector = "pool.example.org:9618"' in cs1.toml
 
 
-def test_a_users_limit_is_told_of(cs1: importers.Import) -> None:
-    assert "5" in texts(cs1, "anna")
-    assert "12" in texts(cs1, "ben")
+def test_a_users_limit_and_everybodys_priority_hold_on(cs1: importers.Import, tmp_path: Path) -> None:
+    settings = loaded(cs1, tmp_path)
+    assert {name: user.machines for name, user in settings.users.items()} == {"anna": 5, "b.en@x.org": 12}
+    assert settings.pool.high_priority_users == ("*",)
+
+
+def test_a_vm_type_that_is_no_name_is_advertised_all_the_same(tmp_path: Path) -> None:
+    text = (CS1 / "cloud_scheduler.conf").read_text().replace("VMType: analysis", "VMType: cern vm:4")
+    worker = loaded(made(written(tmp_path, "cs.conf", text), CS1 / "cloud_resources.conf"), tmp_path)
+    assert worker.classes["cern-vm-4"].vm_types == ("cern vm:4",)
 
 
 def test_files_that_are_not_there_are_asked_for(tmp_path: Path) -> None:

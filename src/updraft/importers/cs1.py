@@ -1,6 +1,6 @@
 """Cloud Scheduler 1: cloud_resources.conf and cloud_scheduler.conf become one class on several clouds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -10,7 +10,7 @@ from updraft.importers import jsons, numbers
 from updraft.importers.classdraft import ClassDraft, section_of
 from updraft.importers.cloudsteps import COMMON, Step, drafted, idle
 from updraft.importers.cs1_rules import CLOUD_SCHEDULER
-from updraft.importers.drafts import CLOUD, DRIVERS, Site, listed, plain_name, spelled
+from updraft.importers.drafts import CLOUD, DRIVERS, CloudDraft, Site, listed, plain_name, spelled
 from updraft.importers.faults import collect
 from updraft.importers.reading import Form, Source, Value, values
 from updraft.importers.report import Fate, Row
@@ -66,7 +66,7 @@ def made(sources: Sequence[Source], pool: str) -> tuple[Result, list[Row]]:
         clouds={name: cloud.section for name, cloud in site.served.items()},
         classes={asked.worker.name: section_of(site, asked.worker)},
         settings=asked.pool,
-        others=asked.users,
+        users=asked.users,
     )
     return result, list(dict.fromkeys(site.rows))  # a value of [DEFAULT] has its row once
 
@@ -107,8 +107,8 @@ def _left_out(site: Site, section: str, value: Value | None) -> None:
         site.say(value, Fate.LOOK, f"no driver here speaks to it: the cloud is left out. There are {known}")
 
 
-def _minutes(site: Site, cloud: object, value: Value, rule: Rule) -> None:
-    idle(site, cloud, value, rule, MINUTE)  # type: ignore[arg-type]
+def _minutes(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
+    idle(site, cloud, value, rule, MINUTE)
 
 
 STEPS: Mapping[str, Step] = {**COMMON, "idle_limit": _minutes}
@@ -128,6 +128,7 @@ def _step(asked: Asked, rule: Rule | None) -> Callable[[Value, Rule], None]:
         "lifetime": _lifetime,
         "register": _register,
         "keepalive_ceiling": _ceiling,
+        "high_priority": _high_priority,
         "vmtype": _vmtype,
         "images": _images,
         "flavor": _flavor,
@@ -190,13 +191,22 @@ def _register(asked: Asked, value: Value, rule: Rule) -> None:
 
 def _ceiling(asked: Asked, value: Value, rule: Rule) -> None:
     asked.ceiling = numbers.duration(value) * MINUTE
-    asked.site.taken(value, rule, f"at most {spelled(numbers.in_words(asked.ceiling))}")
+    asked.site.taken(value, rule, spelled(numbers.in_words(asked.ceiling)))
+
+
+def _high_priority(asked: Asked, value: Value, rule: Rule) -> None:
+    if not numbers.yes(value):
+        asked.site.say(value, Fate.NOT_NEEDED, "nobody's counts, unless high_priority_users names somebody")
+        return
+    asked.pool["high_priority_users"] = Setting(["*"], value.key)
+    asked.site.taken(value, rule, spelled(["*"]), ": everybody's, as before")
 
 
 def _vmtype(asked: Asked, value: Value, rule: Rule) -> None:
     text = value.text.strip("\"'")
     asked.worker.name = plain_name(text, DEFAULT_TYPE)
-    asked.worker.attributes["VMType"] = text
+    if asked.worker.name != text:
+        asked.worker.settings["vm_types"] = Setting([text], value.key)
     asked.site.taken(value, rule, spelled(text))
 
 
@@ -302,9 +312,8 @@ def _user_limits(asked: Asked, source: Source) -> None:
         if most < 0:
             asked.site.faults.add(UsageError(f"{source.name}: {user}: {most} is no count"))
             continue
-        asked.site.say(
-            row, Fate.LOOK, f"{most} machines at one time: [limits] cores_per_user is what comes nearest"
-        )
+        asked.users[user] = Section({"machines": Setting(most, source.name)})
+        asked.site.say(row, Fate.TAKEN, f"[users.{user}] machines = {most}")
 
 
 def _aliases(asked: Asked, source: Source) -> None:
@@ -331,6 +340,10 @@ def _class_times(asked: Asked) -> None:
     for cloud in site.served.values():
         if cloud.idle is not None and cloud.idle > asked.ceiling:
             cloud.idle = asked.ceiling
+    worker.settings["keep_alive_max"] = Setting(numbers.in_words(asked.ceiling), "max_keepalive")
+    more = [name for cloud in _used(site, worker) for name in listed(cloud.text("networks"))[1:]]
+    if more:
+        worker.settings["networks_allowed"] = Setting(list(dict.fromkeys(more)), "networks")
     boot = max((cloud.boot for cloud in _used(site, worker)), default=0.0)
     if asked.register is not None or boot:
         seconds = (15 * MINUTE if asked.register is None else asked.register) + boot
@@ -338,5 +351,5 @@ def _class_times(asked: Asked) -> None:
         worker.settings["boot_deadline"] = Setting(numbers.in_words(seconds), origin)
 
 
-def _used(site: Site, worker: ClassDraft) -> Iterable:  # type: ignore[type-arg]
+def _used(site: Site, worker: ClassDraft) -> Iterator[CloudDraft]:
     return (cloud for name, cloud in site.served.items() if worker.clouds is None or name in worker.clouds)

@@ -110,6 +110,12 @@ CLOUD_RULES = (
 
 NOTES = (
     (
+        "images and networks of jobs",
+        Fate.LOOK,
+        "any that a job named was booted; here a class says which a job may name: images_allowed, "
+        "networks_allowed",
+    ),
+    (
         "clouds at the start",
         Fate.REPLACED,
         "Cloud Scheduler started with every cloud disabled, until `cloud_admin -e`; here a cloud is used "

@@ -149,12 +149,15 @@ GLOBAL_RULES = (
         *("scheduling_metric", "scheduling_algorithm", "job_distribution_type", "cpu_distribution_weight"),
         *("memory_distribution_weight", "storage_distribution_weight"),
     ),
-    *alike(
+    taken(
         _G,
-        Fate.REPLACED,
-        "+VMHighPriority of a job is read where the site allows it; there is no weight: such jobs come first",
         "high_priority_job_support",
-        "high_priority_job_weight",
+        "high_priority",
+        "[pool] high_priority_users",
+        "whose +VMHighPriority counts",
+    ),
+    Rule(
+        _G, "high_priority_job_weight", Fate.REPLACED, "there is no weight: jobs of high priority come first"
     ),
     *alike(
         _G,
@@ -175,8 +178,9 @@ GLOBAL_RULES = (
         _G,
         "max_keepalive",
         "keepalive_ceiling",
-        "[classes.NAME] idle_limit",
-        "no cloud's vm_keep_alive counts for more",
+        "[classes.NAME] keep_alive_max",
+        "no cloud's vm_keep_alive and no job's +VMKeepAlive counts for more; 1h where the file doesn't say "
+        "it",
         Kind.SECONDS,
     ),
     Rule(
@@ -234,8 +238,8 @@ JOB_RULES = (
         _J,
         "default_VMType",
         "vmtype",
-        "[classes.NAME] attributes.VMType",
-        'the class has its name, and its machines advertise it: requirements = VMType =?= "…" go on',
+        "[classes.NAME] vm_types",
+        'the class is called so, and its machines advertise it: requirements = VMType =?= "…" go on',
     ),
     taken(_J, "default_VMAMI", "images", "[classes.NAME] image", "one image, or one for each cloud"),
     taken(

@@ -232,6 +232,17 @@ OTHER_RULES = (
 
 NOTES = (
     (
+        "+VMKeepAlive of jobs",
+        Fate.LOOK,
+        "it counts up to keep_alive_max of the class, which is idle_limit unless you say it",
+    ),
+    (
+        "images and networks of jobs",
+        Fate.LOOK,
+        "any that a job named was booted; here a class says which a job may name: images_allowed, "
+        "networks_allowed",
+    ),
+    (
         "one user's machines",
         Fate.REPLACED,
         "csv2's default metadata gave a machine to the user whose job it was started for; here that is so "

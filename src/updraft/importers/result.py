@@ -34,8 +34,8 @@ class Section:
 class Result:
     """The tables by their names, and the machines that the old program owned.
 
-    `settings` are further ones of [pool]; `others` are tables by their names, as in "users.anna"; `remarks`
-    are comments for the head of the file.
+    `settings` are further ones of [pool]; `users` are those of [users.NAME]; `remarks` are comments for
+    the head of the file.
     """
 
     files: tuple[str, ...]
@@ -43,6 +43,6 @@ class Result:
     clouds: Mapping[str, Section]
     classes: Mapping[str, Section]
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    others: Mapping[str, Section] = field(default_factory=dict)
+    users: Mapping[str, Section] = field(default_factory=dict)
     owned: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

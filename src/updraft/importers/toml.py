@@ -16,10 +16,10 @@ def text_of(result: Result) -> str:
     document = tomlkit.document()
     _remarks(document, result)
     document.add("pool", _pool(result))
-    for name, section in result.others.items():
-        _put(document, name.split("."), section)
-    for family, tables in (("clouds", result.clouds), ("classes", result.classes)):
-        document.add(family, _under({name: _table(section) for name, section in tables.items()}))
+    families = {"users": result.users, "clouds": result.clouds, "classes": result.classes}
+    for family, tables in families.items():
+        if tables:
+            document.add(family, _under({name: _table(section) for name, section in tables.items()}))
     return document.as_string().rstrip("\n") + "\n" + _owned(result.owned)
 
 
@@ -41,16 +41,6 @@ def _pool(result: Result) -> Table:
     _add(table, result.settings)
     table.add(tomlkit.nl())
     return table
-
-
-def _put(document: TOMLDocument, path: list[str], section: Section) -> None:
-    """A table of one or two names: [limits], [users.anna]."""
-    if len(path) == 1:
-        document.add(path[0], _table(section))
-    elif path[0] in document:
-        cast(Table, document[path[0]]).add(path[1], _table(section))
-    else:
-        document.add(path[0], _under({path[1]: _table(section)}))
 
 
 def _table(section: Section) -> Table:
