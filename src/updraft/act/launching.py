@@ -3,11 +3,20 @@
 from collections.abc import Callable, Iterable
 
 from updraft.act.books import Books
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_VARIANT,
+    Driver,
+    LaunchRequest,
+)
 from updraft.condor.base import Pool
-from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason
+from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
-from updraft.errors import CloudError, CloudUnavailable, UpdraftError
+from updraft.core.variants import refusal
+from updraft.errors import BadRequest, CloudError, CloudUnavailable, UpdraftError
 from updraft.ledger import Ledger
 
 UserData = Callable[[Launch, str], bytes]
@@ -61,7 +70,18 @@ class Launcher:
     def _request(self, action: Launch) -> LaunchRequest:
         offer = action.offer
         worker = self._policy.classes[offer.worker_class]
+        refused = refusal(offer.variant, worker, offer.image)
+        if refused is not None:
+            raise BadRequest(refused.text)
         token = self._pool.mint_token(action.key, worker.lifetime + worker.drain_deadline)
+        tags = {
+            TAG_POOL: self._policy.pool,
+            TAG_CLASS: offer.worker_class,
+            TAG_LAUNCH: action.key,
+            TAG_GENERATION: offer.generation,
+        }
+        if offer.variant:
+            tags[TAG_VARIANT] = offer.variant
         return LaunchRequest(
             key=action.key,
             count=action.count,
@@ -70,12 +90,8 @@ class Launcher:
             zone=offer.zone,
             market=offer.market,
             user_data=self._user_data(action, token),
-            tags={
-                TAG_POOL: self._policy.pool,
-                TAG_CLASS: offer.worker_class,
-                TAG_LAUNCH: action.key,
-                TAG_GENERATION: offer.generation,
-            },
+            tags=tags,
+            network=variant(offer.variant).network,
         )
 
     def _made(

@@ -79,12 +79,15 @@ def slot(ad: Any, pool: str) -> Slot:
     partitionable = ad.get("PartitionableSlot") is True
     resources = _resources(ad, "")
     state = _text(ad, "State")
-    marks = [_text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)]
+    worker_class, generation, cloud, flavor = marks = [
+        _text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)
+    ]
+    kind = kind_key(worker_class, generation, cloud, flavor, _text(ad, ATTR_VARIANT))
     return Slot(
         name=_text(ad, "Name"),
         instance_id=_text(ad, ATTR_INSTANCE) if ours else "",
         cloud=_text(ad, ATTR_CLOUD) if ours else "",
-        kind=kind_key(*marks, _text(ad, ATTR_VARIANT)) if ours and all(marks) else "",
+        kind=kind if ours and all(marks) else "",
         total=_resources(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
         free=resources if partitionable or state == "Unclaimed" else Resources(),
         state=state,

@@ -42,6 +42,8 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
         launched_with["offered_layers"] = {
             name: _layer(layer) for name, layer in sorted(worker.offered_layers.items())
         }
+    if worker.owner_only:
+        launched_with["owner_only"] = True
     text = json.dumps(launched_with, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 

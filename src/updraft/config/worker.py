@@ -154,8 +154,8 @@ class WorkerClass(Software):
         for key, value in {"min": self.min, "spare": self.spare}.items():
             if value and self.owner_only:
                 raise ValueError(
-                    f"{key} keeps machines that nobody waits for, and with owner_only each is made for a user "
-                    f"whose jobs wait: leave {key} out"
+                    f"{key} keeps machines that nobody waits for, and with owner_only each is made for a "
+                    f"user whose jobs wait: leave {key} out"
                 )
         return self
 

@@ -171,17 +171,17 @@ def _history(ledger: LedgerView, now: float) -> _History:
 
 def _of_launch(launch: LaunchRecord, history: _History, spoiled: AbstractSet[Scope]) -> None:
     """What the cloud answered. That an offer was accepted says nothing where its machines then broke."""
-    offer = ("offer", launch.cloud, launch.zone, launch.flavor, launch.market)
+    offer: Scope = ("offer", launch.cloud, launch.zone, launch.flavor, launch.market)
+    mine = variant_scope(offer, launch.variant)
     cloud = ("cloud", launch.cloud)
     if launch.error is not None:
-        scope = offer if _SCOPE_OF_ERROR.get(launch.error.code, "cloud") == "offer" else cloud
-        if launch.error.code == "bad-request":
-            scope = variant_scope(offer, launch.variant)
-        history.went_wrong(scope, launch.asked_at, launch.error)
+        code = launch.error.code
+        scope = offer if _SCOPE_OF_ERROR.get(code, "cloud") == "offer" else cloud
+        history.went_wrong(mine if code == "bad-request" else scope, launch.asked_at, launch.error)
     elif launch.state in (LaunchState.ACCEPTED, LaunchState.SETTLED):
         if offer not in spoiled:
             history.went_well(offer, launch.asked_at)
-            history.went_well(variant_scope(offer, launch.variant), launch.asked_at)
+            history.went_well(mine, launch.asked_at)
         history.went_well(cloud, launch.asked_at)
 
 
