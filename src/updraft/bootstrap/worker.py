@@ -12,6 +12,8 @@ from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
+from updraft.core.model import NOTHING, PLAIN, CloudOffer, Resources, Variant
+from updraft.core.terms import TAKES, says, takes
 from updraft.errors import BootstrapError
 
 DAY = 86400.0
@@ -27,12 +29,16 @@ _WHY = "-reason 'updraft spot-notice: the cloud takes the machine back at {when}
 _CLOSE = f"condor_drain -graceful {_WHY} {_SLOT}"
 _VACATE = f"condor_drain -cancel {_SLOT}; condor_drain -quick {_WHY} {_SLOT}"
 
+# The last file that HTCondor reads: what an image or a layer of the class says of START holds as well.
+START = f"START = ($(START:True)) && MY.{TAKES}\n"
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """All that a worker of one launch is told; times in seconds.
 
-    `collectors` are `host[:port]`, at least one; `token` is HTCondor's, a secret. `attributes` are extra
+    `collectors` are `host[:port]`, at least one; `token` is HTCondor's, a secret. `sold` is what the cloud
+    sells the machine as, `price` (per hour) for how much, where that is known. `attributes` are extra
     machine attributes (name to ClassAd expression). `static_slots` None is one partitionable slot. `cpus` and
     `memory` (MiB) make the machine as large as its flavor says where it can't see that itself.
     `vacate_time` is what a job that is evicted gets to save its work.
@@ -59,6 +65,9 @@ class WorkerSpec:
     market: str
     launch_key: str
     generation: str
+    sold: Resources = NOTHING
+    price: float | None = None
+    variant: Variant = PLAIN
     attributes: Mapping[str, str] = field(default_factory=dict)
     static_slots: int | None = None
     cpus: int | None = None
@@ -98,6 +107,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
         "write_files": [
             machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
             machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", worker_config(spec)),
+            machine.file(f"{machine.CONFIG_DIR}/zz-updraft-start.conf", START),
             machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
             *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
             machine.file(f"{machine.SCRIPTS}/guard", machine.shipped("guard.py"), "0755"),
@@ -226,7 +236,13 @@ def _attributes(spec: WorkerSpec) -> dict[str, str | int | bool]:
         "UpdraftLaunch": spec.launch_key,
         "UpdraftGeneration": spec.generation,
     }
-    values: dict[str, str | int | bool] = {name: cc.classad_string(value) for name, value in own.items()}
+    offer = CloudOffer(spec.cloud, spec.zone, spec.flavor, spec.market, spec.sold, spec.price)
+    more = says(offer, spec.image, spec.worker_class, spec.variant)
+    values: dict[str, str | int | bool] = {
+        name: cc.classad_string(value) if isinstance(value, str) else repr(value)
+        for name, value in {**own, **more}.items()
+    }
+    values[TAKES] = cc.expression(TAKES, takes(spec.variant))
     for name, value in spec.attributes.items():
         values[cc.attribute_name(name)] = cc.expression(name, value)
     advertised = " ".join(["UpdraftInstance", *values])

@@ -29,10 +29,10 @@ from updraft.condor.tools import Tools
 from updraft.config import load
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
-from updraft.config.worker import WorkerClass
+from updraft.config.worker import Layer, WorkerClass
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
-from updraft.core.model import Launch
+from updraft.core.model import Launch, Variant, variant
 from updraft.core.plan import plan
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, controller_id
 from updraft.errors import CloudError, UsageError
@@ -123,7 +123,7 @@ def asker(settings: Settings) -> Callable[[str], str]:
 def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, token: str) -> WorkerSpec:
     """All that a worker of this launch is told; `ask` says what HTCondor's own configuration has."""
     pool, offer = settings.pool, launch.offer
-    worker = settings.classes[offer.worker_class]
+    worker, made = settings.classes[offer.worker_class], variant(offer.variant)
     trust_domain = pool.trust_domain or ask("TRUST_DOMAIN")
     return WorkerSpec(
         pool=pool.name,
@@ -139,6 +139,9 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         market=offer.market,
         launch_key=launch.key,
         generation=offer.generation,
+        sold=offer.resources,
+        price=offer.price,
+        variant=made,
         attributes=worker.attributes,
         static_slots=None if worker.slots == "partitionable" else worker.slots,
         lifetime=worker.lifetime,
@@ -149,8 +152,14 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         install=installed(worker, ask),
         software=software(worker),
         cernvm=worker.contextualisation == "cernvm",
-        layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in worker.layers),
+        layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in _layers(worker, made)),
     )
+
+
+def _layers(worker: WorkerClass, made: Variant) -> tuple[Layer, ...]:
+    """The class's own layers, and behind them those that the variant has been asked for with."""
+    asked = made.layers.split(",") if made.layers else ()
+    return (*worker.layers, *(worker.offered_layers[name] for name in asked))
 
 
 def installed(worker: WorkerClass, ask: Callable[[str], str]) -> Install:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from classad2 import ClassAd, ExprTree, quote
 
 from updraft.core.model import CloudOffer, Kind, Resources
+from updraft.core.model.variants import PLAIN, Variant
 from updraft.core.settings import WorkerClass
+from updraft.core.terms import TAKES, bought, says, takes
 
 # What a worker says of itself; the startd of a worker is configured with the same names.
 ATTRIBUTES = {
@@ -84,11 +86,19 @@ def usable(sold: Resources) -> Resources:
     return Resources(sold.cpus, memory, sold.disk - min(sold.disk // 2, DISK_KEPT), sold.gpus)
 
 
-def imagine(worker_class: WorkerClass, offer: CloudOffer, image: str, pool: str, key: str = "") -> Kind:
+def imagine(
+    worker_class: WorkerClass,
+    offer: CloudOffer,
+    image: str,
+    pool: str,
+    key: str = "",
+    variant: Variant = PLAIN,
+) -> Kind:
     """The kind of slot that a machine bought as `offer` would bring, as far as the catalogue can tell.
 
-    `key` is the kind's key where it has to equal one made from real ads. The class's own attributes win over
-    everything here, `Start` included; a malformed one raises `classad2.ClassAdException`.
+    `key` is the kind's key where it has to equal one made from real ads, `variant` which of the class it is.
+    The class's own attributes win over everything here, and its `Start` holds besides ours; a malformed one
+    raises `classad2.ClassAdException`.
     """
     static = worker_class.static_slots
     whole = usable(offer.resources)
@@ -111,7 +121,9 @@ def imagine(worker_class: WorkerClass, offer: CloudOffer, image: str, pool: str,
     expressions["FileSystemDomain"] = quote("imagined")
     expressions |= _quantities(one, whole, static)
     expressions |= {ATTRIBUTES[what]: quote(value) for what, value in says.items()}
+    expressions |= _said(worker_class, offer, image, variant)
     expressions |= worker_class.attributes
+    expressions["Start"] = f"({expressions['Start']}) && MY.{TAKES}"
     for name, expression in expressions.items():
         ad[name] = ExprTree(expression)
     return Kind(
@@ -121,6 +133,13 @@ def imagine(worker_class: WorkerClass, offer: CloudOffer, image: str, pool: str,
         partitionable=not static,
         slots=static or 1,
     )
+
+
+def _said(worker_class: WorkerClass, offer: CloudOffer, image: str, variant: Variant) -> dict[str, str]:
+    """What the terms of jobs are held against, and the condition."""
+    found = says(offer, image, worker_class.name, variant)
+    texts = {name: quote(value) if isinstance(value, str) else repr(value) for name, value in found.items()}
+    return {**texts, TAKES: takes(variant)}
 
 
 def kind_name(worker_class: WorkerClass, offer: CloudOffer, image: str) -> str:
@@ -146,6 +165,8 @@ def learned(kind_key: str, template_ad_text: str, offer: CloudOffer | None = Non
     if offer is not None:
         ad[ATTRIBUTES["zone"]] = offer.zone
         ad[ATTRIBUTES["market"]] = offer.market
+        for name, value in bought(offer).items():
+            ad[name] = value
     return Kind(kind_key, repr(ad), resources, partitionable, slots, learned=True)
 
 

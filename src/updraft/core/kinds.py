@@ -19,6 +19,7 @@ _OWN = frozenset(
     word
     for word in """
     name machine myaddress addressv1 startdipaddr updraftinstance updraftlaunch updraftzone updraftmarket
+    updraftspot updraftprice
     utsnamenodename hardwareaddress subnetmask condorscratchdir authenticatedidentity authenticationmethod
     authenticatedusermapping collector_host_string executevolume executevolumes instanceid ec2instanceid
     cloudinstanceid publicclaimid claimid currentrank slotid islocalstartd ipv4address ipv6address

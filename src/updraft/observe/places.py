@@ -13,14 +13,18 @@ from updraft.core.kinds import apart_key
 from updraft.core.model import CloudOffer, CollectorView, Known, MachineRecord, Slot, Source
 from updraft.core.settings import Policy
 
-_READ = ("updraftzone", "updraftmarket")
+_READ = ("updraftzone", "updraftmarket", "updraftspot", "updraftprice", "updraftmaxprice", "vmmaximumprice")
 
 
 def read(policy: Policy, jobs: Iterable[str]) -> bool:
-    """Whether these jobs' ads (or requirements), or a class's attributes, can depend on zone or market."""
+    """Whether these jobs' ads (or requirements), or a class's attributes, can depend on zone, market or
+    price."""
     texts = [text for worker in policy.classes.values() for text in worker.attributes.values()]
     return any(
-        name in low for text in chain(texts, jobs) if "pdraft" in (low := text.lower()) for name in _READ
+        name in low
+        for text in chain(texts, jobs)
+        if "pdraft" in (low := text.lower()) or "maximum" in low
+        for name in _READ
     )
 
 
@@ -54,4 +58,4 @@ def placed(
 
 
 def _bought(slot: Slot, record: MachineRecord) -> CloudOffer:
-    return CloudOffer(record.cloud, record.zone, record.flavor, record.market, slot.total)
+    return CloudOffer(record.cloud, record.zone, record.flavor, record.market, slot.total, record.price)
