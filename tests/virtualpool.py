@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_VARIANT
 from updraft.clouds.fake import FakeInstance, Site
 from updraft.condor.base import ControllerAd, PoolSlots
 from updraft.core.kinds import kind_key
 from updraft.core.model import (
+    NO_TERMS,
+    PLAIN,
     Child,
     CloudOffer,
     CollectorView,
@@ -17,6 +19,8 @@ from updraft.core.model import (
     Resources,
     ScheddView,
     Slot,
+    Terms,
+    Variant,
     Verdict,
     Verdicts,
 )
@@ -45,6 +49,9 @@ class Queue:
     """One schedd's idle jobs, all alike. `silent` makes it not answer."""
 
     idle: int = 0
+    owner: str = "alice"
+    ad: str = "[]"
+    terms: Terms = NO_TERMS
     silent: bool = False
     asked_running: list[bool] = field(default_factory=list)
 
@@ -58,6 +65,7 @@ class _Worker:
     reason: str = ""
     starts: int = 0
     kind: str = ""  # what its ad says of itself, whatever becomes of its tags
+    users: set[str] = field(default_factory=set)
 
 
 class VirtualPool:
@@ -84,12 +92,21 @@ class VirtualPool:
             worker = self.workers.setdefault(instance.id, _Worker())
             for queue in self.queues.values():
                 room = instance.flavor.resources.cpus - worker.jobs
-                if worker.closed is None and room > 0 and queue.idle > 0:
+                fits = worker.closed is None and room > 0 and queue.idle > 0
+                if fits and self.matches(queue, site, instance):
                     taken = min(room, queue.idle)
                     queue.idle -= taken
                     worker.jobs += taken
                     worker.starts += taken
-            del site
+                    worker.users.add(queue.owner)
+
+    def matches(self, queue: Queue, site: Site, instance: FakeInstance) -> bool:
+        """Whether the machine takes these jobs, and they it."""
+        return True
+
+    def ad(self, site: Site, instance: FakeInstance) -> str:
+        """What a whole, empty slot of it says of itself."""
+        return "[]"
 
     def finish(self, machine: str | None = None) -> None:
         """All jobs (of one machine) complete."""
@@ -107,7 +124,8 @@ class VirtualPool:
                     self.killed_jobs += worker.jobs
                     worker.jobs = 0
                 exited = worker is not None and worker.closed is DrainMode.EMPTY
-                if instance.up(now) and instance.joins_at <= now and not exited:
+                ours = TAG_CLASS in instance.tags
+                if ours and instance.up(now) and instance.joins_at <= now and not exited:
                     found.append((site, instance))
         return found
 
@@ -127,21 +145,22 @@ class VirtualPool:
         if queue.silent:
             raise PoolTimeout(f"{schedd} does not answer")
         group = JobGroup(
-            f"{schedd}-g", schedd, "alice", "alice@pool", "[]", ASK, queue.idle, oldest=self.clock() - 1
-        )
+            f"{schedd}-g", schedd, queue.owner, f"{queue.owner}@pool", queue.ad, ASK, queue.idle,
+            oldest=self.clock() - 1, terms=queue.terms,
+        )  # fmt: skip
         return ScheddView((group,) if queue.idle else (), () if running else None, queue.idle, 0)
 
     def slots(self, deadline: float) -> PoolSlots:
         self._answer()
-        slots = tuple(self._slot(site, instance) for site, instance in self._up())
-        view = CollectorView(slots, self.started, self.clock())
-        return PoolSlots(view, {slot.kind: "[]" for slot in slots})
+        found = {self._slot(site, instance): self.ad(site, instance) for site, instance in self._up()}
+        view = CollectorView(tuple(found), self.started, self.clock())
+        return PoolSlots(view, {slot.kind: ad for slot, ad in found.items()})
 
     def _slot(self, site: Site, instance: FakeInstance) -> Slot:
         worker = self.workers.setdefault(instance.id, _Worker())
         tags, whole = instance.tags, instance.flavor.resources
         worker.kind = worker.kind or kind_key(
-            tags[TAG_CLASS], tags[TAG_GENERATION], site.name, instance.flavor_name
+            tags[TAG_CLASS], tags[TAG_GENERATION], site.name, instance.flavor_name, tags.get(TAG_VARIANT, "")
         )
         children = (Child("Claimed", "Busy", ASK.times(worker.jobs), "alice"),) if worker.jobs else ()
         return Slot(
@@ -196,7 +215,9 @@ class VirtualPool:
         return "eyJhbGciOiJI.eyJzdWIiOiJ3.c2lnbmF0dXJl"
 
 
-def _imagine(worker: WorkerClass, offer: CloudOffer, image: str, pool: str, key: str) -> Kind:
+def _imagine(
+    worker: WorkerClass, offer: CloudOffer, image: str, pool: str, key: str, variant: Variant = PLAIN
+) -> Kind:
     return Kind(key, "[]", offer.resources)
 
 

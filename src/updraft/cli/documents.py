@@ -22,6 +22,9 @@ CYCLE_PARTS: Mapping[str, Any] = {
     "actions": [],
     "cooldowns": [],
     "warnings": [],
+    "clouds": [],
+    "classes": [],
+    "users": [],
 }
 
 

@@ -47,6 +47,7 @@ def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
     from updraft.daemon import run_once
     from updraft.daemon.requests import closing
     from updraft.errors import LedgerError
+    from updraft.ledger.clouds import in_force, overrides
     from updraft.ledger.reader import Reader
 
     settings = load(call.file)
@@ -60,7 +61,7 @@ def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
             ledger = Blank()
         with Judge() as judge:
             observer = make_observer(parts, ledger, judge)
-            policy = replace(parts.policy, closing=bool(closing(ledger)))
+            policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
             snapshot, decided = run_once(observer, decide, policy, time.time())
         yield settings, snapshot, decided
     finally:

@@ -4,30 +4,14 @@ A key that is here stays, with its meaning, as long as `version` is 1; new keys 
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-Schema = dict[str, Any]
+from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
+from updraft.cli.forms import form as _form
+from updraft.cli.forms import listing as _list
+from updraft.cli.forms import value as _value
+from updraft.cli.image_schemas import IMAGE_FORMS
+from updraft.cli.tally_schemas import CLOUD_FORMS, TALLIES
 
-
-def _form(about: str, /, **properties: Schema) -> Schema:
-    return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
-
-
-def _list(of: Schema, what: str = "") -> Schema:
-    return {"type": "array", "items": of, "description": what}
-
-
-def _value(kind: str, what: str, *, none: bool = False) -> Schema:
-    return {"type": [kind, "null"] if none else kind, "description": what}
-
-
-VERSION: Schema = {"const": 1, "description": "The version of this form."}
-REASON = _form(
-    "A reason: docs/reference/reasons.md has every code.",
-    code=_value("string", "Short and stable."),
-    text=_value("string", "One sentence, for people."),
-)
-NO_REASON: Schema = {"anyOf": [REASON, {"type": "null"}], "description": "A reason, or null."}
 RESOURCES = _form(
     "A quantity of machine.",
     cpus=_value("integer", "Cores."),
@@ -270,7 +254,10 @@ FORMS: Mapping[str, Schema] = {
         cooldowns=_list(COOLDOWN, "Rests."),
         warnings=_list(REASON, "What is reported."),
         requests=_list(REQUEST, "Wishes that aren't done."),
+        **TALLIES,
     ),
+    **CLOUD_FORMS,
+    **IMAGE_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,
     "replay": _form(

@@ -9,6 +9,7 @@ import click
 from updraft.cli.documents import Document, machine_row, machine_rows, status_document
 from updraft.cli.main import Call
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
+from updraft.cli.tallies import cloud_line
 from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
@@ -23,33 +24,38 @@ START = "start it with `updraft run` or `systemctl start updraft`"
 @click.command()
 @json_option
 @click.option("--watch", is_flag=True, help="Stay, and show it anew every second; Ctrl-C ends it.")
+@click.option("--clouds", is_flag=True, help="Each cloud: state, what is in use of what, the last error.")
+@click.option("--classes", is_flag=True, help="Each worker class: machines, cores, jobs that wait for it.")
+@click.option("--users", is_flag=True, help="Each user: cores of what, share, jobs that wait.")
 @click.pass_obj
-def status(call: Call, as_json: bool, watch: bool) -> None:
+def status(call: Call, as_json: bool, watch: bool, clouds: bool, classes: bool, users: bool) -> None:
     """Show the pool at the daemon's last look.
 
-    Jobs that wait and why, machines by phase, rests after failures, and what doesn't answer. It asks neither
-    pool nor clouds: where no daemon is at work it says so, and how old the picture is.
+    Jobs that wait and why, machines by phase, rests after failures, and what doesn't answer; or tables of
+    clouds, classes and users. It asks neither pool nor clouds: where no daemon is at work it says so, and how
+    old the picture is.
     """
-    place = call.place
+    place, wanted = call.place, {"clouds": clouds, "classes": classes, "users": users}
+    tables = [name for name, shown in wanted.items() if shown]
     with Reader(place.ledger) as reader:
         if watch and not as_json:
-            _watch(reader, place.pool)
+            _watch(reader, place.pool, tables)
             return
         document = status_document(reader, place.pool, time.time())
     if as_json:
         say_json(document)
         return
     out = console()
-    for part in picture(document):
+    for part in picture(document, tables):
         out.print(part)
 
 
-def _watch(reader: Reader, pool: str) -> None:
+def _watch(reader: Reader, pool: str, tables: Sequence[str]) -> None:
     from rich.console import Group
     from rich.live import Live
 
     def now() -> Group:
-        return Group(*picture(status_document(reader, pool, time.time())))
+        return Group(*picture(status_document(reader, pool, time.time()), tables))
 
     with Live(now(), console=console(), auto_refresh=False, screen=False) as live:
         while True:
@@ -57,9 +63,12 @@ def _watch(reader: Reader, pool: str) -> None:
             live.update(now(), refresh=True)
 
 
-def picture(document: Document) -> Iterator["RenderableType"]:
-    """The status document for people."""
+def picture(document: Document, tables: Sequence[str] = ()) -> Iterator["RenderableType"]:
+    """The status document for people: all that goes on, or these tables (clouds, classes, users)."""
     yield from _headlines(document)
+    if tables:
+        yield from _tables(document, tables)
+        return
     silent = source_table(document["sources"], document["daemon"]["looked_at"] or 0.0)
     if silent is not None:
         yield ""
@@ -79,6 +88,21 @@ def picture(document: Document) -> Iterator["RenderableType"]:
         yield _cooldowns(document["cooldowns"], document["daemon"]["looked_at"] or 0.0)
     for warning in document["warnings"]:
         yield f"\nwarning: {warning['text']}"
+
+
+def _tables(document: Document, names: Sequence[str]) -> Iterator["RenderableType"]:
+    from updraft.cli import tallies
+
+    for name in names:
+        yield ""
+        if not document[name]:
+            yield f"nothing is known of {name} yet"
+        elif name == "clouds":
+            yield tallies.cloud_table(document[name], time.time(), narrow=is_narrow(console()))
+        elif name == "classes":
+            yield tallies.class_table(document[name])
+        else:
+            yield from tallies.user_table(document[name])
 
 
 def source_table(sources: Mapping[str, Mapping[str, Any]], now: float) -> "RenderableType | None":
@@ -103,6 +127,8 @@ def _headlines(document: Document) -> Iterator["RenderableType"]:
         f"{count(machines['total'], 'machine')}{_phases(machines['phases'])}{_cost(machines)}",
     )
     yield Text(_daemon_line(document["daemon"]), style="" if document["daemon"]["alive"] else "bold red")
+    if document["clouds"]:
+        yield Text(f"clouds: {cloud_line(document['clouds'], time.time())}")
     for request in document["requests"]:
         what = f"{request['kind']} {request['machine'] or 'everything'}"
         yield Text(f"asked for by {request['who']}, not done yet: {what}")

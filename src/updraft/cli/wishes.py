@@ -155,7 +155,7 @@ def _ask(
         daemon = daemon_state(reader, time.time())
     with Ledger(path) as ledger:
         wishes = {
-            ledger.request(time.time(), _who(), kind, one, kill_jobs=kill_jobs, detail=detail): (kind, one)
+            ledger.request(time.time(), who(), kind, one, kill_jobs=kill_jobs, detail=detail): (kind, one)
             for one in dict.fromkeys(ids)
         }
     outcomes: dict[int, str | None] = dict.fromkeys(wishes, None)
@@ -177,7 +177,7 @@ def _ask(
         raise ProblemFound(f"{count(len(refused), 'wish', 'wishes')} refused")
 
 
-def _who() -> str:
+def who() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 

@@ -109,7 +109,7 @@ class Budget:
         )
         clouds = 0
         for name, view in self.clouds.items():
-            if policy.rule(name).closed is not None or (of is not None and name not in of):
+            if (of is not None and name not in of) or self._sells_nothing(name, view):
                 continue
             limits = policy.cloud_limits.get(name)
             left = _rest(
@@ -120,6 +120,12 @@ class Budget:
                 left = min(left, _rest(view.quota.value.machines, gone))
             clouds += left
         return min(pool, classes, clouds)
+
+    def _sells_nothing(self, cloud: str, view: CloudView) -> bool:
+        """Is it disabled, silent, or resting as a whole?"""
+        rest = self._resting.get(("cloud", cloud))
+        resting = rest is not None and self.now < rest.until
+        return resting or self.policy.rule(cloud).closed is not None or not isinstance(view.machines, Known)
 
     def _take(self, offer: Offer, count: int) -> None:
         self.pool.add(count, offer.resources, offer.price)

@@ -1,6 +1,7 @@
 """Clouds by their priority: what finds no room on the clouds that come first is bought on the next.
 
-Among clouds of one priority the price alone decides, as if there were no others.
+Among clouds of one priority the price alone decides, as if there were no others. Clouds that can sell nothing
+now (disabled, silent, resting, full) are set aside: they are asked last, and only why.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -30,9 +31,11 @@ def buy_by_priority(
 
     `most` says how many machines may be bought in all now, on some clouds or (None) on any.
     """
-    tiers: dict[int, list[Offer]] = {}
+    tiers: dict[tuple[bool, int], list[Offer]] = {}
+    aside = {name: most((name,)) <= 0 for name in {offer.cloud for offer in offers}}
     for offer in offers:
-        tiers.setdefault(policy.rule(offer.cloud).priority, []).append(offer)
+        name = offer.cloud
+        tiers.setdefault((aside[name], 0 if aside[name] else policy.rule(name).priority), []).append(offer)
     if len(tiers) < 2:
         return buy(left, offers, kinds, verdicts, allowed, who, most(None))
     groups = {group.key: group for group, _ in left}

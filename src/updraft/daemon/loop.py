@@ -17,8 +17,9 @@ from updraft.daemon import report, requests
 from updraft.daemon.adoption import adoptions
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
+from updraft.daemon.tallies import tallies
 from updraft.errors import LedgerError, UpdraftError
-from updraft.ledger import Ledger
+from updraft.ledger import Ledger, clouds
 from updraft.observe import Observer
 
 PRUNE_EVERY = 3600.0
@@ -170,15 +171,17 @@ class Daemon:
         late = self._actor.carry_out(plan, snapshot) if standing is None else ()
         times["acted"] = self._stopwatch()
         cycle = Cycle(snapshot, plan, standing, late)
-        self._remember(cycle, _took(times))
+        self._remember(cycle, _took(times), policy)
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)
         return cycle
 
     @property
     def policy(self) -> Policy:
-        """The policy in force: the configuration's, closing while a `destroy` is open."""
-        return replace(self.parts.policy, closing=bool(requests.closing(self._ledger)))
+        """The policy in force: the configuration's with what was decided of clouds since, closing while a
+        `destroy` is open."""
+        policy = clouds.in_force(self.parts.policy, clouds.overrides(self._ledger))
+        return replace(policy, closing=bool(requests.closing(self._ledger)))
 
     def _standing(self, snapshot: Snapshot) -> Reason | None:
         if self._herald is None:
@@ -194,12 +197,12 @@ class Daemon:
 
     # ------------------------------------------------------------------------------- what is told of it
 
-    def _remember(self, cycle: Cycle, took: Mapping[str, float]) -> None:
+    def _remember(self, cycle: Cycle, took: Mapping[str, float], policy: Policy) -> None:
         now = cycle.snapshot.now
         doc = report.document(
             cycle.snapshot, cycle.plan, standing=cycle.standing, timings=took, generation=self._loaded
         )
-        substance = report.substance(doc)
+        substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
         with self._ledger.together():
             self._tell(cycle)
             for kind, text in self._observer.fresh.items():
@@ -208,6 +211,8 @@ class Daemon:
             self._note_self(now, cycle.standing)
             # The document is written when something in it has changed, not each time that it grew older.
             if substance != self._saved[1] or now - self._saved[0] >= SAVE_EVERY:
+                decided = clouds.overrides(self._ledger)
+                doc.update(tallies(cycle.snapshot, cycle.plan, policy, decided))
                 self._ledger.save_cycle(doc, now)
                 self._ledger.note("schedds", {"seen": self._observer.schedds_seen}, now)
                 self._saved = (now, substance)

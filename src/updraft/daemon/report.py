@@ -180,7 +180,7 @@ def classes(snapshot: Snapshot, plan: Plan) -> Mapping[str, str]:
 
 # The kinds of events that are told in the log as well: what is begun is told by its own line before.
 OUTCOMES = (
-    *("joined", "gone", "launch", "failed", "drain-failed", "busy-again"),
+    *("joined", "gone", "launch", "failed", "drain-failed", "busy-again", "cloud"),
     *(f"launch-{state}" for state in LaunchState),
 )
 
@@ -193,7 +193,9 @@ def outcome(event: Event) -> str:
         return f"launch {event.subject}: {len(ids)} of {event.detail.get('asked')} accepted: {names}"
     if event.kind in ("joined", "gone"):
         return f"machine {event.subject}: {event.text}"
-    return event.text if event.kind == "busy-again" else f"{event.kind} {event.subject}: {event.text}"
+    return (
+        event.text if event.kind in ("busy-again", "cloud") else f"{event.kind} {event.subject}: {event.text}"
+    )
 
 
 def lines(snapshot: Snapshot, plan: Plan) -> list[tuple[str, str]]:

@@ -270,13 +270,16 @@ class Offer:
 class Quota:
     """What is left of a cloud's quotas, foreign machines counted; None is *not known*, never zero.
 
-    `unlimited` names those that the cloud says have no end.
+    `unlimited` names those that the cloud says have no end. `used_machines` and `used_cores` are what
+    everybody has there, ours included: for people to read, nothing is decided by them.
     """
 
     machines: int | None = None
     cores: int | None = None
     memory: int | None = None
     unlimited: frozenset[str] = frozenset()
+    used_machines: int | None = field(default=None, compare=False)
+    used_cores: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

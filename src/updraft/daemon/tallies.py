@@ -1,0 +1,255 @@
+"""What there is by cloud, class and user, as JSON values for `status`.
+
+Each is counted from the look and the plan of one cycle, and is as old as these.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from updraft.core.model import (
+    NEW_PRIORITY,
+    CloudView,
+    JobGroup,
+    Known,
+    MachineRecord,
+    Plan,
+    Quota,
+    Reason,
+    Snapshot,
+    Source,
+)
+from updraft.core.policy import CLOUD_ERROR
+from updraft.core.settings import Policy
+from updraft.core.shares import short, standing
+from updraft.core.verdicts import table_of
+from updraft.ledger.clouds import Override
+
+Row = dict[str, Any]
+Key = tuple[str, str]
+USERS_SHOWN = 1000
+
+
+@dataclass(slots=True)
+class _Count:
+    """Machines of one cloud or class, and what they are."""
+
+    machines: int = 0
+    cores: int = 0
+    cost: float = 0.0
+    unknown_prices: int = 0
+    phases: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: MachineRecord, phase: str) -> None:
+        """Count this machine too."""
+        self.machines += 1
+        self.cores += record.resources.cpus
+        self.cost += record.price or 0.0
+        self.unknown_prices += record.price is None
+        self.phases[phase] += 1
+
+    def row(self) -> Row:
+        """The same as JSON values."""
+        return {
+            "machines": self.machines,
+            "cores": self.cores,
+            "cost_per_hour": round(self.cost, 6),
+            "unknown_prices": self.unknown_prices,
+            "phases": dict(sorted(self.phases.items())),
+        }
+
+
+def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str, Override]) -> Row:
+    """All three: `clouds`, `classes` and `users`."""
+    by_cloud: dict[str, _Count] = {}
+    by_class: dict[str, _Count] = {}
+    phases = {(one.cloud, one.machine): str(one.phase) for one in plan.machines}
+    cores: dict[Key, int] = {}
+    for record in _living(snapshot, plan):
+        cores[record.cloud, record.id] = record.resources.cpus
+        phase = phases.get((record.cloud, record.id), "requested")
+        by_cloud.setdefault(record.cloud, _Count()).add(record, phase)
+        by_class.setdefault(record.worker_class, _Count()).add(record, phase)
+    groups = _groups(snapshot)
+    return {
+        "clouds": [
+            {**row, **_quota(row["name"], snapshot.clouds.get(row["name"]), cores)}
+            for row in _clouds(snapshot, plan, policy, decided, by_cloud)
+        ],
+        "classes": list(_classes(snapshot, policy, groups, by_class)),
+        "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
+    }
+
+
+def _living(snapshot: Snapshot, plan: Plan) -> Iterator[MachineRecord]:
+    """The machines as they are remembered after this plan, those that are over left out."""
+    new = {(one.cloud, one.id): one for one in plan.records}
+    for record in snapshot.ledger.machines:
+        now = new.pop((record.cloud, record.id), record)
+        if now.ended_at is None:
+            yield now
+    yield from (one for one in new.values() if one.ended_at is None)
+
+
+def _groups(snapshot: Snapshot) -> list[JobGroup]:
+    known = [_last(source) for source in snapshot.schedds.values()]
+    return [group for view in known if view is not None for group in view.groups]
+
+
+def _last(source: Source[Any]) -> Any:
+    """What a source said last, None where it never answered."""
+    if isinstance(source, Known):
+        return source.value
+    return None if source.last is None else source.last.value
+
+
+# ---------------------------------------------------------------------------------------------- clouds
+
+
+def _clouds(
+    snapshot: Snapshot,
+    plan: Plan,
+    policy: Policy,
+    decided: Mapping[str, Override],
+    counts: Mapping[str, _Count],
+) -> Iterator[Row]:
+    rests = {one.key: one for one in plan.cooldowns if one.scope == "cloud"}
+    errors = _errors(snapshot)
+    for name in sorted({*policy.clouds, *snapshot.clouds, *counts}):
+        rule, view, said = policy.rule(name), snapshot.clouds.get(name), decided.get(name)
+        rest, limits = rests.get(name), policy.cloud_limits.get(name)
+        silent = _silence(view)
+        switched = said.switched if said is not None and said.enabled is not None else None
+        yield {
+            "name": name,
+            "state": "silent" if silent else "disabled" if rule.closed else "resting" if rest else "ok",
+            "silent": silent,
+            "disabled": None if rule.closed is None else asdict(rule.closed),
+            "disabled_at": switched.at if rule.closed is not None and switched is not None else None,
+            "leaving": rule.leaving is not None,
+            "rest": None if rest is None else {"until": rest.until, "reason": asdict(rest.reason)},
+            "priority": rule.priority,
+            **counts.get(name, _Count()).row(),
+            "limits": {
+                limit: None if limits is None else getattr(limits, limit)
+                for limit in ("machines", "cores", "cost_per_hour")
+            },
+            "last_error": _latest(errors.get(name), silent),
+        }
+
+
+def _silence(view: CloudView | None) -> Row | None:
+    """Since when a cloud doesn't say what machines it has, and why."""
+    if view is None or isinstance(view.machines, Known):
+        return None
+    last = view.machines.last
+    since = view.machines.since
+    return {"since": since, "last": None if last is None else last.at, "reason": asdict(view.machines.error)}
+
+
+def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> Row:
+    """What the quota leaves, and what others have of it; None where that isn't known. `cores` are ours."""
+    quota: Quota = (None if view is None else _last(view.quota)) or Quota()
+    ours = [] if view is None else [one.id for one in _last(view.machines) or () if one.alive]
+    mine = {"machines": len(ours), "cores": sum(cores.get((name, one), 0) for one in ours)}
+    used = {"machines": quota.used_machines, "cores": quota.used_cores}
+    return {
+        "quota_left": {"machines": quota.machines, "cores": quota.cores},
+        "foreign": {what: None if n is None else max(0, n - mine[what]) for what, n in used.items()},
+    }
+
+
+def _errors(snapshot: Snapshot) -> dict[str, tuple[float, Reason]]:
+    """The latest error of each cloud in the last day: a launch that failed, a machine that it broke."""
+    found: dict[str, tuple[float, Reason]] = {}
+
+    def note(cloud: str, at: float, reason: Reason) -> None:
+        if cloud not in found or at > found[cloud][0]:
+            found[cloud] = at, reason
+
+    for launch in snapshot.ledger.launches:
+        if launch.error is not None:
+            note(launch.cloud, launch.asked_at, launch.error)
+    for record in snapshot.ledger.machines:
+        if record.end is not None and record.end.code == CLOUD_ERROR:
+            note(record.cloud, record.terminate_asked_at or record.ended_at or snapshot.now, record.end)
+    return found
+
+
+def _latest(error: tuple[float, Reason] | None, silent: Row | None) -> Row | None:
+    if silent is not None and (error is None or silent["since"] >= error[0]):
+        return {"at": silent["since"], **silent["reason"]}
+    return None if error is None else {"at": error[0], **asdict(error[1])}
+
+
+# --------------------------------------------------------------------------------------------- classes
+
+
+def _classes(
+    snapshot: Snapshot, policy: Policy, groups: list[JobGroup], counts: Mapping[str, _Count]
+) -> Iterator[Row]:
+    waiting = _waiting(snapshot, groups)
+    for name in sorted({*policy.classes, *counts}):
+        worker = policy.classes.get(name)
+        yield {
+            "name": name,
+            **counts.get(name, _Count()).row(),
+            "min": None if worker is None else worker.min_machines,
+            "max": None if worker is None else worker.max_machines,
+            "waiting": waiting.get(name, 0),
+        }
+
+
+def _waiting(snapshot: Snapshot, groups: list[JobGroup]) -> dict[str, int]:
+    """How many waiting jobs some offer of a class would run; a job may count for several classes."""
+    kinds = list(snapshot.kinds.values())
+    if not groups or not kinds:
+        return {}
+    table = table_of(snapshot.verdicts, groups, kinds)
+    columns: dict[str, set[int]] = {}
+    for offer in snapshot.offers:
+        if offer.kind in table.kind_at:
+            columns.setdefault(offer.worker_class, set()).add(table.kind_at[offer.kind])
+    found = {}
+    for name, mine in columns.items():
+        served: list[bool] = np.any(table.copies[:, sorted(mine)] > 0, axis=1).tolist()
+        found[name] = sum(group.idle for group, serves in zip(groups, served, strict=True) if serves)
+    return found
+
+
+# ----------------------------------------------------------------------------------------------- users
+
+
+def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> list[Row]:
+    """Who has or wants anything, those with the most cores first.
+
+    `share` is the part of the claimed cores that the negotiator would give each, by their priorities alone.
+    """
+    view = _last(snapshot.collector)
+    who = standing(view)
+    waiting: Counter[str] = Counter()
+    for group in groups:
+        waiting[short(group.submitter)] += group.idle
+    names = {name for name in (*who.cores, *waiting) if who.cores.get(name, 0) or waiting[name]}
+    machines: dict[str, set[str]] = {}
+    for slot in view.slots if view is not None else ():
+        for child in slot.children:
+            machines.setdefault(short(child.user), set()).add(slot.instance_id or slot.name)
+    weights = {name: 1.0 / (who.shares.priorities.get(name) or NEW_PRIORITY) for name in names}
+    total, claimed = sum(weights.values()), sum(who.cores.get(name, 0) for name in names)
+    rows = [
+        {
+            "user": name,
+            "cores": who.cores.get(name, 0),
+            "waiting": waiting[name],
+            "machines": len(machines.get(name, ())),
+            "max_cores": policy.limits.cores_per_user,
+            "part": who.cores.get(name, 0) / claimed if claimed else None,
+            "share": weights[name] / total if total else None,
+        }
+        for name in names
+    ]
+    return sorted(rows, key=lambda row: (-row["cores"], -row["waiting"], row["user"]))
