@@ -8,15 +8,17 @@ from urllib.parse import quote
 from updraft.clouds.base import Finding, ImageInfo, LaunchRequest, Pace
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection
+from updraft.clouds.openstack.counting import Uncounted
 from updraft.clouds.openstack.editing import terminate, write_tags
 from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.findings import findings, key_pairs
 from updraft.clouds.openstack.images import Images
+from updraft.clouds.openstack.imaging import OpenStackImaging
 from updraft.clouds.openstack.launching import Launcher
 from updraft.clouds.openstack.listing import Listing
 from updraft.clouds.openstack.offers import Offers
 from updraft.clouds.openstack.places import Places
-from updraft.clouds.openstack.quota import quota
+from updraft.clouds.openstack.quota import Quotas
 from updraft.clouds.openstack.settings import Settings
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError
@@ -41,7 +43,10 @@ class OpenStackDriver:
         self._settings = settings
         self._connection = connection
         self._listing = Listing(name, pool, connection, settings)
+        self._quotas = Quotas(connection, settings, clock)
+        self._uncounted = Uncounted()
         self._images = Images(name, connection, clock)
+        self.imaging = OpenStackImaging(name, connection)
         self._offers = Offers(name, settings, connection, clock)
         self._places = Places(name, settings, connection, clock)
         self._belongings = Belongings(pool, settings, connection, self._places, clock)
@@ -67,7 +72,8 @@ class OpenStackDriver:
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One POST for all of them, unless they need ports of their own; see the contract."""
-        return self._launcher.launch(request)
+        with self._uncounted.launching(request.count, self._offers.size(request.flavor)):
+            return self._launcher.launch(request)
 
     def terminate(self, ids: Iterable[str]) -> None:
         """End these servers and what belongs to them."""
@@ -89,8 +95,8 @@ class OpenStackDriver:
         return self._offers.all()
 
     def quota(self) -> Quota:
-        """What is left of the project's quotas, everybody's machines counted."""
-        return quota(self._connection, self._settings)
+        """What is left of the project's quotas, everybody's machines counted, those just asked for too."""
+        return self._uncounted.less(self._listing.building, self._quotas.left)
 
     def console(self, machine: str) -> str:
         """The end of what the machine has printed; empty while it has no console, and where none is given."""

@@ -45,6 +45,11 @@ class Listing:
         self._pay(found, before)
         return tuple(raw for raw in merged if tags_of(raw).get(TAG_POOL) == self._pool)
 
+    def building(self) -> tuple[Raw, ...]:
+        """The pool's servers that are being built, as few others as the service leaves out. CloudError."""
+        with self._connection.translate("listing machines"):
+            return tuple(self._labelled(label(TAG_POOL, self._pool), status="BUILD"))
+
     def machines(self, looked: Iterable[Raw]) -> tuple[Instance, ...]:
         """These servers as instances."""
         return tuple(instance_of(raw, tags_of(raw), self._cloud) for raw in looked)
@@ -73,8 +78,8 @@ class Listing:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _labelled(self, *labels: str) -> list[Raw]:
-        query = {"tags": ",".join(labels)}  # all of them
+    def _labelled(self, *labels: str, **narrowed: str) -> list[Raw]:
+        query = {"tags": ",".join(labels), **narrowed}  # all of them
         size = self._settings.page_size
         found: dict[str, Raw] = {}
         for raw in self._connection.pages(COMPUTE, "/servers/detail", "servers", query, size):

@@ -75,6 +75,12 @@ class Offers:
             raise BadRequest(f"cloud {self._cloud}: there is no flavor {name}; see `updraft offers`")
         return found.id
 
+    def size(self, name: str) -> Resources:
+        """What a flavor holds as far as is known without asking: nothing for one that was never listed."""
+        with self._lock:
+            known = {} if self._shop is None else self._shop[2]
+        return known[name].resources if name in known else Resources(0, 0, 0)
+
     # ------------------------------------------------------------------------------------------- inside
 
     def _stock(self) -> tuple[tuple[str, ...], Mapping[str, Flavor]]:

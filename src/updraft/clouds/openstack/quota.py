@@ -1,26 +1,69 @@
 """What is left of the project's quotas: of Nova, and of the sisters without which it makes no machine."""
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Answer, Connection
 from updraft.clouds.openstack.errors import Refused
 from updraft.clouds.openstack.settings import Settings
 from updraft.core.model import Quota
+from updraft.errors import CloudUnavailable, Throttled
 
+SISTERS_SERVE = 300.0
+ASKED_AGAIN = 30.0
 _UNLIMITED = -1
 
 
-def quota(connection: Connection, settings: Settings) -> Quota:
-    """What is left for one more launch, everybody's machines in the project counted. Raises CloudError.
+class Quotas:
+    """The quotas of one project. What the sisters said serves for minutes, less what was made since:
 
-    A machine needs an instance, ports and perhaps an address and a volume: the scarcest of them counts.
+    they are slow when many machines are made, and what Nova tells is what mostly counts.
     """
-    with connection.translate("asking for quotas"):
-        told = _absolute(connection.get(COMPUTE, "/limits"))
-        sisters = list(_of_network(connection, settings))
-        if settings.root_volume is not None:
-            sisters += _of_volumes(connection, settings.volume_gib)
+
+    def __init__(
+        self, connection: Connection, settings: Settings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sisters: tuple[int | None, ...] = ()
+        self._due = 0.0
+        self._used = 0
+
+    def left(self) -> Quota:
+        """What is left for one more launch, everybody's machines in the project counted. Raises CloudError.
+
+        A machine needs an instance, ports and perhaps an address and a volume: the scarcest of them counts.
+        """
+        with self._connection.translate("asking for quotas"):
+            told = _absolute(self._connection.get(COMPUTE, "/limits"))
+        used = _count(told.get("totalInstancesUsed")) or 0
+        return _quota(told, self._of_sisters(used))
+
+    def _of_sisters(self, used: int) -> list[int | None]:
+        """What the sisters suffice for; while they don't answer, what they said last, or nothing."""
+        with self._lock:
+            asked = self._clock() >= self._due
+            if asked:
+                self._due = self._clock() + ASKED_AGAIN  # who asks meanwhile has the last answer
+        if asked:
+            with suppress(CloudUnavailable, Throttled), self._connection.translate("asking for quotas"):
+                found = list(_of_network(self._connection, self._settings))
+                if self._settings.root_volume is not None:
+                    found += _of_volumes(self._connection, self._settings.volume_gib)
+                with self._lock:
+                    self._sisters, self._used = tuple(found), used
+                    self._due = self._clock() + SISTERS_SERVE
+        with self._lock:
+            since = max(0, used - self._used)
+            return [one if one in (None, _UNLIMITED) else max(0, one - since) for one in self._sisters]
+
+
+def _quota(told: Mapping[str, Any], sisters: Iterable[int | None]) -> Quota:
     machines = left(told.get("maxTotalInstances"), told.get("totalInstancesUsed"))
     cores = left(told.get("maxTotalCores"), told.get("totalCoresUsed"))
     memory = left(told.get("maxTotalRAMSize"), told.get("totalRAMUsed"))
@@ -29,7 +72,13 @@ def quota(connection: Connection, settings: Settings) -> Quota:
     return Quota(
         **{name: number for name, number in found.items() if number != _UNLIMITED},
         unlimited=frozenset(name for name, number in found.items() if number == _UNLIMITED),
+        used_machines=_count(told.get("totalInstancesUsed")),
+        used_cores=_count(told.get("totalCoresUsed")),
     )
+
+
+def _count(told: Any) -> int | None:
+    return told if isinstance(told, int) and not isinstance(told, bool) and told >= 0 else None
 
 
 def left(most: Any, used: Any) -> int | None:
