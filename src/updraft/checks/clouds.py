@@ -12,7 +12,7 @@ from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, imag
 from updraft.config.model import Settings
 from updraft.config.worker import WorkerClass
 from updraft.core.model import CloudOffer, Quota
-from updraft.errors import AuthFailed, ConfigError, UpdraftError
+from updraft.errors import AuthFailed, BadRequest, ConfigError, UpdraftError
 
 ASKED = ("machines", "offers", "quota", "images", "key_pairs", "findings")
 KEY_SETTING = "key_name"
@@ -127,10 +127,10 @@ def credentials(facts: CloudFacts) -> Iterator[Finding]:
         yield area.problem(
             "credentials",
             _short(error),
-            "put the credentials where the driver looks for them: its profile, the environment, the "
-            "machine's role; docs/howto/troubleshooting.md lists the places",
+            "put credentials that are good where the driver looks for them; docs/howto/troubleshooting.md "
+            "lists the places",
         )
-    elif isinstance(error, ConfigError):
+    elif isinstance(error, ConfigError | BadRequest):
         yield area.problem("settings", _short(error), f"correct [clouds.{facts.name}] in updraft.toml")
     else:
         yield area.problem(
@@ -188,7 +188,8 @@ def _flavors_of(facts: CloudFacts, name: str, worker: WorkerClass, offers: Seque
     if all(one.left == 0 for one in found):
         return area.warning(what, "all of them are sold out now", f"wait, or widen {key}")
     sizes = sorted({one.flavor for one in found})
-    return area.ok(what, f"{len(found)} offers match: {_some(sizes)}")
+    number = "1 offer matches" if len(found) == 1 else f"{len(found)} offers match"
+    return area.ok(what, f"{number}: {_some(sizes)}")
 
 
 def takes(worker: WorkerClass, offer: CloudOffer) -> bool:
@@ -241,7 +242,8 @@ def _image(facts: CloudFacts, what: str, worker: WorkerClass, wanted: str, seen:
             f'the image "{wanted}" is for {ready[0].arch}, the flavors are for {_some(sorted(arches))}',
             "name an image or flavors of the same architecture",
         )
-    return area.ok(what, f"{wanted} is {ready[0].state}")
+    known_as = next((f" ({one})" for one in (ready[0].name, ready[0].id) if one not in (wanted, "")), "")
+    return area.ok(what, f"{wanted}{known_as} is {ready[0].state}")
 
 
 def images_named(listed: Sequence[ImageInfo], wanted: str) -> list[ImageInfo]:

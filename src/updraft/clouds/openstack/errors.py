@@ -45,7 +45,8 @@ _NO_CREDENTIALS = (
     auth.NoMatchingPlugin,
 )
 _HINTS: Mapping[type[CloudError], str] = {
-    AuthFailed: "check the credentials in clouds.yaml, what they may do, and this machine's clock",
+    AuthFailed: "check the credentials in clouds.yaml, what they may do, and this machine's clock; an "
+    "application credential may have expired or been deleted: make another",
 }
 
 

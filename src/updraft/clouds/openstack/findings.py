@@ -23,7 +23,7 @@ def findings(settings: Settings, connection: Connection, places: Places, offers:
     """Each thing that was looked at. Raises CloudError."""
     with connection.translate("looking at the project"):
         yield _version(connection)
-        yield _named("networks", "networks", places.networks)
+        yield _named("networks", "networks", lambda: places.names(places.networks()))
         yield _groups(settings, places)
         if settings.server_group is not None:
             yield _named("server group", "server_group", lambda: (places.server_group(),))

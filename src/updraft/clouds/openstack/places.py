@@ -44,6 +44,11 @@ class Places:
             raise BadRequest(f"cloud {self._cloud}: say in networks which are meant; the project has {names}")
         return (str(inner[0]["id"]),)
 
+    def names(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """What people call these networks."""
+        called = {str(one["id"]): str(one.get("name") or one["id"]) for one in self._all("networks")}
+        return tuple(called.get(one, one) for one in ids)
+
     def floating_network(self) -> str:
         """The id of the external network that gives floating addresses; "" for none."""
         wanted = self._settings.floating_network
