@@ -21,6 +21,9 @@ PARAMETERS: Mapping[Feature, str] = {
     "paging": r"max.?results",
 }
 _REFUSALS = re.compile(r"(Unknown|Invalid|Unsupported|Missing|Malformed|NotImplemented|Parameter)")
+# OpenStack's ec2-api says only this of a parameter that it doesn't know, not of which: one newer than itself.
+_UNNAMED = "TypeError"
+_NEWER: tuple[Feature, ...] = ("tag-on-create", "metadata-options")
 
 # What stands in for it, and what a person can do about it.
 _TEXTS: Mapping[Feature, tuple[str, str]] = {
@@ -83,6 +86,8 @@ class Capabilities:
 
     def refused(self, error: ClientError, asked: Iterable[Feature]) -> Feature | None:
         """The feature of those asked for that this error refuses, noted as lacking; None for other errors."""
+        if code_of(error) == _UNNAMED:
+            return self._newer(asked)
         text = f"{code_of(error)} {message_of(error)}"
         if not _REFUSALS.search(code_of(error)):
             return None
@@ -91,6 +96,13 @@ class Capabilities:
                 self.lacking(feature, f"refused with {code_of(error)}")
                 return feature
         return None
+
+    def _newer(self, asked: Iterable[Feature]) -> Feature | None:
+        """What the endpoint must be too old for, where it says no more than that: all of it at once."""
+        newer = [feature for feature in asked if feature in _NEWER and not self.has(feature)]
+        for feature in newer:
+            self.lacking(feature, f"refused with {_UNNAMED}")
+        return next(iter(newer), None)
 
     def findings(self) -> tuple[Finding, ...]:
         """A line for each feature that is lacking, or one that says that nothing is known to be."""

@@ -98,6 +98,7 @@ _CODES: Mapping[str, type[CloudError]] = {
         CloudUnavailable,
     ),
 }
+_QUOTA = re.compile(r"quota exceeded", re.IGNORECASE)
 _NO_CREDENTIALS = (
     sdk.NoCredentialsError,
     sdk.PartialCredentialsError,
@@ -159,8 +160,8 @@ def kind_of(error: sdk.ClientError) -> type[CloudError]:
     if known is not None:
         return known
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) or 0)
-    if status in (401, 403):
-        return AuthFailed
+    if status in (401, 403):  # OpenStack's ec2-api hands on Nova's "Forbidden" for a quota that is used up
+        return QuotaExceeded if _QUOTA.search(message_of(error)) else AuthFailed
     if status == 429:
         return Throttled
     return CloudUnavailable if status >= 500 or not status >= 400 else BadRequest

@@ -11,14 +11,14 @@ from updraft.clouds.base import TAG_CLASS, TAG_LAUNCH, TAG_POOL, LaunchRequest
 from updraft.clouds.ec2.capabilities import Capabilities, learn_from_launch
 from updraft.clouds.ec2.client import Answer, Connection
 from updraft.clouds.ec2.editing import write_tags
-from updraft.clouds.ec2.errors import code_of
+from updraft.clouds.ec2.errors import code_of, kind_of
 from updraft.clouds.ec2.images import Images
 from updraft.clouds.ec2.listing import Listing
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.reading import instance_of, tags_of
 from updraft.clouds.ec2.settings import GIB, Feature, Settings
 from updraft.core.model import Instance
-from updraft.errors import BadRequest, CloudError, CloudUnavailable
+from updraft.errors import BadRequest, CloudError, CloudUnavailable, NoCapacity, QuotaExceeded
 
 LONGEST_TOKEN = 64
 USER_DATA_LIMIT = 16 * 1024
@@ -85,6 +85,9 @@ class Launcher:
             except ClientError as error:
                 if code_of(error) == "IdempotentParameterMismatch":
                     return self._earlier(request.key, token, error)
+                part = self._made_before(error, token)
+                if part:
+                    return {"Instances": part}
                 lacking = self._known.refused(error, features)
                 if lacking is None or lacking == "spot":
                     raise
@@ -103,6 +106,17 @@ class Launcher:
                 f"cloud {self._cloud}: launch {key} was asked for before, and its machines aren't listed yet"
             ) from error
         return {"Instances": found}
+
+    def _made_before(self, error: ClientError, token: str) -> list[Mapping[str, Any]]:
+        """What a call has made that was refused in the middle of it.
+
+        OpenStack's ec2-api makes instances one by one. Where the quota or the room ends, it says so without a
+        word of those that it has made and keeps.
+        """
+        stopped = issubclass(kind_of(error), QuotaExceeded | NoCapacity)
+        if not stopped or self._connection.amazon or not self._known.may("client-token"):
+            return []
+        return self._listing.of_token(token)
 
     def _tagged(self, made: list[Mapping[str, Any]], tags: Mapping[str, str]) -> tuple[Instance, ...]:
         """The machines made; those without their tags get them now, or as soon as they can be written."""

@@ -122,6 +122,10 @@ class Listing:
             if tags.get(TAG_LAUNCH) == key or raw.get("ClientToken") == token
         )
 
+    def of_token(self, token: str) -> list[Mapping[str, Any]]:
+        """What stands of the call with this client token, with tags or without; errors are the SDK's."""
+        return [raw for raw in self._described() if raw.get("ClientToken") == token and counts(raw)]
+
     def made(self, ids: Iterable[str]) -> None:
         """These were just made: they count, and may be wanted to end, before they are listed."""
         with self._lock:
