@@ -36,7 +36,8 @@ integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 	UPDRAFT_TEST_IMAGE="$$image" $(PYTEST) -m integration
 
 # It takes OS_CLOUD, and OS_CLIENT_CONFIG_FILE where clouds.yaml isn't in its usual places.
-# UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one.
+# UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one,
+# UPDRAFT_TEST_OS_SECOND that of a second project, UPDRAFT_TEST_EC2_URL an ec2-api before the first one.
 test-openstack: $(INSTALLED) ## the openstack driver's tests against the project that OS_CLOUD names
 	$(PYTEST) -m openstack tests/openstack
 

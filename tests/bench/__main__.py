@@ -13,7 +13,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.bench import buying, decide, ec2, ec2live, live, matching, queue, rivals, rows, simulated, whole
+from tests.bench import (
+    buying,
+    decide,
+    ec2,
+    ec2live,
+    live,
+    matching,
+    projects,
+    queue,
+    rivals,
+    rows,
+    simulated,
+    whole,
+)  # fmt: skip
 from tests.bench.rows import Measured, Row, spread
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import find_or_build
@@ -243,6 +256,32 @@ class Bench:
             Row("buying", speed, 0.4, "s", buying.speed),
         ]
 
+    @cached_property
+    def two_projects(self) -> dict[str, Any]:
+        """200 machines over two OpenStack projects, up and down."""
+        say("200 machines over two OpenStack projects, and all gone again: ten minutes and more.")
+        return projects.in_a_process(self._folder / "projects")
+
+    def openstack_rows(self) -> list[Row]:
+        """The rows of two real projects."""
+        what = "200 machines over two OpenStack projects, up and down"
+
+        def of(name: str) -> Callable[[], Measured]:
+            return lambda: Measured(self.once("two_projects")[name], self.once("two_projects"))
+
+        return [
+            Row("openstack-200", f"{what}: updraft's own CPU, of the time", 5.0, "%", of("cpu_percent")),
+            Row("openstack-200-calls", f"{what}: create calls", 12, "calls", of("create_calls")),
+            Row(
+                "openstack-200-machines", f"{what}: machines at the top, the quotas' last included", 200, "",
+                of("at_top"), at_least=True,
+            ),
+            Row(
+                "openstack-200-failed", f"{what}: failed changes made again", 0, "calls",
+                of("repeated_failures"),
+            ),
+        ]  # fmt: skip
+
     def matching_rows(self) -> list[Row]:
         """The rows of matching alone."""
         pairs = "matching 1,000 job groups × 2,000 kinds"
@@ -281,6 +320,7 @@ class Bench:
             ),
             *self._rivals.rows(),
             *self.ec2_rows(),
+            *self.openstack_rows(),
         ]
 
 

@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -30,8 +31,20 @@ from updraft.clouds.openstack.settings import checked_settings
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError
 
+# As they were before a fixture put clouds of its own there: for tests that take the projects as they are.
+GIVEN = {name: os.environ.get(name, "") for name in ("OS_CLOUD", "OS_CLIENT_CONFIG_FILE")}
 VERSION = "2.52"
+LOOKED_EVERY = 0.3  # seconds
+SETTLED_AFTER = 240.0
+COUNTED_AFTER = 15.0
 GOING = (CloudState.STOPPING, CloudState.TERMINATED)
+
+
+class Ending(Protocol):
+    """A test that is over, whose machines may be on their way out still."""
+
+    def gone(self) -> bool:
+        """Whether they are gone."""
 
 
 class Project:
@@ -60,6 +73,8 @@ class Project:
         self.file = where / "clouds.yaml"
         self.file.touch(mode=0o600)
         self.file.write_text(yaml.safe_dump({"clouds": {"project": config}}))
+        self.before = self.used()
+        self.ending: list[Ending] = []
 
     def servers(self, mark: str) -> list[dict[str, Any]]:
         answer = self.compute.get(f"/servers/detail?tags={mark}")
@@ -76,6 +91,21 @@ class Project:
 
     def used(self) -> int:
         return int(self.compute.get("/limits").json()["limits"]["absolute"]["totalInstancesUsed"])
+
+    def settle(self) -> int:
+        """Wait until nothing is left of tests that are over; how many machines the project has then.
+
+        More than before may be others': they aren't waited for.
+        """
+        until = time.monotonic() + SETTLED_AFTER
+        while self.ending:
+            assert time.monotonic() < until, f"the machines of {len(self.ending)} tests don't go"
+            self.ending = [one for one in self.ending if not one.gone()]
+            time.sleep(LOOKED_EVERY)
+        until = time.monotonic() + COUNTED_AFTER
+        while self.used() > self.before and time.monotonic() < until:
+            time.sleep(LOOKED_EVERY)
+        return self.used()
 
 
 class Noting:
@@ -94,7 +124,31 @@ class Noting:
         return found
 
 
-class RealHarness:
+class Waiting:
+    """What the harnesses have in common that wait for a real cloud."""
+
+    deadline: float
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + self.deadline
+        while not condition():
+            assert time.monotonic() < until, f"never happened: {what}"
+            time.sleep(LOOKED_EVERY)
+
+
+def quota_set(admin: Adapter, project: Project, machines: int) -> Callable[[], None]:
+    """Allow so many machines, everybody's counted; what is returned puts it back as it was."""
+    where = f"/os-quota-sets/{project.compute.get_project_id()}"
+    before = admin.get(where).json()["quota_set"]["instances"]
+
+    def put(number: int) -> None:
+        admin.put(where, json={"quota_set": {"instances": number, "force": True}})
+
+    put(machines)
+    return partial(put, before)
+
+
+class RealHarness(Waiting):
     """A project as if it were fresh and empty: pools of this run's own, quotas beside others' machines."""
 
     market = "on-demand"
@@ -114,9 +168,9 @@ class RealHarness:
                 self.settings.setdefault(setting, given)
         self.pools: set[str] = set()
         self.drivers: list[Noting] = []
+        self._enders: list[OpenStackDriver] = []
         self.foreigners: list[str] = []
-        self.restore: dict[str, int] = {}
-        self.before = project.used()
+        self.restore: Callable[[], None] | None = None
         driver = self.driver("conformance")
         offers = sorted(driver.offers(), key=lambda one: (one.resources.cpus, one.resources.memory))
         self.flavor = os.environ.get("UPDRAFT_TEST_OS_FLAVOR", offers[0].flavor)
@@ -134,12 +188,6 @@ class RealHarness:
 
     def pool(self, pool: str) -> str:
         return f"t{self.run}-{pool}"
-
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self.deadline
-        while not condition():
-            assert time.monotonic() < until, f"never happened: {what}"
-            time.sleep(0.5)
 
     def foreign(self, tags: Mapping[str, str]) -> str:
         """Somebody else's, as far as the driver can see; this run's all the same."""
@@ -166,11 +214,8 @@ class RealHarness:
     def set_quota(self, machines: int) -> bool:
         if self.admin is None:
             return False
-        where = f"/os-quota-sets/{self.project.compute.get_project_id()}"
-        told = self.admin.get(where).json()["quota_set"]
-        self.restore.setdefault("instances", told["instances"])
-        # A launch that is the second try of the same test must not count the first one's.
-        self.admin.put(where, json={"quota_set": {"instances": self.before + machines, "force": True}})
+        undo = quota_set(self.admin, self.project, self.project.settle() + machines)
+        self.restore = self.restore or undo
         return True
 
     def user_data(self, machine: str) -> bytes | None:
@@ -189,26 +234,26 @@ class RealHarness:
         return self.project.front.trouble(Trouble(CREATE, after=True, lose=True))
 
     def clean(self) -> None:
-        """End all that this run made, and wait until it counts no more."""
+        """End all that this run made. That it goes is waited for by who needs it gone, or at the very end."""
         self.project.front.troubles.clear()
-        pools = [from_settings("cloud", pool, self.settings) for pool in self.pools]
-        noted = [one for driver in self.drivers for one in driver.made]
-
-        def gone() -> bool:
-            listed = [one for pool in pools for one in pool.machines()]
-            standing = {one.id for one in listed if one.state not in GOING}
-            standing |= {one for one in (*noted, *self.foreigners) if self.project.has(one)}
-            standing |= {one["id"] for one in self.project.servers(self.mark)}
-            pools[0].terminate(standing)
-            return not listed and not standing
-
         try:
-            self.wait(gone, "all of this run's machines are gone")
-            self.wait(lambda: self.project.used() <= self.before, "none of them counts any more")
+            if not self.gone():
+                self.project.ending.append(self)
         finally:
-            if self.admin is not None and self.restore:
-                where = f"/os-quota-sets/{self.project.compute.get_project_id()}"
-                self.admin.put(where, json={"quota_set": {**self.restore, "force": True}})
+            if self.restore is not None:
+                self.restore()
+
+    def gone(self) -> bool:
+        """Whether nothing of this run is left; what isn't on its way out yet is sent there."""
+        if not self._enders:
+            self._enders = [from_settings("cloud", pool, self.settings) for pool in sorted(self.pools)]
+        noted = [one for driver in self.drivers for one in driver.made]
+        listed = [one for driver in self._enders for one in driver.machines()]
+        standing = {one.id for one in listed if one.state not in GOING}
+        standing |= {one for one in (*noted, *self.foreigners) if self.project.has(one)}
+        standing |= {one["id"] for one in self.project.servers(self.mark)}
+        self._enders[0].terminate(standing)
+        return not listed and not standing
 
 
 @contextmanager
@@ -216,5 +261,6 @@ def project_at(where: Path) -> Iterator[Project]:
     project = Project(where)
     try:
         yield project
+        project.settle()
     finally:
         project.front.stop()
