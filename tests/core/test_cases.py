@@ -47,12 +47,13 @@ from updraft.core.model import (
     RunningJob,
     Snapshot,
     Terminate,
+    Terms,
     Undrain,
     Unknown,
     Verdict,
 )
 from updraft.core.plan import plan
-from updraft.core.settings import Limits, Policy, Timings
+from updraft.core.settings import Limits, Policy, Timings, UserLimits
 
 CASES = sorted((Path(__file__).parent / "cases" / "plan").glob("*.json"))
 
@@ -96,13 +97,22 @@ def _told(action: Action) -> str:
 def _policy(case: dict[str, Any]) -> Policy:
     limits = Limits(**case.get("limits", {}))
     timings = Timings(**case.get("timings", {}))
-    return policy(worker(**case.get("class", {})), limits=limits, timings=timings, **case.get("policy", {}))
+    users = {name: UserLimits(**about) for name, about in case.get("users", {}).items()}
+    made = worker(**{**case.get("class", {}), "per_user": UserLimits(**case.get("per_user", {}))})
+    return policy(made, limits=limits, timings=timings, users=users, **case.get("policy", {}))
 
 
 def _snapshot(case: dict[str, Any]) -> Snapshot:
     machines = case.get("machines", {})
     groups = [
-        group(key, **{**about, "request": Resources(**{**_quantities(ASK), **about.get("request", {})})})
+        group(
+            key,
+            **{
+                **about,
+                "request": Resources(**{**_quantities(ASK), **about.get("request", {})}),
+                "terms": Terms(**about.get("terms", {})),
+            },
+        )
         for key, about in case.get("groups", {}).items()
     ]
     running = None

@@ -8,6 +8,7 @@ import numpy as np
 from updraft.core.drafting import Line
 from updraft.core.market import Ints
 from updraft.core.model import JobGroup
+from updraft.core.parties import weight
 
 
 @dataclass(slots=True, eq=False)
@@ -37,4 +38,6 @@ def as_order(line: Line, row: Mapping[str, int], groups: Sequence[JobGroup], cpu
         cores[name] = cores.get(name, 0) + number * int(cpus[at])
     numbers = np.array(list(line.content.values()), dtype=np.int64)
     lead = groups[row[line.lead]].submitter
-    return Order(line.offer, line.content, line.count, lead, np.array(rows), numbers, cores)
+    # Whoever fills up a machine with jobs of high priority doesn't make these wait for his turn.
+    first = max(cores, key=lambda name: (weight(name), name == lead))
+    return Order(line.offer, line.content, line.count, first, np.array(rows), numbers, cores)

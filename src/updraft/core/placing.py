@@ -15,22 +15,28 @@ from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns
 from updraft.core.parties import parted, parties
 from updraft.core.policy import Outstanding
+from updraft.core.pressing import CALM, Pressing, pressing
 from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
 from updraft.core.shares import Held, Standing, standing
 from updraft.core.supply import Demand, Room, room
 from updraft.core.tiers import buy_by_priority
+from updraft.core.variants import kept_as_asked, not_on_sale
 from updraft.core.verdicts import VerdictTable, table_of
 from updraft.core.wanting import Wanted, wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where waiting jobs find room: on machines that are `needed`, and by what is bought."""
+    """Where waiting jobs find room: on machines that are `needed`, and by what is bought.
+
+    `pressing` are jobs of high priority that a limit holds back.
+    """
 
     shopping: Shopping
     needed: frozenset[tuple[str, str]]
     outlooks: tuple[GroupOutlook, ...]
+    pressing: Pressing = CALM
 
 
 def place(
@@ -66,7 +72,7 @@ def place(
     }
     pool = snapshot.collector
     closed = policy.closing or not isinstance(pool, Known)
-    shopping = Shopping()
+    shopping, urgent = Shopping(), CALM
     held_back: Mapping[str, tuple[Reason, ...]] = {}
     if buying and isinstance(pool, Known) and not closed:
         who, fillings = standing(pool.value, held), (here, coming)
@@ -75,9 +81,11 @@ def place(
         who = replace(who, caps=most, high=parties(some))
         want = wanted(some, queue.all, here, coming, table, snapshot, policy, who)
         shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
+        if who.high:
+            urgent = pressing(want.groups, shopping, snapshot.offers, table, policy)
     found = Found(claimed, here, coming, shopping, frozen, held_back)
     outlooks = group_outlooks(queue, found, table, snapshot, closed)
-    return Placing(shopping, _needed(here, space, frozen), outlooks)
+    return Placing(shopping, _needed(here, space, frozen), outlooks, urgent)
 
 
 def _serving(
@@ -104,12 +112,14 @@ def _shopped(
     """What is bought for these, and why groups get less or nothing, by their keys."""
     if not want.groups:
         return Shopping(), want.held
-    sold = lasting(table, [group for group, _ in want.groups], snapshot.offers, policy)
+    groups = [group for group, _ in want.groups]
+    sold = kept_as_asked(lasting(table, groups, snapshot.offers, policy), groups, snapshot.offers, policy)
     shopping = buy_by_priority(
         want.groups, snapshot.offers, snapshot.kinds, sold, money.allow, who, money.machines_left, policy
     )
     long = {group.key: (why,) for group, _ in want.groups if (why := too_long(group, table, sold))}
-    return shopping, {**want.held, **long}
+    unmade = not_on_sale((g for g in groups if shopping.left.get(g.key)), policy, snapshot.offers)
+    return shopping, {**want.held, **long, **unmade}
 
 
 def matched(queue: Demand, claims: Sequence[tuple[Child, str]], table: VerdictTable) -> dict[str, int]:

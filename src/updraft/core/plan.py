@@ -63,7 +63,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     placing = place(queue, staying, waiting, census, snapshot, policy, money, roll.held)
     promised = _promised(waiting)
     wishes = minimum(staying, promised, placing.shopping, snapshot, policy, money)
-    gone = scale_in(undecided, promised, placing.needed, queue.complete, snapshot, policy)
+    gone = scale_in(undecided, promised, placing.needed, queue.complete, snapshot, policy, placing.pressing)
     return Plan(
         actions=_actions(census, fates, gone, placing.shopping, wishes, snapshot),
         records=records,

@@ -7,12 +7,14 @@ booted stays for that long.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from updraft.core.entries import Entry, on_the_way, plain_ones
 from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
+from updraft.core.pressing import CALM, Pressing
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.variants import idle_limit
 from updraft.core.waves import Waves, waves
 from updraft.core.wording import moment, spell
 
@@ -32,12 +34,13 @@ def scale_in(
     complete: bool,
     snapshot: Snapshot,
     policy: Policy,
+    pressing: Pressing = CALM,
 ) -> ScaleIn:
     """Drain idle machines beyond the minimum that nothing waits for.
 
     `staying` are sorted by their ranks, `promised` are plain machines of each class that were asked for and
     have not shown themselves, `needed` the machines that waiting jobs were placed on, `complete` whether
-    every schedd has answered.
+    every schedd has answered. For each of the jobs that are `pressing` one may go before its time.
     """
     counts: dict[str, int] = dict(promised)
     tides = {name: cache(partial(waves, name, snapshot.ledger)) for name in policy.classes}
@@ -55,6 +58,10 @@ def scale_in(
         kept = _kept(machine, tides[worker.name], snapshot.now) if goes else None
         if kept is not None:
             reason, goes = kept, False
+        early = reason.code in ("idle", "wave-expected") and complete and _listed(machine, snapshot)
+        if early and pressing.helped_by(machine):
+            reason, goes, at = pressing.reason(), True, None
+            pressing = replace(pressing, jobs=pressing.jobs - 1)
         if goes:
             counts[machine.worker_class] -= not machine.record.variant
             drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
@@ -84,14 +91,20 @@ def _judge(
     if not record.variant and counts[machine.worker_class] <= worker.min_machines:
         text = f"class {worker.name} keeps at least {worker.min_machines} machines"
         return Reason("minimum", text), False, None
-    idle = f"idle since {moment(since)}, limit {spell(worker.idle_limit)}"
-    due = since + worker.idle_limit
+    limit = idle_limit(worker, record.variant) if record.variant else worker.idle_limit
+    idle = f"idle since {moment(since)}, limit {spell(limit)}"
+    due = since + limit
     if now < due:
         return Reason("idle", idle), False, due
     if not complete:
         return Reason("queue-unknown", f"{idle}, but not every schedd has answered: it stays"), False, None
-    view = snapshot.clouds.get(machine.cloud)
-    if view is None or not isinstance(view.machines, Known):
+    if not _listed(machine, snapshot):
         text = f"{idle}, but cloud {machine.cloud} does not answer: it stays"
         return Reason("cloud-silent", text), False, None
     return Reason("idle-limit", idle), True, None
+
+
+def _listed(machine: Machine, snapshot: Snapshot) -> bool:
+    """Whether the machine's cloud has answered."""
+    view = snapshot.clouds.get(machine.cloud)
+    return view is not None and isinstance(view.machines, Known)

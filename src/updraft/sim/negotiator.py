@@ -5,15 +5,16 @@ oldest comes first; of the slots that match, the fullest is taken. A group that 
 next cycle.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from updraft.core.model import Resources, Verdict
+from updraft.core.model import Resources, Shares, Verdict
 from updraft.sim.machine import SimMachine, SimSlot
 from updraft.sim.schedd import SimGroup, SimSchedd
 
 HALF_LIFE = 86400.0  # PRIORITY_HALFLIFE
 LEAST_PRIORITY = 0.5
+PRIORITY_FACTOR = 1000.0  # DEFAULT_PRIO_FACTOR
 
 Judge = Callable[[SimGroup, SimSlot], Verdict]
 
@@ -29,10 +30,15 @@ class Match:
 
 
 class Negotiator:
-    """Keeps users' priorities between cycles."""
+    """Keeps users' priorities between cycles.
 
-    def __init__(self, judge: Judge) -> None:
+    `factors` are the users' priority factors: who has twice another's gets half as much. Who has none has
+    the usual one, as has everybody where there are no factors.
+    """
+
+    def __init__(self, judge: Judge, factors: Mapping[str, float] | None = None) -> None:
         self._judge = judge
+        self._factors = {} if factors is None else factors
         self._priority: dict[str, float] = {}
         self._cycle_at: float | None = None
 
@@ -74,8 +80,16 @@ class Negotiator:
                 best, least = Match(group, machine, slot, share), rank
         return best
 
+    def shares(self) -> Shares | None:
+        """What the collector is told of this: effective priorities; None where no factors are set."""
+        names = {*self._priority, *self._factors}
+        return Shares({name: self._effective(name) for name in sorted(names)}) if self._factors else None
+
+    def _effective(self, owner: str) -> float:
+        return self._priority.get(owner, LEAST_PRIORITY) * self._factors.get(owner, PRIORITY_FACTOR)
+
     def _weight(self, owner: str, held: dict[str, int]) -> float:
-        return (1 + held.get(owner, 0)) * self._priority.get(owner, LEAST_PRIORITY)
+        return (1 + held.get(owner, 0)) * self._effective(owner)
 
     def _age(self, held: dict[str, int], now: float) -> None:
         """Real user priority: it follows the cores in use, with the half-life of a day."""

@@ -65,7 +65,8 @@ class SimPool:
         self._imagine = imagine
         self._judge_kind = judge
         self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._negotiator = Negotiator(self._judge)
+        self.factors: dict[str, float] = {}  # users' priority factors, where they differ
+        self._negotiator = Negotiator(self._judge, self.factors)
         for site in sites:
             site.watchers.append(functools.partial(self._on_instance, site))
         timeline.every(self.pace.negotiation, self._negotiate)
@@ -86,7 +87,8 @@ class SimPool:
         self._collector()
         now = self.timeline()
         shown = tuple(slot for machine in self.listed.values() for slot in machine.view(now))
-        view = CollectorView(shown, self.collector_started, self._cycle_ended)
+        shares = self._negotiator.shares()
+        view = CollectorView(shown, self.collector_started, self._cycle_ended, shares)
         return PoolSlots(view, {key: kind.ad for key, kind in self.kinds.items()})
 
     def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None:
