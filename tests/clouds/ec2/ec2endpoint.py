@@ -44,7 +44,7 @@ Parameters = dict[str, str]
 
 @dataclass
 class Quirks:
-    """How the endpoint is. Times in seconds. A lack is "" (it has it), "refuse" or "ignore"."""
+    """How the endpoint is. Times in seconds. A lack is "" (it has it), "refuse", "ignore" or "TypeError"."""
 
     boots_in: float = 0.3
     stops_in: float = 0.2
@@ -268,6 +268,8 @@ class Endpoint:
             mine = [key for key in asked if key.startswith(name)]
             if lack == "refuse" and mine:
                 raise Refused("UnknownParameter", f"The parameter {mine[0]} is not recognized")
+            if lack == "TypeError" and mine:  # OpenStack's ec2-api
+                raise Refused(lack, "Unknown error occurred.", 500)
             if lack:
                 asked = {key: value for key, value in asked.items() if key not in mine}
         return asked
