@@ -22,6 +22,7 @@ from tests.bench import (
     matching,
     projects,
     queue,
+    ramp,
     rivals,
     rows,
     simulated,
@@ -319,6 +320,14 @@ class Bench:
                 simulated.whole,
             ),
             *self._rivals.rows(),
+            Row(
+                "ramp-csv2",
+                "1,000 joined machines: csv2's time ÷ updraft's, same demand and boots, simulated",
+                20.0,
+                "×",
+                ramp.sooner,
+                at_least=True,
+            ),
             *self.ec2_rows(),
             *self.openstack_rows(),
         ]
