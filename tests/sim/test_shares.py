@@ -1,7 +1,6 @@
 """Twenty users under a cap: what each gets of a simulated pool, and what the negotiator would share out."""
 
-from collections.abc import Mapping
-
+from tests.fairness import fair
 from tests.sim.simtools import ONE, Watch, engine
 
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
@@ -12,21 +11,6 @@ CAP = 160
 USERS = [f"u{n:02}" for n in range(20)]
 FACTORS = dict(zip(USERS, [500.0, 1000.0, 2000.0, 1000.0, 1500.0] * 4, strict=True))
 WANTS = {name: [300, 60, 2, 25, 8][n % 4 + n // 16] for n, name in enumerate(USERS)}
-
-
-def fair(total: int, wants: Mapping[str, int], factors: Mapping[str, float]) -> dict[str, float]:
-    """The negotiator's formula: in proportion to one over the priority, and what one doesn't want is shared
-    by the others in the same way."""
-    got = dict.fromkeys(wants, 0.0)
-    open_, left = set(wants), float(total)
-    while open_ and left > 1e-9:
-        weight = sum(1 / factors[name] for name in open_)
-        rate = min(left / weight, min((wants[name] - got[name]) * factors[name] for name in open_))
-        for name in open_:
-            got[name] += rate / factors[name]
-        left -= rate * weight
-        open_ = {name for name in open_ if wants[name] - got[name] > 1e-9}
-    return got
 
 
 def two_classes(limits: Limits) -> Policy:
