@@ -71,7 +71,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         groups=placing.outlooks,
         machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
-        warnings=_warnings(census, fates, snapshot),
+        warnings=_warnings(census, fates, roll.unread, snapshot),
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
     )
 
@@ -222,7 +222,7 @@ def _outlooks(roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn) -> tuple[Mac
 
 
 def _warnings(
-    census: Census, fates: Mapping[tuple[str, str], Fate], snapshot: Snapshot
+    census: Census, fates: Mapping[Key, Fate], unread: Mapping[Key, str], snapshot: Snapshot
 ) -> tuple[Reason, ...]:
     found = [
         Reason(
@@ -230,6 +230,9 @@ def _warnings(
         )
         for slot in census.unexplained
     ]
+    for (_, machine), text in sorted(unread.items()):
+        why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
+        found.append(Reason("odd-variant", why))
     for (_, machine), own in sorted(fates.items()):
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))

@@ -27,6 +27,7 @@ from updraft.core.model import (
 from updraft.core.policy import booted
 from updraft.core.settings import Policy
 from updraft.core.shares import Held
+from updraft.core.variants import read
 
 T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
@@ -60,7 +61,8 @@ class Roll:
     `others` the rest, in the order of the keys; `renewed` the keys of all that were made anew at this look.
     `records` are the ledger's live ones, `proven` counts machines that have joined by their class, image and
     cloud, `failing` those that ended without; `open` are launches that may still bring some, and `refused`
-    says whether any was. `held` is who has what, by all slots of the pool.
+    says whether any was. `unread` are variants that nobody can read. `held` is who has what, by all slots of
+    the pool.
     """
 
     entries: dict[Key, Entry] = field(default_factory=dict)
@@ -75,6 +77,7 @@ class Roll:
     refused: bool = False
     held: Held = field(default_factory=Held)
     at_work: frozenset[Key] = frozenset()
+    unread: dict[Key, str] = field(default_factory=dict)
     _ended: dict[Key, MachineRecord] = field(default_factory=dict)
     _instances: dict[Key, Instance] = field(default_factory=dict)
     _seen_records: _Seen[MachineRecord] = field(default_factory=_Seen)
@@ -208,12 +211,15 @@ class Roll:
         self.renewed = []
         for key in sorted(todo):
             record = self.records.get(key)
+            self.unread.pop(key, None)
             if record is None and origins is not None and key in taken:
                 record = origins.record(self._instances[key])
             if record is None:
                 moved = entries.pop(key, None) is not None or moved
                 continue
             moved = moved or key not in entries
+            if record.variant and read(record.variant) is None:
+                self.unread[key] = record.variant
             made = merged(record, self._instances.get(key), slots.get(key, ()), snapshot, policy)
             entries[key] = _entry(made, snapshot, policy)
             self.renewed.append(key)

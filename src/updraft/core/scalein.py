@@ -63,7 +63,8 @@ def scale_in(
             reason, goes, at = pressing.reason(), True, None
             pressing = replace(pressing, jobs=pressing.jobs - 1)
         if goes:
-            counts[machine.worker_class] -= not machine.record.variant
+            if not machine.record.variant:
+                counts[machine.worker_class] -= 1
             drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
         outlooks.append(MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at))
     return ScaleIn(tuple(drains), tuple(outlooks))

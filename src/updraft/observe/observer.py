@@ -40,6 +40,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.core.spare import spare_groups
+from updraft.core.variants import most_for, wanted
 from updraft.observe import places
 from updraft.observe.offers import Kinds, Shelf
 from updraft.observe.schedds import ANY, Schedds
@@ -219,6 +220,7 @@ class Observer:
         learned = self._learn(collector, ledger)
         sold = [item for view in clouds.values() for item in _last(view.offers, ())]
         groups = [group for source in schedds.values() for group in _last(source, ScheddView()).groups]
+        wants = wanted(groups, self.policy, most_for(len(sold)))
         spare = spare_groups(self.policy, clock())
         groups.extend(spare)
         view = _view(collector)
@@ -228,7 +230,7 @@ class Observer:
         if apart:
             there = places.placed(view, ledger.machines, there.templates)
             view = there.view
-        offers, kinds = self._shelf.stock(self.policy, sold, learned, apart=apart)
+        offers, kinds = self._shelf.stock(self.policy, sold, learned, apart=apart, wants=wants)
         slots = view.value.slots if isinstance(view, Known) else ()
         kinds = {**self._shelf.of_slots(slots, there.templates, there.bought), **kinds}
         verdicts = self._matcher.verdicts(groups, list(kinds.values()), clock(), self._deadlines.match)

@@ -1,25 +1,30 @@
 """What can be bought, as the planner reads it: the clouds' offers × the worker classes, with their kinds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
+from types import MappingProxyType
 
 from updraft.core.kinds import apart_key
-from updraft.core.model import CloudOffer, Kind, Offer, Slot
+from updraft.core.model import PLAIN, CloudOffer, Kind, Offer, Slot, Variant
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.variants import Wants
 
-KindKey = Callable[[str, str, str, str], str]
-Imagine = Callable[[WorkerClass, CloudOffer, str, str, str], Kind]
+KindKey = Callable[[str, str, str, str, str], str]
+Imagine = Callable[[WorkerClass, CloudOffer, str, str, str, Variant], Kind]
 Learned = Callable[[str, str, CloudOffer | None, int], Kind]
+_REMEMBERED = 50_000
+_NOTHING: Wants = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
     """How kinds are made.
 
-    `key` from (class, generation, cloud, flavor); `imagine` from (class, offer, image, pool, key); `learned`
-    from (key, a real ad's text, the offer if there is one, how many such slots a machine brings).
+    `key` from (class, generation, cloud, flavor, variant's text); `imagine` from (class, offer, image, pool,
+    key, variant); `learned` from (key, a real ad's text, the offer if there is one, how many such slots a
+    machine brings).
     """
 
     key: KindKey
@@ -42,18 +47,30 @@ class Shelf:
         templates: Mapping[str, str],
         *,
         apart: bool = False,
+        wants: Wants = _NOTHING,
     ) -> tuple[tuple[Offer, ...], dict[str, Kind]]:
         """Every offer that some class can take, and the kinds of their slots: one for all zones and markets,
-        or with `apart` one for each of them."""
+        or with `apart` one for each of them.
+
+        Beside plain machines there are the variants that are wanted; of a class whose machines are each made
+        for one user there are only those.
+        """
         # From one look to the next hardly anything of it changes: comparing is much cheaper than making.
-        basis = (policy, tuple(sold), dict(templates), apart)
+        basis = (policy, tuple(sold), dict(templates), apart, wants)
         if self._stocked is None or self._stocked[0] != basis:
-            self._stocked = (basis, *self._stock(policy, basis[1], templates, apart))
+            if len(self._made) > _REMEMBERED:
+                self._made.clear()
+            self._stocked = (basis, *self._stock(policy, basis[1], templates, apart, wants))
         _, offers, kinds = self._stocked
         return offers, dict(kinds)
 
     def _stock(
-        self, policy: Policy, sold: Iterable[CloudOffer], templates: Mapping[str, str], apart: bool
+        self,
+        policy: Policy,
+        sold: Iterable[CloudOffer],
+        templates: Mapping[str, str],
+        apart: bool,
+        wants: Wants,
     ) -> tuple[tuple[Offer, ...], dict[str, Kind]]:
         offers: list[Offer] = []
         kinds: dict[str, Kind] = {}
@@ -61,10 +78,11 @@ class Shelf:
             for worker in policy.classes.values():
                 if not _takes(worker, item):
                     continue
-                kind = self._kind(worker, item, policy.pool, templates, apart)
-                if kind is not None:
-                    kinds[kind.key] = kind
-                    offers.append(_offer(worker, item, kind))
+                for variant in _variants(worker, item, wants):
+                    kind = self._kind(worker, item, variant, policy.pool, templates, apart)
+                    if kind is not None:
+                        kinds[kind.key] = kind
+                        offers.append(_offer(worker, item, variant, kind))
         return tuple(offers), kinds
 
     def of_slots(
@@ -90,23 +108,28 @@ class Shelf:
         return found
 
     def _kind(
-        self, worker: WorkerClass, item: CloudOffer, pool: str, templates: Mapping[str, str], apart: bool
+        self,
+        worker: WorkerClass,
+        item: CloudOffer,
+        variant: Variant,
+        pool: str,
+        templates: Mapping[str, str],
+        apart: bool,
     ) -> Kind | None:
-        key = self._make.key(worker.name, worker.generation, item.cloud, item.flavor)
-        image = worker.images.get(item.cloud, "")
+        key = self._make.key(worker.name, worker.generation, item.cloud, item.flavor, variant.text)
+        image = _image(worker, item, variant)
         text = templates.get(key)
         if apart:
             key = apart_key(key, item.zone, item.market)
         if text is not None:
             count = worker.static_slots or 1
-            kind = self._once(
-                f"offer {key}", (text, count), partial(self._make.learned, key, text, item, count)
-            )
+            shown = (text, count, item.price if apart else None)
+            kind = self._once(f"offer {key}", shown, partial(self._make.learned, key, text, item, count))
             if kind is not None:
                 return kind
-        basis = (item.resources, item.arch, image, worker)
+        basis = (item.resources, item.arch, image, worker, item.price if apart else None)
         return self._once(
-            f"imagined {key}", basis, partial(self._make.imagine, worker, item, image, pool, key)
+            f"imagined {key}", basis, partial(self._make.imagine, worker, item, image, pool, key, variant)
         )
 
     def _once(self, key: str, basis: object, make: Callable[[], Kind]) -> Kind | None:
@@ -131,17 +154,31 @@ def _takes(worker: WorkerClass, item: CloudOffer) -> bool:
     )
 
 
-def _offer(worker: WorkerClass, item: CloudOffer, kind: Kind) -> Offer:
+def _variants(worker: WorkerClass, item: CloudOffer, wants: Wants) -> Iterator[Variant]:
+    """What machines of a class are on sale there: plain ones first."""
+    if not worker.owner_only:
+        yield PLAIN
+    for want in wants.get(worker.name, ()):
+        if item.cloud in want.clouds:
+            yield want.variant
+
+
+def _image(worker: WorkerClass, item: CloudOffer, variant: Variant) -> str:
+    return variant.image or worker.images.get(item.cloud, "")
+
+
+def _offer(worker: WorkerClass, item: CloudOffer, variant: Variant, kind: Kind) -> Offer:
     return Offer(
         worker_class=worker.name,
         cloud=item.cloud,
         zone=item.zone,
         flavor=item.flavor,
         market=item.market,
-        image=worker.images.get(item.cloud, ""),
+        image=_image(worker, item, variant),
         generation=worker.generation,
         resources=item.resources,
         kind=kind.key,
         price=item.price,
         left=item.left,
+        variant=variant.text,
     )

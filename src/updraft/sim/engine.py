@@ -6,16 +6,17 @@ from statistics import median
 from typing import cast
 
 from updraft.act import Actor, Lanes
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_VARIANT
 from updraft.clouds.fake import FakeCloud, FakeInstance, Settings, Site
 from updraft.core.bulk import judge_all
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.match import Matcher
 from updraft.core.memory import Memo
-from updraft.core.model import CloudOffer, JobGroup, Kind, Launch, Plan, Snapshot, Verdicts
+from updraft.core.model import PLAIN, CloudOffer, JobGroup, Kind, Launch, Plan, Snapshot, Verdicts
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.variants import read
 from updraft.ledger import Ledger
 from updraft.observe import Kinds, Observer
 from updraft.sim.clock import START, Timeline
@@ -239,5 +240,7 @@ def real_kind(policy: Policy, cloud: str, instance: FakeInstance) -> Kind:
         cloud, instance.zone, instance.flavor_name, instance.market, instance.flavor.resources,
         arch=instance.flavor.arch,
     )  # fmt: skip
-    key = kind_key(name, generation, cloud, instance.flavor_name)
-    return imagine(replace(worker, generation=generation), offer, instance.image, policy.pool, key)
+    text = instance.tags.get(TAG_VARIANT, "")
+    key = kind_key(name, generation, cloud, instance.flavor_name, text)
+    made = read(text) or PLAIN
+    return imagine(replace(worker, generation=generation), offer, instance.image, policy.pool, key, made)
