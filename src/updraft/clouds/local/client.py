@@ -105,9 +105,10 @@ class Client:
         """Forget an image; one that isn't there is success."""
         self._call("delete-image", {"id": image})
 
-    def put_image(self, name: str, tags: Mapping[str, str], file: BinaryIO, size: int) -> str:
+    def put_image(self, name: str, tags: Mapping[str, str], file: BinaryIO, size: int, checksum: str) -> str:
         """An image of the tar file of a root file system; its id."""
-        about = base64.b64encode(json.dumps({"name": name, "tags": dict(tags)}).encode()).decode()
+        said = {"name": name, "tags": dict(tags), "checksum": checksum}
+        about = base64.b64encode(json.dumps(said).encode()).decode()
         headers = {ABOUT: about, "Content-Length": str(size), "Content-Type": "application/x-tar"}
         with self._asked("PUT", IMAGE_FILE, file, headers) as response:
             return str(_answer(IMAGE_FILE, response)["id"])

@@ -1,11 +1,12 @@
 """Images of the cloud on one machine, as a user of it makes and moves them."""
 
+import hashlib
 import platform
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from updraft.clouds.base import ImageInfo
-from updraft.clouds.imaging import ImageState, Imaging, MachineImage, check_form
+from updraft.clouds.imaging import PART, ImageState, Imaging, MachineImage, check_form
 from updraft.clouds.local.client import Client
 from updraft.errors import BadRequest
 
@@ -43,7 +44,11 @@ class LocalImaging:
     def upload(self, name: str, form: str, file: BinaryIO, size: int, tags: Mapping[str, str]) -> str:
         """A tar file of a root file system."""
         check_form(self._cloud, form, self.forms)
-        return self._client.put_image(name, tags, file, size)
+        digest, start = hashlib.sha256(), file.tell()
+        for part in iter(lambda: file.read(PART), b""):
+            digest.update(part)
+        file.seek(start)
+        return self._client.put_image(name, tags, file, size, f"sha256:{digest.hexdigest()}")
 
     def download(self, image: str, file: BinaryIO) -> None:
         """All layers as one tar file."""
@@ -77,6 +82,5 @@ def _image(one: Mapping[str, Any]) -> MachineImage:
         state=state,
         size=one["size"],
         form=FORMS[0],
-        checksum=one["checksum"],
         tags=one["tags"],
     )

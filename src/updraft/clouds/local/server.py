@@ -191,7 +191,8 @@ class _Handler(BaseHTTPRequestHandler):
         _suffer(self.server.cloud.call_faults())
         about = json.loads(base64.b64decode(self.headers.get(ABOUT, ""), validate=True))
         size, self._unread = self._unread, 0
-        return {"id": self.server.cloud.shelf.upload(about["name"], about["tags"], self.rfile.read, size)}
+        keep, read = self.server.cloud.shelf.upload, self.rfile.read
+        return {"id": keep(about["name"], about["tags"], read, size, about["checksum"])}
 
     def _download(self) -> None:
         image = unquote(self.path.removeprefix(f"/v1/{IMAGE_FILE}/"))

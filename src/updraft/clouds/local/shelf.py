@@ -27,7 +27,7 @@ _FINISH = 60.0
 
 @dataclass(slots=True)
 class Shelved:
-    """An image made here: `state` is making, ready or failed; `checksum` is of the file that was uploaded."""
+    """An image made here: `state` is making, ready or failed."""
 
     id: str
     name: str
@@ -36,11 +36,10 @@ class Shelved:
     created: float = field(default_factory=time.time)
     state: str = "making"
     size: int | None = None
-    checksum: str = ""
 
     def show(self) -> dict[str, Any]:
         """The image as an answer of the API."""
-        names = ("id", "name", "state", "created", "size", "checksum")
+        names = ("id", "name", "state", "created", "size")
         return {**{name: getattr(self, name) for name in names}, "tags": dict(self.tags)}
 
 
@@ -75,7 +74,7 @@ class Shelf:
         """All images, the stock first."""
         with self._lock:
             made = [one.show() for one in self._made.values()]
-        blank: dict[str, Any] = {"created": None, "size": None, "checksum": "", "tags": {}}
+        blank: dict[str, Any] = {"created": None, "size": None, "tags": {}}
         return [*({"id": name, "name": name, "state": "ready", **blank} for name in self._stock), *made]
 
     def create(
@@ -91,13 +90,19 @@ class Shelf:
         threading.Thread(target=fill, name=image.id, daemon=True).start()
         return image.id
 
-    def upload(self, name: str, tags: Mapping[str, str], read: Callable[[int], bytes], size: int) -> str:
-        """An image of the tar file of a root file system, read in parts. Raises RefusedError for no such."""
+    def upload(
+        self, name: str, tags: Mapping[str, str], read: Callable[[int], bytes], size: int, checksum: str
+    ) -> str:
+        """An image of the tar file of a root file system, read in parts.
+
+        Raises RefusedError where it is none, or not the one of this checksum.
+        """
         image = self._begin(name, tags, ())
         with self._filling(image, Path(image.layers[0])) as layer:
-            checksum = _unpack(read, size, layer)
+            if _unpack(read, size, layer) != checksum:
+                raise RefusedError("bad-request", "the file was changed on its way")
         with self._lock:
-            image.size, image.checksum = size, checksum
+            image.size = size
         return image.id
 
     @contextmanager
