@@ -124,7 +124,7 @@ class VirtualPool:
                     self.killed_jobs += worker.jobs
                     worker.jobs = 0
                 exited = worker is not None and worker.closed is DrainMode.EMPTY
-                ours = TAG_CLASS in instance.tags
+                ours = TAG_CLASS in instance.tags or worker is not None  # whatever becomes of its tags
                 if ours and instance.up(now) and instance.joins_at <= now and not exited:
                     found.append((site, instance))
         return found
