@@ -352,6 +352,18 @@ def test_what_has_no_end_is_said_to_have_none_and_what_is_not_told_is_not_known(
 # -------------------------------------------------------------------------------------------- connecting
 
 
+def test_a_cloud_that_is_in_no_file_is_told_beside_those_that_are(
+    harness: OpenStackHarness, clouds_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AuthFailed, match=f"no cloud tset in {clouds_file}: it has test, wrong"):
+        harness.driver(os_cloud="tset").machines()
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AuthFailed, match=r"no clouds\.yaml was found"):
+        harness.driver(os_cloud="tset").machines()
+
+
 def test_an_older_compute_service_is_spoken_to_as_it_can(
     harness: OpenStackHarness, front: Front, cloud: FakeCloud
 ) -> None:

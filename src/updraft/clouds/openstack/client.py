@@ -196,6 +196,8 @@ class Connection:
     def _configured(self) -> CloudRegion:
         settings = self._settings
         config = OpenStackConfig(app_name="updraft")
+        if settings.os_cloud is not None and settings.os_cloud not in config.get_cloud_names():
+            raise ConfigException(_stranger(settings.os_cloud, config))
         timeout = min(READ_TIMEOUT, settings.timeout)
         try:
             region = config.get_one(cloud=settings.os_cloud, region_name=settings.region, api_timeout=timeout)
@@ -245,6 +247,14 @@ class Counted:
         data = self._file.read(wanted)
         self._left -= len(data)
         return data
+
+
+def _stranger(cloud: str, config: OpenStackConfig) -> str:
+    """What to say of a cloud that is in no file: which file was read, and which clouds it has."""
+    if not config.config_filename:
+        return f"no clouds.yaml was found, so there is no cloud {cloud}"
+    names = ", ".join(sorted(config.get_cloud_names())) or "no cloud"
+    return f"there is no cloud {cloud} in {config.config_filename}: it has {names}"
 
 
 def items(answer: Answer, key: str) -> list[Any]:
