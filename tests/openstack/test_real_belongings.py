@@ -11,8 +11,11 @@ from osfront import Trouble
 from osharness import CREATE, refused
 from realcloud import Project, RealHarness
 
+from updraft.clouds.openstack.client import Connection
+from updraft.clouds.openstack.driver import OpenStackDriver
+from updraft.clouds.openstack.settings import checked_settings
 from updraft.core.model import CloudState
-from updraft.errors import BadRequest, CloudError
+from updraft.errors import BadRequest, CloudError, CloudUnavailable
 
 pytestmark = pytest.mark.openstack
 
@@ -71,6 +74,44 @@ def test_a_launch_that_fails_half_way_leaves_no_ports(project: Project, harness:
     with project.front.trouble(no), pytest.raises(BadRequest):
         driver.launch(request(harness, 2))
     assert network.ours("ports") == []
+
+
+def test_ports_of_a_launch_that_never_arrived_are_swept_up_by_a_successor(
+    project: Project, harness: RealHarness
+) -> None:
+    network = Network(project, harness)
+    harness.settings["port"] = {}
+    with project.front.trouble(Trouble(CREATE, lose=True)), pytest.raises(CloudUnavailable):
+        harness.driver("conformance").launch(request(harness))
+    assert len(network.ours("ports")) == 1, "nobody knows whether a machine has it"
+    moment = [1000.0]
+    settings = checked_settings("cloud", harness.settings)
+    pool, connection = harness.pool("conformance"), Connection("cloud", settings)
+    later = OpenStackDriver("cloud", pool, settings, connection, lambda: moment[0])
+    later.machines()
+    assert len(network.ours("ports")) == 1, "its launch may be under way still"
+    moment[0] += 301
+    later.machines()
+    assert network.ours("ports") == []
+
+
+def test_machines_are_members_of_their_server_group(project: Project, harness: RealHarness) -> None:
+    name = harness.pool("together")
+    wanted = {"server_group": {"name": name, "policies": ["affinity"]}}
+    group = project.compute.post("/os-server-groups", json=wanted).json()["server_group"]["id"]
+    try:
+        harness.settings["server_group"] = name
+        driver = harness.driver("conformance")
+        made = {one.id for one in driver.launch(request(harness, 2))}
+        harness.wait(
+            lambda: {one.state for one in driver.machines()} == {CloudState.RUNNING}, "both of them run"
+        )
+        told = project.compute.get(f"/os-server-groups/{group}").json()["server_group"]
+        assert set(told["members"]) == made
+        hosts = {project.compute.get(f"/servers/{one}").json()["server"]["hostId"] for one in made}
+        assert len(hosts) == 1, "affinity is one host for all"
+    finally:
+        project.compute.delete(f"/os-server-groups/{group}")
 
 
 def test_a_machine_that_breaks_says_why_and_goes(harness: RealHarness) -> None:
