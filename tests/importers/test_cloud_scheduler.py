@@ -209,6 +209,14 @@ def test_an_application_credential_goes_to_clouds_yaml(csv2: importers.Import) -
     assert 'application_credential_id: "0123abcd"' in comment
     assert "application_credential_secret: …" in comment
     assert "password" not in comment
+    assert "project" not in comment, "such a credential has its project, and refuses another scope"
+
+
+def test_a_login_without_domains_has_the_usual_ones(tmp_path: Path) -> None:
+    text = "[a]\ncloud_type: OpenStackNative\nauth_url: https://k.example.org/v3\nusername: u\n"
+    toml = made(written(tmp_path, "cloud_resources.conf", text)).toml
+    assert 'user_domain_name: "Default"' in toml
+    assert 'project_domain_name: "Default"' in toml
 
 
 def test_groups_and_aliases_of_csv2_are_classes(csv2: importers.Import, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from updraft.config.drivers import driver_entry, driver_names, settings_model
 from updraft.config.known import TABLES
 from updraft.config.part import Part
 from updraft.config.units import spell
+from updraft.importers.equivalents import COLUMNS as EQUIVALENT
+from updraft.importers.equivalents import configuration, equivalents
 from updraft.importers.tables import tables
 
 SOURCE = Path(errors.__file__).parent
@@ -39,6 +41,7 @@ def pages() -> Mapping[str, str]:
         "reasons.md": reasons_page(),
         "json.md": json_page(),
         "import.md": import_page(),
+        "from-cloud-scheduler.md": cloud_scheduler_page(),
     }
 
 
@@ -340,12 +343,32 @@ def import_page() -> str:
     intro = (
         "`updraft import` recognises each file by its content, writes `updraft.toml` to stdout and says on "
         "stderr what became of each key. A key that isn't named here is reported as unknown. How to go on: "
-        "[from ECM](../howto/from-ecm.md), [from elastiq](../howto/from-elastiq.md)."
+        "[from ECM](../howto/from-ecm.md), [from elastiq](../howto/from-elastiq.md), [from Cloud "
+        "Scheduler](../howto/from-cloud-scheduler.md), whose keys have [a page of their "
+        "own](from-cloud-scheduler.md)."
     )
     parts = (
-        f"## {title}\n\n{markdown_table(titles, rows)}" for title, titles, rows in tables(*importers.PROGRAMS)
+        f"## {title}\n\n{markdown_table(titles, rows)}"
+        for title, titles, rows in tables(importers.ECM, importers.ELASTIQ)
     )
     return page("Import", intro, *parts)
+
+
+def cloud_scheduler_page() -> str:
+    """What each verb, option, job attribute and key of Cloud Scheduler and csv2 is here."""
+    intro = (
+        "What users of Cloud Scheduler (version 1) and of csv2 type and write, and what it is here, or "
+        "why it "
+        "isn't. How to go on: [from Cloud Scheduler](../howto/from-cloud-scheduler.md). The last tables "
+        "are what "
+        "`updraft import` does; its words (replaced, secret) are told in [Import](import.md)."
+    )
+    found = [*equivalents(), *configuration(importers.CLOUD_SCHEDULER), *configuration(importers.CSV2)]
+    parts = (
+        f"## {one.title}\n\n{one.intro}\n\n{markdown_table(EQUIVALENT, [list(row) for row in one.rows])}"
+        for one in found
+    )
+    return page("From Cloud Scheduler", intro, *parts)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def network(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
     site.taken(value, rule, spelled([first]))
     if others:
         text = (
-            f"only the first was used; here a machine is on all that are named, so {', '.join(others)} isn't"
+            f"only the first was used; jobs may ask for {', '.join(others)} (networks_allowed of the class)"
         )
         site.say(value, Fate.LOOK, text)
 

@@ -69,13 +69,19 @@ class CloudDraft:
         yield f"Its login belongs into {CLOUDS_YAML} on the head (mode 0600):"
         yield "clouds:"
         yield f"  {json.dumps(self.name)}:"
-        secret = "application_credential_id" in self.login
-        if secret:
+        login = dict(self.login)
+        if "application_credential_id" in login:
             yield "    auth_type: v3applicationcredential"
+            names, secret = ["auth_url", "application_credential_id"], "application_credential_secret"
+        else:
+            for whose in ("user_domain", "project_domain"):
+                if f"{whose}_id" not in login:
+                    login.setdefault(f"{whose}_name", "Default")
+            names, secret = list(login), "password"
         yield "    auth:"
-        for key, value in self.login.items():
-            yield f"      {key}: {json.dumps(value)}"
-        yield f"      {'application_credential_secret' if secret else 'password'}: …"
+        for name in names:
+            yield f"      {name}: {json.dumps(login.get(name, '…'), ensure_ascii=False)}"
+        yield f"      {secret}: …"
         for key, value in self.entry.items():
             yield f"    {key}: {json.dumps(value)}"
 
