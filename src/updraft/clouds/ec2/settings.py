@@ -1,6 +1,5 @@
 """The settings of an EC2 cloud, as `[clouds.NAME]` of updraft.toml holds them."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,13 +11,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
 
+from updraft.config import drivers
 from updraft.config.units import Duration, Size
 from updraft.core.model import Resources
-from updraft.errors import ConfigError
 
 GIB = 2**30
 OURS = "updraft:"  # tags that begin so are updraft's own
@@ -179,16 +177,7 @@ class Settings(_Model):
 
 def checked_settings(name: str, settings: Mapping[str, Any]) -> Settings:
     """The settings of the cloud `name`. Raises ConfigError that names each wrong key."""
-    try:
-        return Settings.model_validate(dict(settings))
-    except ValidationError as error:
-        faults = (
-            re.sub(
-                r": Value error, ", ": ", f"clouds.{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            )
-            for fault in error.errors(include_input=False)
-        )
-        raise ConfigError("\n".join(faults)) from error
+    return drivers.checked_settings(Settings, name, settings)
 
 
 def rc_environment(environ: Mapping[str, str], profile: str | None = None) -> tuple[str, str, str] | None:

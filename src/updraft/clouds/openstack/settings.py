@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from updraft.config import drivers
 from updraft.config.checks import tuple_of_one
 from updraft.config.part import Part
 from updraft.config.units import Duration, Size
-from updraft.errors import ConfigError
 
 GIB = 2**30
 OURS = "updraft:"  # metadata that begin so are updraft's own
@@ -113,11 +113,4 @@ class Settings(Part):
 
 def checked_settings(name: str, settings: Mapping[str, Any]) -> Settings:
     """The settings of the cloud `name`. Raises ConfigError that names each wrong key."""
-    try:
-        return Settings.model_validate(dict(settings))
-    except ValidationError as error:
-        faults = []
-        for fault in error.errors(include_input=False):
-            what = fault["msg"].removeprefix("Value error, ")
-            faults.append(f"clouds.{name}.{'.'.join(map(str, fault['loc']))}: {what}")
-        raise ConfigError("\n".join(faults)) from error
+    return drivers.checked_settings(Settings, name, settings)
