@@ -14,8 +14,9 @@ from typing import Any
 
 from updraft.condor.finished import RUN_TIME_NAMES, Finished, likely, refreshed, said
 from updraft.condor.request import UndecidableError, request_of, too_large
+from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
-from updraft.core.model import JobGroup, Resources, RunningJob, ScheddView
+from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 _UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
@@ -24,6 +25,7 @@ _ALWAYS = (
     *("JobStatus", "JobUniverse", "JobPrio", "Owner", "User", "AccountingGroup", "AcctGroup", "Requirements"),
     *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs"),
     *RUN_TIME_NAMES,
+    *NAMES,
 )
 _FACTORY = (
     *("ClusterId", "QDate", "JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId"),
@@ -234,6 +236,7 @@ def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
         evaluable=not problem,
         run_time=run_time,
         longest=longest,
+        terms=NO_TERMS if problem else terms_of(row),
     )
 
 

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from updraft.core.filling import Filling
-from updraft.core.model import GroupOutlook, JobGroup, Offer, Reason, Snapshot
+from updraft.core.model import NO_TERMS, GroupOutlook, JobGroup, Offer, Reason, Snapshot
+from updraft.core.settings import WorkerClass
 from updraft.core.shopping import Shopping
 from updraft.core.supply import Demand
+from updraft.core.terms_refused import refused_terms
 from updraft.core.verdicts import MISSING, VerdictTable
 
 # What fails is worked out anew for each pair that is asked about, and a plan is made every few seconds: so
 # many pairs in one decision, and so many of one group. `explain` asks about all pairs of the one in question.
 _PAIRS = 64
 _PAIRS_OF_A_GROUP = 8
+_TERMS = 16
 
 Refused = tuple[tuple[str, Reason], ...]
 
@@ -36,7 +39,12 @@ class Found:
 
 
 def group_outlooks(
-    queue: Demand, found: Found, table: VerdictTable, snapshot: Snapshot, closed: bool
+    queue: Demand,
+    found: Found,
+    table: VerdictTable,
+    snapshot: Snapshot,
+    closed: bool,
+    classes: Mapping[str, WorkerClass],
 ) -> tuple[GroupOutlook, ...]:
     """One outlook for each group, in the order of the queue; `closed` where nothing may be launched."""
     stale = {group.key for group in queue.stale}
@@ -54,8 +62,18 @@ def group_outlooks(
         held = tuple(_held(group, unmet, found, key in stale, closed))
         told.append((group, joined, later, new, unmet, held))
     refused = _refusals([group for group, *_, unmet, _ in told if unmet > 0], table, snapshot)
+    terms = _terms([group for group, *_ in told if group.key in refused], snapshot, classes)
     return tuple(
-        GroupOutlook(group.key, group.idle, joined, later, new, unmet, held, refused.get(group.key, ()))
+        GroupOutlook(
+            group.key,
+            group.idle,
+            joined,
+            later,
+            new,
+            unmet,
+            (*terms.get(group.key, ()), *held),
+            refused.get(group.key, ()),
+        )
         for group, joined, later, new, unmet, held in told
     )
 
@@ -73,6 +91,19 @@ def _held(group: JobGroup, unmet: int, found: Found, stale: bool, closed: bool) 
     if unmet > 0:
         yield from found.spared.get(group.key, ())
         yield from found.shopping.unmet.get(group.key, ())
+
+
+def _terms(
+    groups: list[JobGroup], snapshot: Snapshot, classes: Mapping[str, WorkerClass]
+) -> dict[str, tuple[Reason, ...]]:
+    """For groups that nothing on sale serves, which of their terms nothing is left for."""
+    found: dict[str, tuple[Reason, ...]] = {}
+    asking = [group for group in groups if group.terms != NO_TERMS and not group.terms.faults]
+    for group in asking[:_TERMS]:
+        reason = refused_terms(group.terms, classes, snapshot.offers)
+        if reason is not None:
+            found[group.key] = (reason,)
+    return found
 
 
 def _refusals(unmet: list[JobGroup], table: VerdictTable, snapshot: Snapshot) -> dict[str, Refused]:

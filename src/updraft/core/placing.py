@@ -62,7 +62,7 @@ def place(
         if group.evaluable and (rest := group.idle - claimed.get(group.key, 0)) > 0
     ]
     here = fill(counts, space.joined, table, snapshot.kinds)
-    frozen = _frozen(here, space, staying, queue, snapshot, policy)
+    frozen = _frozen(here, space, staying, queue, snapshot, policy) | _faulty(queue)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
     buying = {
@@ -84,8 +84,13 @@ def place(
         if who.high:
             urgent = pressing(want.groups, shopping, snapshot.offers, table, policy)
     found = Found(claimed, here, coming, shopping, frozen, held_back)
-    outlooks = group_outlooks(queue, found, table, snapshot, closed)
+    outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
     return Placing(shopping, _needed(here, space, frozen), outlooks, urgent)
+
+
+def _faulty(queue: Demand) -> dict[str, Reason]:
+    """Groups whose terms are refused: they may run where they match, and nothing is bought for them."""
+    return {group.key: group.terms.faults[0] for group in queue.all if group.terms.faults}
 
 
 def _serving(
