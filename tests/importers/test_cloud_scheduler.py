@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from updraft import config, importers
+from updraft.cli.main import call
 from updraft.clouds.ec2.settings import Settings as Ec2Settings
 from updraft.clouds.openstack.settings import Settings as OpenStackSettings
 from updraft.config.model import Settings
@@ -323,25 +324,52 @@ def test_whatever_a_cloud_says_comes_to_a_file_that_loads_or_to_sentences(keys: 
             assert set(loaded(result, Path(folder)).clouds) == {"Some-Cloud"}
 
 
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from([rule.key for rule in CSV2.rules if rule.section == CLOUD]),
+            st.none() | st.integers(-2, 9) | st.text(max_size=8) | st.sampled_from(["{}", "1.5", "a,b"]),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_whatever_an_export_says_comes_to_a_file_that_loads_or_to_sentences(
+    rows: list[dict[str, object]],
+) -> None:
+    fixed = {
+        "cloud_type": "openstack",
+        "authurl": "https://k.example.org/v3",
+        "cloud_name": "a",
+        "cores_ctl": 1,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), "clouds.json", json.dumps([{**row, **fixed} for row in rows]))
+        try:
+            result = made(path)
+        except UsageError as error:
+            lines = str(error).split("\n")
+            assert all(line.startswith("clouds.json, ") for line in lines)
+        else:
+            assert len(loaded(result, Path(folder)).clouds) == len(rows)
+
+
 # --------------------------------------------------------------------------------------------- bad input
 
 
-def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     resources = written(
         tmp_path,
         "cloud_resources.conf",
         "[a]\ncloud_type: OpenStackNative\nauth_url: nowhere\nvm_slots: many\npriority: 1.5\n"
         "[b]\ncloud_type: OpenStackNative\nvm_slots: -3\n",
     )
-    with pytest.raises(UsageError) as caught:
-        made(resources)
-    lines = str(caught.value).split("\n")
-    assert [re.match(r"cloud_resources.conf, line (\d+): ", line)[1] for line in lines] == [
-        "3",
-        "4",
-        "5",
-        "8",
-    ]  # type: ignore[index]
+    assert call(["import", str(resources)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.findall(r"cloud_resources.conf, line (\d+): ", err) == ["3", "4", "5", "8"]
+    assert err.count("\n") == 4
 
 
 @pytest.mark.parametrize(
