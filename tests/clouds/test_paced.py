@@ -47,6 +47,33 @@ def test_more_pages_are_asked_for_less_often(harness: FakeHarness, paced: Paced)
     assert calls(harness, "machines") == 2, "three pages of two: every half a minute"
 
 
+def test_a_slow_cloud_rests_twice_as_long_as_it_took(
+    harness: FakeHarness, paced: Paced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced.launch(request(harness))
+    asked, answer = [], paced.driver.machines
+
+    def slow() -> object:
+        asked.append(harness.now)
+        harness.now += 5
+        if len(asked) == 2:
+            raise CloudUnavailable("timed out")
+        return answer()
+
+    monkeypatch.setattr(paced.driver, "machines", slow)
+    begun = harness.now
+    for _ in range(12):
+        try:
+            paced.machines()
+        except CloudUnavailable:
+            assert asked[1] == begun + 15
+        harness.now += 2
+    assert [at - begun for at in asked] == [0, 15, 30]
+    paced.tag([], {})
+    paced.machines()
+    assert len(asked) == 4, "after a change it is asked at once"
+
+
 def test_it_is_asked_each_time_while_anything_moves(harness: FakeHarness, paced: Paced) -> None:
     (made,) = paced.launch(request(harness))
     harness.site.calls.clear()

@@ -12,46 +12,68 @@ from typing import Generic, TypeVar
 
 from updraft.clouds.base import Aged, Driver, LaunchRequest, Pace
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
+from updraft.errors import CloudError
 
 T = TypeVar("T")
 
 MOVING = (CloudState.PENDING, CloudState.STOPPING)
+REST = 2.0  # times as long as an answer took
+LONGEST_REST = 30.0
 
 
 class _Memory(Generic[T]):
-    """The last answer to one question. What was asked before a change is not kept after it."""
+    """The last answer to one question. What was asked before a change is not kept after it.
+
+    A cloud that is slow is left alone for twice as long as its answer took, or its error: to ask on and on is
+    what would keep it slow.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._answer: tuple[T, float, float] | None = None
+        self._error: tuple[CloudError, float] | None = None
         self._change = 0
 
     def get(self, ask: Callable[[], T], lasts: Callable[[T], float]) -> Aged[T]:
-        """The last answer while it lasts, else a new one. Raises what `ask` raises; an error isn't kept."""
+        """The last answer, or error, while it lasts, else a new one. Raises what `ask` raises."""
         with self._lock:
             now = self._clock()
+            if self._error is not None and now < self._error[1]:
+                raise self._error[0]
             if self._answer is not None and now < self._answer[2]:
                 return Aged(self._answer[0], now - self._answer[1])
             change = self._change
-        value = ask()
+        try:
+            value = ask()
+        except CloudError as error:
+            with self._lock:
+                if change == self._change:
+                    self._error = (error, self._rested(now))
+            raise
         with self._lock:
             if change == self._change:
-                self._answer = (value, now, now + lasts(value))
+                self._answer = (value, now, max(now + lasts(value), self._rested(now)))
+                self._error = None
         return Aged(value, self._clock() - now)
+
+    def _rested(self, begun: float) -> float:
+        """Until when a cloud rests that was asked at `begun` and has answered now."""
+        now = self._clock()
+        return now + min(REST * (now - begun), LONGEST_REST)
 
     def forget(self) -> None:
         """Something changed: the next answer is a new one, also if one is under way now."""
         with self._lock:
             self._change += 1
-            self._answer = None
+            self._answer, self._error = None, None
 
 
 class Paced:
     """A driver that is asked for machines, offers and quota at its own pace.
 
-    It is asked at once after anything that was done through this wrapper, and as long as any machine is on
-    its way up or down. Safe for many threads. `driver` is what it is wrapped around.
+    It is asked at once after anything that was done through this wrapper. As long as any machine is on its
+    way up or down, it is asked as soon as it has rested. Safe for many threads. `driver` is what is wrapped.
     """
 
     def __init__(self, driver: Driver, pace: Pace, clock: Callable[[], float] = time.monotonic) -> None:

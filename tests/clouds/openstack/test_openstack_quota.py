@@ -1,7 +1,5 @@
 """What the OpenStack driver says is left: with what Nova counts late, and while the sisters are silent."""
 
-from collections.abc import Iterable
-
 import pytest
 from harness import request
 from osfront import Front, Trouble
@@ -24,16 +22,16 @@ def server(id_: str, task: str | None = "scheduling", status: str = "BUILD") -> 
 
 
 def left(uncounted: Uncounted, *shown: Raw) -> Quota:
-    def look() -> Iterable[Raw]:
-        return shown
+    """By a look that shows these."""
+    uncounted.look(lambda: shown)
+    return uncounted.less(never, lambda: TOLD)
 
-    return uncounted.less(look, lambda: TOLD)
+
+def never() -> tuple[Raw, ...]:
+    raise AssertionError("nobody need look")
 
 
 def test_without_a_launch_the_services_count_is_what_counts() -> None:
-    def never() -> Iterable[Raw]:
-        raise AssertionError("nobody need look")
-
     assert Uncounted().less(never, lambda: TOLD) is TOLD
 
 
@@ -71,12 +69,28 @@ def test_an_answer_that_comes_during_a_look_is_not_in_that_look() -> None:
     launch = uncounted.launching(3, SMALL)
     launch.__enter__()
 
-    def look() -> Iterable[Raw]:
+    def look() -> tuple[Raw, ...]:
         launch.__exit__(None, None, None)
         return ()
 
-    assert uncounted.less(look, lambda: TOLD).machines == 7
-    assert left(uncounted) == TOLD
+    uncounted.look(look)
+    assert uncounted.less(tuple, lambda: TOLD) == TOLD, "it looks again"
+
+
+def test_a_look_serves_for_ten_seconds() -> None:
+    now, looks = [0.0], []
+    uncounted = Uncounted(lambda: now[0])
+
+    def look() -> tuple[Raw, ...]:
+        looks.append(now[0])
+        return (server("a"),)
+
+    with uncounted.launching(1, SMALL):
+        pass
+    for _ in range(12):
+        assert uncounted.less(look, lambda: TOLD).machines == 9
+        now[0] += 1
+    assert looks == [0, 10]
 
 
 def test_what_is_unlimited_or_unknown_stays_so() -> None:
@@ -99,6 +113,7 @@ def test_the_driver_counts_servers_that_nova_has_not_taken_up(
     assert driver.quota().machines == before - 4
     for one in made:
         harness.cloud.servers[one.id]["OS-EXT-STS:task_state"] = "spawning"
+    driver.machines()
     assert driver.quota().machines == before - 2
     front.log.clear()
     driver.quota()

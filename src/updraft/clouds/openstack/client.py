@@ -19,7 +19,7 @@ from updraft.clouds.openstack.errors import Garbled, Refused, Translator, refuse
 from updraft.clouds.openstack.settings import Settings
 from updraft.errors import BadRequest
 
-READ_TIMEOUT = 15.0
+READ_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 4.0
 RENEWED_AFTER = 30.0
 FILE_TIMEOUT = 300.0  # without a byte of an image's file, or until the cloud has stored it

@@ -5,6 +5,7 @@ launches one after the other may both fit into what `limits` tells: the second o
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +15,10 @@ from updraft.clouds.openstack.reading import Raw, state_of
 from updraft.core.model import CloudState, Quota, Resources
 from updraft.errors import CloudError, CloudUnavailable
 
+LOOK_SERVES = 10.0
 _UNTAKEN = "scheduling"
+
+Raws = tuple[Raw, ...]
 
 
 @dataclass(slots=True)
@@ -29,11 +33,13 @@ class _Asked:
 class Uncounted:
     """The servers of one pool that `limits` may not count yet. Safe for many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._asked: list[_Asked] = []
-        self._untaken: tuple[Raw, ...] = ()
+        self._untaken: Raws = ()
         self._looks = 0
+        self._looked = 0.0
 
     @contextmanager
     def launching(self, count: int, each: Resources) -> Iterator[None]:
@@ -55,19 +61,27 @@ class Uncounted:
             raise
         self._answered(one)
 
-    def less(self, look: Callable[[], Iterable[Raw]], tell: Callable[[], Quota]) -> Quota:
-        """What `tell` says is left, less what it may not count. `look` shows servers that are being built.
-
-        It looks first: what is taken up in between is then counted twice, and never not at all.
-        """
+    def look(self, ask: Callable[[], Raws]) -> Raws:
+        """What `ask` shows of the pool's servers, those that are being built at least; noted here."""
         with self._lock:
             self._looks += 1
-            begun, needed = self._looks, bool(self._asked or self._untaken)
-        if needed:
-            untaken = tuple(raw for raw in look() if _is_untaken(raw))
-            with self._lock:
-                self._untaken = untaken
-                self._asked = [one for one in self._asked if one.answered is None or one.answered >= begun]
+            begun, at = self._looks, self._clock()
+        found = ask()
+        with self._lock:
+            self._untaken, self._looked = tuple(raw for raw in found if _is_untaken(raw)), at
+            self._asked = [one for one in self._asked if one.answered is None or one.answered >= begun]
+        return found
+
+    def less(self, ask: Callable[[], Raws], tell: Callable[[], Quota]) -> Quota:
+        """What `tell` says is left, less what it may not count, by a look (with `ask`) that isn't old.
+
+        The look comes first: what is taken up in between is then counted twice, and never not at all.
+        """
+        with self._lock:
+            answered = any(one.answered is not None for one in self._asked)
+            old = bool(self._untaken) and self._clock() - self._looked >= LOOK_SERVES
+        if answered or old:
+            self.look(ask)
         told = tell()
         with self._lock:
             missing = [(one.machines, one.each) for one in self._asked]

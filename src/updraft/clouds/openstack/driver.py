@@ -44,7 +44,7 @@ class OpenStackDriver:
         self._connection = connection
         self._listing = Listing(name, pool, connection, settings)
         self._quotas = Quotas(connection, settings, clock)
-        self._uncounted = Uncounted()
+        self._uncounted = Uncounted(clock)
         self._images = Images(name, connection, clock)
         self.imaging = OpenStackImaging(name, connection)
         self._offers = Offers(name, settings, connection, clock)
@@ -66,7 +66,7 @@ class OpenStackDriver:
 
     def machines(self) -> tuple[Instance, ...]:
         """Every server with the pool's label and metadata, all pages; floating addresses are looked after."""
-        found = self._listing.look()
+        found = self._uncounted.look(self._listing.look)
         self._belongings.settle(found)
         return self._listing.machines(found)
 

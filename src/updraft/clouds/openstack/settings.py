@@ -60,7 +60,7 @@ class Settings(Part):
     """The region. None: that of `clouds.yaml` or the environment."""
     timeout: Annotated[Duration, Field(gt=0, le=50)] = 50.0
     """How long a launch may take to be answered: Nova takes up to a fifth of a second for each machine of it.
-    Reads are given at most 15 seconds."""
+    Reads are given at most 30 seconds."""
     zones: Texts = ()
     """Availability zones to launch in. Empty: every available one."""
     flavors: Some = ("*",)
