@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from updraft import config
+from updraft.bootstrap.reach import Reach
+from updraft.cli.wiring import reach
 from updraft.config import units
 from updraft.config.lines import key_lines
 from updraft.config.model import Settings, Timings
@@ -377,3 +379,35 @@ def test_what_is_mounted_is_part_of_the_generation_and_nothing_is_not(tmp_path: 
 def test_software_that_cannot_be_mounted_is_refused(tmp_path: Path, lines: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         software(tmp_path, lines)
+
+
+# ------------------------------------------------------------------------------------ how workers are reached
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('reach = "tunnel"', "reach"),
+        ('ccb = "broker.test:9618"', 'reach is not "ccb"'),
+        ('reach = "ccb"\nccb = "broker test"', "no broker"),
+        ('forwarding_host = "192.0.2.1"', 'reach is not "forwarded"'),
+        ('reach = "forwarded"\nforwarding_host = "host"', "no address"),
+    ],
+)
+def test_a_way_that_leads_nowhere_is_refused(tmp_path: Path, lines: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        software(tmp_path, lines)
+
+
+def test_how_workers_are_reached_reaches_them(tmp_path: Path) -> None:
+    collectors = ("head.test:9618?sock=collector", "other.test")
+    ways = {
+        "": Reach(),
+        'reach = "ccb"': Reach(broker="head.test:9618?sock=broker"),
+        'reach = "ccb"\nccb = "broker.test:9700"': Reach(broker="broker.test:9700"),
+        'reach = "forwarded"': Reach(host="metadata"),
+        'reach = "forwarded"\nforwarding_host = "192.0.2.1"': Reach(host="192.0.2.1"),
+    }
+    found = {lines: software(tmp_path, lines) for lines in ways}
+    assert {lines: reach(one.classes["w"], collectors) for lines, one in found.items()} == ways
+    assert len({one.generation("w") for one in found.values()}) == len(ways)

@@ -97,7 +97,7 @@ def test_there_is_still_room_for_the_sites_layers() -> None:
     assert len(worker_user_data(most)) < 12800
 
 
-@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py"])
+@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py", "public_address.py"])
 def test_a_lean_program_does_the_same(name: str) -> None:
     def bare(text: str) -> str:
         tree = ast.parse(text)
@@ -116,7 +116,7 @@ def test_a_lean_script_is_one(name: str) -> None:
     subprocess.run(["sh", "-n"], input=lean(name).encode(), check=True)
 
 
-@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py"])
+@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py", "public_address.py"])
 def test_programs_of_a_worker_are_of_python_3_6(name: str) -> None:
     tree = ast.parse((SHIPPED / name).read_text(), feature_version=(3, 6))
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

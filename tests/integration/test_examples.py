@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from controlling import events, of_class, sh
+from controlling import FILE, events, of_class, reload, sh
 from realpool import until
 
 from updraft.demo import examples
@@ -41,7 +41,9 @@ def test_a_repository_that_cannot_be_mounted_fails_the_boot_and_says_why(real_po
     pool = real_pool(Wishes())
     examples.serve(pool, FOLDER / "repository")
     sh(pool, "rm /srv/software/cvmfs/*/files.tar")
+    sh(pool, f"sed -i 's/boot_deadline = \"3m\"/boot_deadline = \"30s\"/' {FILE}")
+    reload(pool, "reloaded")
     pool.submit(WAITS)
-    failed = until(lambda: events(pool, "failed"), 120, "the machine's boot is told to have failed")
+    failed = until(lambda: events(pool, "never-joined"), 90, "the machine's boot is told to have failed")
     assert "CernVM-FS cannot mount software.example.org" in failed[0]["text"]
     assert not [slot for slot in pool.slots() if "UpdraftCVMFS" in slot]

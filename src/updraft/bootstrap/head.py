@@ -12,6 +12,7 @@ from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
+from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
 from updraft.errors import BootstrapError
 
 SIGNING_KEY = "updraft-workers"
@@ -43,7 +44,8 @@ class HeadSpec:
     where the program is; where the image has none, pip installs `source` from `index` (empty: pip's own), as
     `install` says what else the image may lack.
     The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
-    large pool, `quick` sets those of a small one. `superusers` may act on other people's jobs; `settings` are
+    large pool, `quick` sets those of a small one. `broker` adds a broker (CCB) for workers that nothing can
+    connect to. `superusers` may act on other people's jobs; `settings` are
     further lines of configuration, as they are.
     """
 
@@ -64,6 +66,7 @@ class HeadSpec:
     negotiator_cycle_delay: int = 20
     negotiator_min_interval: int = 5
     schedd_interval: int = 300
+    broker: bool = False
     superusers: tuple[str, ...] = ("root", "condor")
     settings: Mapping[str, str] = field(default_factory=dict)
     layers: tuple[Layer, ...] = ()
@@ -86,7 +89,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
     _check(spec)
     boot = {
         "EXPECT": "condor_collector condor_negotiator condor_schedd",
-        "KEY": f"/etc/condor/passwords.d/{SIGNING_KEY}",
+        "KEYS": " ".join([f"/etc/condor/passwords.d/{SIGNING_KEY}", *_broker_key(spec)]),
         "UNITS": "updraft.service" if spec.controller_config is not None else "",
         "UPDRAFT": spec.updraft,
         "SOURCE": spec.source,
@@ -139,7 +142,7 @@ def head_config(spec: HeadSpec) -> str:
     rights = {name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()}
     return cc.lines(
         {
-            "DAEMON_LIST": "MASTER COLLECTOR NEGOTIATOR SCHEDD",
+            "DAEMON_LIST": "MASTER COLLECTOR NEGOTIATOR SCHEDD" + " BROKER" * spec.broker,
             "CONDOR_HOST": spec.condor_host,
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
@@ -152,9 +155,19 @@ def head_config(spec: HeadSpec) -> str:
             "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
             "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,
             "SCHEDD_INTERVAL": spec.schedd_interval,
+            **(broker_settings(spec.trust_domain, workers_of(spec.trust_domain)) if spec.broker else {}),
             **spec.settings,
         }
     )
+
+
+def workers_of(trust_domain: str) -> str:
+    """The identities of all workers."""
+    return f"{WORKER_USER}*@{trust_domain}"
+
+
+def _broker_key(spec: HeadSpec) -> list[str]:
+    return [f"{BROKER_KEYS}/{BROKER_KEY}"] if spec.broker else []
 
 
 def worker_rights(trust_domain: str) -> Mapping[str, str]:
@@ -162,7 +175,7 @@ def worker_rights(trust_domain: str) -> Mapping[str, str]:
 
     A worker's token is good for this at the collector, and for nothing anywhere else.
     """
-    workers = f"{WORKER_USER}*@{trust_domain}"
+    workers = workers_of(trust_domain)
     return {"COLLECTOR.ALLOW_ADVERTISE_STARTD": workers, "COLLECTOR.ALLOW_ADVERTISE_MASTER": workers}
 
 

@@ -12,6 +12,7 @@ from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
+from updraft.bootstrap.reach import Reach, reach_files, reach_settings
 from updraft.core.model import NOTHING, PLAIN, CloudOffer, Resources, Variant
 from updraft.core.terms import TAKES, says, takes
 from updraft.errors import BootstrapError
@@ -46,7 +47,8 @@ class WorkerSpec:
     last stage of cloud-init; `startd_gone_after` is how long a startd may be away (a restart) before the
     machine ends; `failed_boot_after` how long a failed boot is left on for its console to be read.
     `update_interval` is how often a startd advertises itself, and the longest time from drained to gone: a
-    pool of thousands wants more. `install` is what the first boot installs, `software` what it mounts.
+    pool of thousands wants more. `install` is what the first boot installs, `software` what it mounts,
+    `reach` how it is reached.
     `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
     reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
     CernVM's own contextualisation can read too.
@@ -86,6 +88,7 @@ class WorkerSpec:
     spot_least: float = 30.0
     install: Install = field(default_factory=Install)
     software: SharedSoftware = field(default_factory=SharedSoftware)
+    reach: Reach = field(default_factory=Reach)
     cernvm: bool = False
     layers: tuple[Layer, ...] = ()
 
@@ -118,6 +121,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file("/var/lib/cloud/scripts/per-boot/updraft", machine.shipped("each-boot.sh"), "0755"),
             *install_files(spec.install),
             *cvmfs_files(spec.software),
+            *reach_files(spec.reach),
             *_notice_files(spec),
         ],
     }
@@ -154,7 +158,7 @@ def worker_config(spec: WorkerSpec) -> str:
         settings["NUM_CPUS"] = spec.cpus
     if spec.memory is not None:
         settings["MEMORY"] = spec.memory
-    settings |= universe_macros(spec.install.universes)
+    settings |= universe_macros(spec.install.universes) | reach_settings(spec.reach)
     return cc.lines(settings | _slots(spec.static_slots) | _attributes(spec))
 
 

@@ -1,10 +1,11 @@
 """One look at everything: all questions at the same time, then the findings in the order of the report."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from updraft.checks import clouds, host, pool
+from updraft.checks import brokers, clouds, host, pool
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
@@ -15,18 +16,26 @@ DEADLINE = 7.5
 _FOR_CHILDREN = 1.0  # a child's own deadline ends a little earlier, so that its answer says which
 
 
+class Probe(pool.Probe, brokers.Probe, Protocol):
+    """All that is asked of a pool."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look."""
+    """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
+
+    `brokers` find the address of the broker of each class that is reached through one.
+    """
 
     file: Path
     settings: Settings
     drivers: Mapping[str, Callable[[], Driver]]
-    probe: pool.Probe
+    probe: Probe
     signing_key: str
     ledger: LedgerFacts
     known_schedds: Sequence[str]
     now: float
+    brokers: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
 
 def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
@@ -34,6 +43,8 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     asked = {
         f"pool: {name}": one for name, one in pool.questions(site.probe, deadline - _FOR_CHILDREN).items()
     }
+    others = brokers.questions(site.probe, site.brokers, deadline - _FOR_CHILDREN)
+    asked |= {f"broker: {name}": one for name, one in others.items()}
     for name, make in site.drivers.items():
         images = clouds.images_wanted(site.settings, name)
         asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
@@ -55,6 +66,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
             known_schedds=site.known_schedds,
         )
     )
+    yield from brokers.judge({name: answers[f"broker: {name}"] for name in site.brokers})
     for name in site.drivers:
         own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}
         yield from clouds.judge(clouds.CloudFacts(name, site.settings, own))

@@ -68,7 +68,7 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
 def findings(file: Path) -> list["Finding"]:
     """Everything that was found; of a wrong configuration each fault, and nothing else."""
     from updraft.checks import Finding, Site, State, look
-    from updraft.cli.wiring import access, make_driver
+    from updraft.cli.wiring import access, brokers, make_driver
     from updraft.condor.probe import PoolProbe
     from updraft.config import load
 
@@ -93,6 +93,7 @@ def findings(file: Path) -> list["Finding"]:
             signing_key=reach.signing_key,
             ledger=facts,
             known_schedds=schedds,
+            brokers=brokers(settings),
             now=time.time(),
         )
         return list(look(site))

@@ -63,7 +63,7 @@ def worker(
     care.
     """
     from updraft.bootstrap.worker import worker_layers
-    from updraft.cli.wiring import access, asker, worker_spec
+    from updraft.cli.wiring import access, asker, with_broker_token, worker_spec
     from updraft.condor.pool import HTCondorPool
     from updraft.config import load
 
@@ -72,10 +72,12 @@ def worker(
     if with_token and not launch.offer.flavor:
         raise UsageError("say which flavor it will have with --flavor: that is how updraft knows its price")
     spec = worker_spec(settings, asker(settings), launch, NO_TOKEN)
+    spec = replace(spec, reach=replace(spec.reach, token=NO_TOKEN))
     if with_token:
         pool = HTCondorPool(access(settings))
         try:
             spec = replace(spec, token=pool.mint_token(launch.key, spec.lifetime + spec.drain_deadline))
+            spec = with_broker_token(spec, pool)
         finally:
             pool.close()
     _show(worker_layers(spec), form, cernvm=spec.cernvm)
@@ -191,6 +193,7 @@ def head(
         index=index,
         install=_install(condor),
         job_lease=settings.pool.job_lease,
+        broker=any(one.reach == "ccb" and not one.ccb for one in settings.classes.values()),
     )
     _show(head_layers(_paced(spec, large)), form)
     for line in _left_behind(settings):

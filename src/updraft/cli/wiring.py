@@ -4,6 +4,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from updraft.bootstrap.cvmfs import Repository, SharedSoftware
 from updraft.bootstrap.head import SIGNING_KEY, WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
+from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
 from updraft.cli.headfacts import filled
 from updraft.clouds.awaited import Awaited
@@ -53,7 +55,7 @@ def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Par
     """
     drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
     pool = HTCondorPool(access(settings))
-    return Parts(settings.policy(), pool, drivers, user_data(settings), pool.close)
+    return Parts(settings.policy(), pool, drivers, user_data(settings, pool), pool.close)
 
 
 def make_observer(parts: Parts, ledger: Remembered, judge: Judge) -> Observer:
@@ -77,6 +79,8 @@ def access(settings: Settings) -> PoolAccess:
         token_dir=None if pool.token is None else pool.token.parent,
         trust_domain=pool.trust_domain,
         condor_config=pool.condor_config,
+        broker_keys=BROKER_KEYS,
+        broker_key=BROKER_KEY,
         worker_identity=WORKER_USER + "{launch}",  # of the form that the head lets advertise itself
         signing_key=SIGNING_KEY,
     )
@@ -103,14 +107,22 @@ def make_driver(settings: Settings, name: str, cloud: Cloud) -> Driver:
     return driver if pace is None else Paced(driver, pace)
 
 
-def user_data(settings: Settings) -> UserData:
+def user_data(settings: Settings, pool: HTCondorPool) -> UserData:
     """What makes the user-data of a launch. What the file leaves open is asked of HTCondor, once."""
     ask = asker(settings)
 
     def make(launch: Launch, token: str) -> bytes:
-        return worker_user_data(worker_spec(settings, ask, launch, token))
+        return worker_user_data(with_broker_token(worker_spec(settings, ask, launch, token), pool))
 
     return make
+
+
+def with_broker_token(spec: WorkerSpec, pool: HTCondorPool) -> WorkerSpec:
+    """The same with a token for the broker, where its machines are reached through one."""
+    if not spec.reach.broker:
+        return spec
+    token = pool.mint_broker_token(spec.launch_key, spec.lifetime + spec.drain_deadline)
+    return replace(spec, reach=replace(spec.reach, token=token))
 
 
 def asker(settings: Settings) -> Callable[[str], str]:
@@ -120,14 +132,20 @@ def asker(settings: Settings) -> Callable[[str], str]:
     return cache(Tools((), environment, pool.collector or None).setting)
 
 
+def collectors_of(settings: Settings, ask: Callable[[str], str]) -> tuple[str, ...]:
+    """The pool's collectors, each `host[:port]`."""
+    return tuple((settings.pool.collector or ask("COLLECTOR_HOST")).replace(",", " ").split())
+
+
 def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, token: str) -> WorkerSpec:
     """All that a worker of this launch is told; `ask` says what HTCondor's own configuration has."""
     pool, offer = settings.pool, launch.offer
     worker, made = settings.classes[offer.worker_class], variant(offer.variant)
     trust_domain = pool.trust_domain or ask("TRUST_DOMAIN")
+    collectors = collectors_of(settings, ask)
     return WorkerSpec(
         pool=pool.name,
-        collectors=tuple((pool.collector or ask("COLLECTOR_HOST")).replace(",", " ").split()),
+        collectors=collectors,
         trust_domain=trust_domain,
         uid_domain=pool.uid_domain or (trust_domain if pool.collector else ask("UID_DOMAIN")),
         token=token,
@@ -151,6 +169,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         boot_deadline=worker.boot_deadline,
         install=installed(worker, ask),
         software=software(worker),
+        reach=reach(worker, collectors),
         cernvm=worker.contextualisation == "cernvm",
         layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in _layers(worker, made)),
     )
@@ -177,6 +196,24 @@ def installed(worker: WorkerClass, ask: Callable[[str], str]) -> Install:
         cvmfs_source=worker.cvmfs_source,
         cvmfs_pins=worker.cvmfs_pins,
     )
+
+
+def reach(worker: WorkerClass, collectors: tuple[str, ...]) -> Reach:
+    """How its machines are reached; the broker is the head's own unless the class names one."""
+    if worker.reach == "ccb":
+        # What was named for the collector's own socket is for the broker's, behind the same port.
+        return Reach(broker=worker.ccb or f"{collectors[0].partition('?')[0]}?sock={BROKER}")
+    return Reach(host=worker.forwarding_host) if worker.reach == "forwarded" else Reach()
+
+
+def brokers(settings: Settings) -> dict[str, Callable[[], str]]:
+    """For each class that is reached through a broker, what finds that broker's address."""
+    ask = asker(settings)
+    return {
+        name: partial(lambda one: reach(one, collectors_of(settings, ask)).broker, worker)
+        for name, worker in settings.classes.items()
+        if worker.reach == "ccb"
+    }
 
 
 def software(worker: WorkerClass) -> SharedSoftware:

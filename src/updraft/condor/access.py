@@ -16,6 +16,7 @@ class PoolAccess:
     a configuration to use as it is, instead. `tools` are words put before each of HTCondor's tools (a command
     that enters the place where they are installed). `worker_identity` is the user part of the identity that
     workers' tokens carry, `{launch}` in it is replaced by the launch key; `signing_key` names their key.
+    `broker_key` is the key of the broker's tokens, and `broker_keys` the folder that holds it and no other.
     """
 
     name: str
@@ -26,6 +27,8 @@ class PoolAccess:
     tools: tuple[str, ...] = ()
     worker_identity: str = "updraft-worker"
     signing_key: str = "updraft-workers"
+    broker_keys: str = ""
+    broker_key: str = ""
 
 
 def config_lines(access: PoolAccess) -> str:

@@ -168,23 +168,26 @@ class HTCondorPool:
 
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
+        rights = ("ADVERTISE_STARTD", "ADVERTISE_MASTER")
+        return self._mint((), launch_key, lifetime, rights, self._access.signing_key)
+
+    def mint_broker_token(self, launch_key: str, lifetime: float) -> str:
+        """A token for the same identity that is good at the broker alone: no other daemon has its key."""
+        folder = self._access.broker_keys
+        if not folder:
+            raise PoolError("there is no broker here: its keys have no folder")
+        where = ("env", f"_CONDOR_SEC_PASSWORD_DIRECTORY={folder}")
+        return self._mint(where, launch_key, lifetime, ("DAEMON",), self._access.broker_key)
+
+    def _mint(
+        self, before: Sequence[str], launch_key: str, lifetime: float, rights: Sequence[str], signing_key: str
+    ) -> str:
         domain = self._access.trust_domain or self._tools.setting("TRUST_DOMAIN")
         user = self._access.worker_identity.replace("{launch}", re.sub(r"[^A-Za-z0-9._-]", "-", launch_key))
-        words = [
-            "condor_token_create",
-            "-identity",
-            f"{user}@{domain}",
-            "-lifetime",
-            str(max(1, int(lifetime))),
-        ]
-        words += [
-            "-authz",
-            "ADVERTISE_STARTD",
-            "-authz",
-            "ADVERTISE_MASTER",
-            "-key",
-            self._access.signing_key,
-        ]
+        words = [*before, "condor_token_create", "-identity", f"{user}@{domain}"]
+        words += ["-lifetime", str(max(1, int(lifetime)))]
+        words += [word for right in rights for word in ("-authz", right)]
+        words += ["-key", signing_key]
         token = self._tools.run(words, _MINT_DEADLINE).strip()
         if not _TOKEN.match(token):
             raise PoolError("condor_token_create gave no token")

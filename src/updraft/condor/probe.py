@@ -128,6 +128,15 @@ class PoolProbe:
         finally:
             children.close()
 
+    def broker_token(self, broker: str, deadline: float) -> Mapping[str, str]:
+        """The same of a token for a broker: DAEMON, and the identity that the broker saw."""
+        token = self._pool.mint_broker_token(PROBE_LAUNCH, _PROBE_LIFETIME)
+        children = Children(self._as_worker(token))
+        try:
+            return children.call("the broker", deadline, read_rights, broker, ("DAEMON",))
+        finally:
+            children.close()
+
     def _as_worker(self, token: str) -> Mapping[str, str]:
         """The environment of a process that has this token and nothing else to show."""
         tokens, keys = self._folder / "tokens", self._folder / "keys"

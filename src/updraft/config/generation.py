@@ -34,6 +34,8 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
         "universes": worker.universes,
         "contextualisation": worker.contextualisation,
     }
+    if worker.reach != "direct":
+        launched_with["reach"] = [worker.reach, worker.ccb, worker.forwarding_host]
     if worker.cvmfs:  # a class without counts as it did before there was any
         launched_with["cvmfs"] = {
             name: value for name, value in worker.model_dump().items() if name.startswith("cvmfs")

@@ -20,6 +20,7 @@ from updraft.config.checks import (
 )
 from updraft.config.cvmfs import Software
 from updraft.config.part import Part
+from updraft.config.reach import Reached
 from updraft.config.spare import Spare
 from updraft.config.units import Duration
 from updraft.core import settings as core
@@ -53,7 +54,7 @@ Layers = Annotated[
 ]
 
 
-class WorkerClass(Software):
+class WorkerClass(Software, Reached):
     """A kind of worker: [classes.NAME]."""
 
     image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]

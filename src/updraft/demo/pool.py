@@ -66,7 +66,7 @@ cooldown_first = "10s"
 class Wishes:
     """What a pool of this kind may want changed: lines for the three tables, other images, how it is tied.
 
-    `tied` True ends the cloud with this process, however it ends.
+    `tied` True ends the cloud with this process, however it ends. `broker` is for workers behind NAT.
     """
 
     class_settings: str = ""
@@ -79,6 +79,7 @@ class Wishes:
     head_layers: tuple[Layer, ...] = ()
     head_settings: Mapping[str, str] = field(default_factory=dict)
     settings: str | None = None
+    broker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ def head_data(cloud: LocalCloud, image: Image, wishes: Wishes) -> bytes:
         controller_config=settings if wishes.controller else None,
         job_lease=300.0,
         settings=dict(wishes.head_settings),
+        broker=wishes.broker,
         layers=wishes.head_layers,
     )
     return head_user_data(quick(spec))

@@ -5,7 +5,7 @@ set -u
 
 EXPECT=  # names of the daemons that must come up
 PATIENCE=60  # seconds to wait for them
-KEY=  # a signing key to make, if it isn't there
+KEYS=  # signing keys to make, where they aren't there
 UNITS=  # units to start once HTCondor runs
 . /etc/updraft/boot.conf
 
@@ -29,10 +29,10 @@ runs() {
 }
 
 make_key() {
-    [ -s "$KEY" ] && return
-    { mkdir -p "${KEY%/*}" && chmod 700 "${KEY%/*}"; } || fail "no folder for the signing key"
+    [ -s "$1" ] && return
+    { mkdir -p "${1%/*}" && chmod 700 "${1%/*}"; } || fail "no folder for the signing key"
     # Text, because a key with a zero byte in it is cut there by older releases.
-    (umask 077 && head -c 64 /dev/urandom | base64 -w 0 >"$KEY.new" && mv "$KEY.new" "$KEY") ||
+    (umask 077 && head -c 64 /dev/urandom | base64 -w 0 >"$1.new" && mv "$1.new" "$1") ||
         fail "the signing key cannot be made"
 }
 
@@ -54,9 +54,14 @@ fi
 command -v condor_master >/dev/null || fail "the image has no HTCondor (condor_master is not there)"
 [ -s /etc/condor/config.d/91-updraft-instance.conf ] || fail "cloud-init knows no usable instance id"
 sh /usr/local/lib/updraft/close-metadata || fail "the metadata address cannot be closed to jobs (ip rule)"
+if [ -e /usr/local/lib/updraft/public-address ]; then
+    python3 -I /usr/local/lib/updraft/public-address || fail "the cloud's metadata tells no public address"
+fi
 condor_config_val DAEMON_LIST >/dev/null || fail "HTCondor cannot read its configuration"
 chmod 700 /etc/condor/tokens.d 2>/dev/null
-[ -z "$KEY" ] || make_key
+for key in $KEYS; do
+    make_key "$key"
+done
 # Where systemd-tmpfiles doesn't run, these are nobody's work.
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor || fail "the user condor is not there"
 

@@ -1,0 +1,43 @@
+"""What is to be known of the brokers (CCB) that classes of workers are reached through."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from updraft.checks.asking import Answer
+from updraft.checks.finding import Area, Finding
+
+POOL = Area("pool")
+REGISTER = "DAEMON"
+
+
+class Probe(Protocol):
+    """What is asked of a broker; `condor.probe.PoolProbe` does it."""
+
+    def broker_token(self, broker: str, deadline: float) -> Mapping[str, str]:
+        """What a freshly made broker's token is good for there."""
+
+
+def questions(
+    probe: Probe, brokers: Mapping[str, Callable[[], str]], deadline: float
+) -> Mapping[str, Callable[[], Any]]:
+    """What to ask for each class that is reached through a broker; `brokers` find its address."""
+
+    def ask(find: Callable[[], str]) -> Callable[[], Any]:
+        return lambda: (broker := find(), probe.broker_token(broker, deadline))
+
+    return {name: ask(find) for name, find in brokers.items()}
+
+
+def judge(answers: Mapping[str, Answer]) -> Iterator[Finding]:
+    """Whether the machines of each class will be able to register with its broker."""
+    for name, answer in answers.items():
+        what = f"broker of {name}"
+        if answer.error is not None:
+            why = " ".join(str(answer.error).split()).rstrip(".")[:300]
+            text = f"a worker could not register with it: {why}"
+        elif not answer.value[1].get(REGISTER):
+            text = f"{answer.value[0]} doesn't take a worker's token ({REGISTER})"
+        else:
+            yield POOL.ok(what, f"{answer.value[0]} takes a worker's token as {answer.value[1][REGISTER]}")
+            continue
+        yield POOL.problem(what, text, "docs/howto/nat.md shows the lines that the head needs for a broker")

@@ -1,0 +1,57 @@
+"""`updraft check` and the brokers that classes of workers are reached through."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from updraft.checks import brokers
+from updraft.checks.asking import ask
+from updraft.checks.finding import Finding, State
+from updraft.errors import PoolError
+
+
+class Probe:
+    """A broker that gives these rights, or an error."""
+
+    def __init__(self, says: Mapping[str, str] | Exception) -> None:
+        self.says = says
+        self.asked: list[str] = []
+
+    def broker_token(self, broker: str, deadline: float) -> Mapping[str, str]:
+        self.asked.append(broker)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def found(probe: Probe) -> list[Finding]:
+    questions = brokers.questions(probe, {"nat": lambda: "head:9618?sock=broker"}, 1.0)
+    return list(brokers.judge(ask(questions, 5.0)))
+
+
+def test_a_broker_that_takes_workers_is_fine() -> None:
+    probe = Probe({"DAEMON": "worker-check@pool"})
+    [finding] = found(probe)
+    assert finding.state is State.OK
+    assert "head:9618?sock=broker takes a worker's token as worker-check@pool" in finding.text
+    assert probe.asked == ["head:9618?sock=broker"]
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (PoolError("condor_token_create failed (1): no key."), "no key"),
+        ({"DAEMON": ""}, "head:9618?sock=broker doesn't take a worker's token"),
+    ],
+)
+def test_one_that_would_not_take_them_is_a_problem_with_a_remedy(
+    says: Mapping[str, str] | Exception, words: str
+) -> None:
+    [finding] = found(Probe(says))
+    assert finding.state is State.PROBLEM
+    assert words in finding.text
+    assert "nat.md" in finding.remedy
+
+
+def test_without_such_a_class_nothing_is_asked() -> None:
+    assert brokers.questions(Probe({}), {}, 1.0) == {}

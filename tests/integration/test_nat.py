@@ -1,0 +1,95 @@
+"""Workers behind NAT: nothing can connect to them, and they join, work, drain and go through a broker."""
+
+import json
+from typing import Any
+
+from controlling import DONE_ONCE, await_done, await_running, in_machine, outcomes, sleepers
+from realpool import settings, until
+
+from updraft.demo.pool import RealPool, Wishes
+
+INSIDE = "192.168.55.2"
+# Before HTCondor starts the machine moves behind a router of its own: a network namespace that has the cable,
+# and hides what is behind it. Every such machine has the same address inside, as behind many a real router.
+ROUTER = f"""\
+#!/bin/sh
+set -e
+address=$(ip -4 -o address show dev eth0 | awk '{{print $4}}')
+gateway=$(ip route show default | awk '{{print $3}}')
+ip netns add router
+ip link set eth0 netns router
+ip link add inside type veth peer name outside netns router
+ip address add {INSIDE}/24 dev inside
+ip link set inside up
+ip netns exec router sh -e <<END
+ip link set lo up
+ip address add 192.168.55.1/24 dev outside
+ip link set outside up
+ip address add $address dev eth0
+ip link set eth0 up
+ip route add default via $gateway
+echo 1 >/proc/sys/net/ipv4/ip_forward
+nft add table ip nat
+nft add chain ip nat post '{{ type nat hook postrouting priority 100; }}'
+nft add rule ip nat post oifname eth0 masquerade
+nft add table ip closed
+nft add chain ip closed to '{{ type filter hook forward priority 0; }}'
+nft add rule ip closed to iifname eth0 ct state new drop
+END
+ip route add default via 192.168.55.1
+"""
+
+
+def rights(pool: RealPool, machine: str, daemon: str) -> set[str]:
+    """The rights that root of this machine has at a daemon of the head."""
+    asked = ("WRITE", "DAEMON", "ADMINISTRATOR", "ADVERTISE_STARTD", "ADVERTISE_SCHEDD")
+    script = f"condor_ping -table {daemon} {' '.join(asked)} 2>&1 || true"
+    table = in_machine(pool, machine, "sh", "-c", script).splitlines()
+    assert len(table) > len(asked), table
+    return {line.split()[0] for line in table if " ALLOW " in line}
+
+
+def collectors(pool: RealPool) -> int:
+    """How many collectors the pool's own shows."""
+    return len(pool.on_head("condor_status", "-collector", "-af", "Name").stdout.splitlines())
+
+
+def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(real_pool: Any) -> None:
+    layer = ROUTER.replace("{", "{{").replace("}", "}}")
+    text = settings(worker={"reach": "ccb", "layers": [layer], "flavors": ["small"]})
+    pool = real_pool(Wishes(settings=text, broker=True))
+
+    job = pool.submit(sleepers(1, 15))
+    await_running(pool, job, deadline=120)
+    [machine] = pool.workers("running")
+    [slot] = [one for one in pool.slots() if one["UpdraftInstance"] == machine["id"]]
+    assert INSIDE in slot["MyAddress"]
+    assert "CCBID=" in slot["MyAddress"]
+    port = slot["MyAddress"].partition("?")[0].rpartition(":")[2]
+    for address in (INSIDE, machine["address"]):
+        knock = pool.on_head("timeout", "3", "bash", "-c", f"</dev/tcp/{address}/{port}")
+        assert knock.returncode != 0, "nothing can connect to it"
+
+    # The broker's right is good at the broker, and nowhere else.
+    head = next(m["address"] for m in pool.cloud.client().machines() if m["id"] == pool.head)
+    own = f"-addr '<{head}:9618?sock=collector>'"
+    schedd = "-type SCHEDD -name $(condor_status -schedd -af Name | head -n 1)"
+    assert rights(pool, machine["id"], f"-addr '<{head}:9618?sock=broker>'") == {"WRITE", "DAEMON"}
+    assert rights(pool, machine["id"], own) == {"ADVERTISE_STARTD"}
+    assert rights(pool, machine["id"], schedd) == set()
+    assert collectors(pool) == 1, "the broker is no collector of the pool"
+
+    checked = json.loads(pool.updraft("check", "--json").stdout)["findings"]
+    assert [one["state"] for one in checked if one["what"] == "broker of worker"] == ["ok"], checked
+
+    drained = pool.updraft("drain", machine["id"])
+    assert drained.returncode == 0, drained.stderr
+    await_done(pool, [job], 60)
+    assert outcomes(pool, job) == [DONE_ONCE], "the drain let it finish"
+    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "it has gone")
+
+    second = pool.submit(sleepers(1, 1))
+    await_done(pool, [second], 120)
+    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it was drained and has gone")
+    ended = [event["code"] for event in pool.events() if event["kind"] == "drain"]
+    assert ended == ["operator", "idle-limit"], "each was drained, and neither was taken for lost"
