@@ -12,7 +12,7 @@ _MARK = "\0"  # no name in a ClassAd has one: nobody makes a party of his own wi
 
 def short(submitter: str) -> str:
     """A submitter's name without its domain."""
-    return submitter.partition(_MARK)[0].partition("@")[0]
+    return submitter.partition("@")[0].partition(_MARK)[0]
 
 
 def weight(party: str) -> int:

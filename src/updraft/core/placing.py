@@ -97,6 +97,8 @@ def _serving(
     buying: Mapping[str, tuple[JobGroup, int]], table: VerdictTable, snapshot: Snapshot
 ) -> dict[str, list[str]]:
     """The classes on sale that can run the jobs of each group with a high priority."""
+    if not any(group.terms.high_priority > 0 for group, _ in buying.values()):
+        return {}
     kinds = {offer.kind: offer.worker_class for offer in snapshot.offers if offer.kind in table.kind_at}
     return {
         key: sorted(

@@ -47,9 +47,10 @@ class Standing:
         if name.startswith(PREFIX):
             return 2, 0.0  # room that is kept ready comes after everybody
         has = self.cores.get(name, 0) + bought.get(submitter, 0)
-        has += sum(bought.get(party, 0) for party in self.high.get(submitter, ()))
-        if times := weight(submitter):
-            return -1, has * self.shares.priorities.get(name, NEW_PRIORITY) / times
+        if self.high:
+            has += sum(bought.get(party, 0) for party in self.high.get(submitter, ()))
+            if times := weight(submitter):
+                return -1, has * self.shares.priorities.get(name, NEW_PRIORITY) / times
         group = self.group_of(name)
         if group is not None and group.quota > 0:
             used = self.used_by(group.name) + sum(
