@@ -338,7 +338,7 @@ def software(tmp_path: Path, lines: str) -> Settings:
 def test_repositories_are_names_or_tables_and_the_planner_believes_in_them(tmp_path: Path) -> None:
     settings = software(tmp_path, f'cvmfs = ["atlas.cern.ch", {OWN}]')
     atlas, own = settings.classes["w"].cvmfs
-    assert (atlas.name, atlas.server, own.server, own.key) == (
+    assert (atlas.name, atlas.server, own.server, own.key_text) == (
         "atlas.cern.ch", "", "http://10.0.0.2/cvmfs/@fqrn@", PEM,
     )  # fmt: skip
     believed = settings.policy().classes["w"].attributes

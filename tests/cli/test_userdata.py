@@ -154,6 +154,41 @@ def test_a_heads_has_a_pool_its_controller_and_a_first_user(run: Any, tmp_path: 
     assert "clouds.here.credential_file: /etc/updraft/cloud is not in the user-data" in done.stderr
 
 
+OWN = """
+reach = "ccb"
+[[classes.small.cvmfs]]
+name = "software.example.org"
+server = "http://h/cvmfs/@fqrn@"
+key = "soft.pub"
+"""
+
+
+def test_a_head_takes_the_keys_of_repositories_along_and_has_a_broker_where_one_is_needed(
+    run: Any, tmp_path: Path
+) -> None:
+    pem = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n"
+    (tmp_path / "soft.pub").write_text(pem)
+    done = run(HEAD + OWN, "head")
+    assert done.exit_code == 0, done.output
+    files = written(done.stdout_bytes)
+    assert files["/etc/updraft/soft.pub"]["content"] == pem
+    assert "BROKER_ARGS = -sock broker" in files["/etc/condor/config.d/90-updraft.conf"]["content"]
+    elsewhere = run(HEAD + OWN.replace('"ccb"', '"ccb"\nccb = "broker.test"'), "head")
+    assert "BROKER" not in written(elsewhere.stdout_bytes)["/etc/condor/config.d/90-updraft.conf"]["content"]
+
+
+def test_a_worker_behind_a_broker_has_two_tokens(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = WORKER + 'reach = "ccb"\n'
+    broker = "/etc/condor/tokens.d/updraft-broker"
+    shown = written(run(text, "worker").stdout_bytes)
+    assert shown[broker]["content"] == "HERE-GOES-THE-TOKEN\n"
+    monkeypatch.setattr(HTCondorPool, "mint_token", lambda *_: TOKEN)
+    monkeypatch.setattr(HTCondorPool, "mint_broker_token", lambda *_: TOKEN + "2")
+    made = written(run(text, "worker", "--flavor", "m1.small", "--with-token").stdout_bytes)
+    assert made[broker]["content"] == TOKEN + "2\n"
+    assert made["/etc/condor/tokens.d/updraft"]["content"] == TOKEN + "\n"
+
+
 def test_what_a_driver_needs_is_installed_with_it(run: Any) -> None:
     text = HEAD.replace('"local"', '"ec2"').replace('endpoint = "http://10.77.0.1:8774"\n', "")
     text = text.replace('credential_file = "/etc/updraft/cloud"\n', 'region = "eu-central-1"\n')

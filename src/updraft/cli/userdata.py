@@ -188,7 +188,7 @@ def head(
         ssh_keys=() if ssh_key is None else tuple(ssh_key.read_text(encoding="utf-8").split("\n", 1)[:1]),
         samples=True,
         controller_config=call.file.read_text(encoding="utf-8"),
-        files=dict(_layer_files(settings)),
+        files=dict(_named_files(settings)),
         source=source or _own_source(tuple(cloud.driver for cloud in settings.clouds.values())),
         index=index,
         install=_install(condor),
@@ -239,12 +239,14 @@ def _table(tables: Mapping[str, object], name: str) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _layer_files(settings: "Settings") -> Iterator[tuple[str, str]]:
-    """The files of layers that the configuration names, at the place where it will look for them."""
+def _named_files(settings: "Settings") -> Iterator[tuple[str, str]]:
+    """The files of layers and keys that the configuration names, at the place where it will look for them."""
     for found in settings.classes.values():
-        for layer in found.layers:
-            if layer.name != "inline":
-                yield str(HEAD_DIR / layer.name), layer.text
+        files = [(layer.name, layer.text) for layer in (*found.layers, *found.offered_layers.values())]
+        files += [(one.key.name, one.key.text) for one in found.cvmfs if one.key is not None]
+        for name, text in files:
+            if name != "inline":
+                yield str(HEAD_DIR / name), text
 
 
 def _own_source(drivers: Sequence[str]) -> str:

@@ -219,7 +219,7 @@ def brokers(settings: Settings) -> dict[str, Callable[[], str]]:
 def software(worker: WorkerClass) -> SharedSoftware:
     """What its machines mount below /cvmfs."""
     return SharedSoftware(
-        repositories=tuple(Repository(one.name, one.server, one.key) for one in worker.cvmfs),
+        repositories=tuple(Repository(one.name, one.server, one.key_text) for one in worker.cvmfs),
         proxy=worker.cvmfs_proxy,
         client=worker.cvmfs_client,
     )

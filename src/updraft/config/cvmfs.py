@@ -56,18 +56,30 @@ def checked_server(address: str) -> str:
     return address
 
 
-def checked_key(given: str, info: ValidationInfo) -> str:
+def checked_key(given: object, info: ValidationInfo) -> object:
     """A public key: its text, or the path of its file beside the configuration."""
-    text = given
-    if given and not given.lstrip().startswith("-----"):
-        path = cast(Path, (info.context or {}).get("base", Path())) / given
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} can't be read; give the path of the repository's .pub file") from error
-    if text and (PUBLIC not in text or PRIVATE in text):
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError("is no text; give the path of the repository's .pub file")
+    name, text = "inline", given
+    if not given.lstrip().startswith("-----"):
+        name, text = given, _content(cast(Path, (info.context or {}).get("base", Path())) / given)
+    if PUBLIC not in text or PRIVATE in text:
         raise ValueError('is no public key; the ".pub" file of the repository\'s server has it')
-    return text
+    return {"name": name, "text": text}
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} can't be read; give the path of the repository's .pub file") from error
+
+
+class PublicKey(Part):
+    """A repository's public key (PEM): `name` is its path, or "inline"."""
+
+    name: str
+    text: str
 
 
 class Repository(Part):
@@ -75,13 +87,18 @@ class Repository(Part):
 
     name: Annotated[str, AfterValidator(checked_name)]
     server: Annotated[str, AfterValidator(checked_server)] = ""
-    key: Annotated[str, AfterValidator(checked_key)] = ""
+    key: Annotated[PublicKey, BeforeValidator(checked_key)] | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "Repository":
-        if bool(self.server) != bool(self.key):
+        if bool(self.server) != (self.key is not None):
             raise ValueError("needs both server (its address) and key (its public key), or neither")
         return self
+
+    @property
+    def key_text(self) -> str:
+        """The text of its public key; nothing where it needs none."""
+        return "" if self.key is None else self.key.text
 
 
 def _as_table(given: object) -> object:

@@ -37,9 +37,10 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
     if worker.reach != "direct":
         launched_with["reach"] = [worker.reach, worker.ccb, worker.forwarding_host]
     if worker.cvmfs:  # a class without counts as it did before there was any
-        launched_with["cvmfs"] = {
-            name: value for name, value in worker.model_dump().items() if name.startswith("cvmfs")
-        }
+        launched_with["cvmfs"] = [
+            [[one.name, one.server, one.key_text] for one in worker.cvmfs],
+            *(worker.cvmfs_proxy, worker.cvmfs_client, worker.cvmfs_source, worker.cvmfs_pins),
+        ]
     if worker.offered_layers:
         launched_with["offered_layers"] = {
             name: _layer(layer) for name, layer in sorted(worker.offered_layers.items())
