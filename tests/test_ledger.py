@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger import Ledger, Reader, RequestKind, Retention
 from updraft.ledger.migrations import MIGRATIONS, migrate, version_of
+from updraft.ledger.rows import dump, machine_to_doc
 
 NOW = 1_000_000.0
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ3b3JrZXIifQ.c2lnbmF0dXJl"  # noqa: S105
@@ -58,6 +59,33 @@ def test_records_come_back_as_they_were(path: Path) -> None:
         view = ledger.view(NOW)
     assert view.launches == (launch(state=LaunchState.ACCEPTED, ids=("m1", "m2")),)
     assert view.machines == (full,)
+
+
+def test_what_is_remembered_reads_the_same_anew_and_at_the_next_look(path: Path) -> None:
+    drain = DrainRecord(DrainMode.EMPTY, NOW, Reason("idle", f"said {TOKEN}"), None, NOW + 2)
+    with Ledger(path) as ledger:
+        ledger.remember((machine(), machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))))
+        ledger.view(NOW)
+        ledger.remember(
+            (machine(busy_at=5.0, job_starts=7), machine("m3", drain=drain, let_go=Reason("l", "g")))
+        )
+        seen = ledger.view(NOW)
+        assert ledger.view(NOW) == seen
+        with Reader(path) as reader:
+            assert reader.view(NOW) == seen
+    by_name = {one.id: one for one in seen.machines}
+    assert by_name["m1"] == machine(busy_at=5.0, job_starts=7)
+    assert by_name["m2"] == machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))
+    assert TOKEN not in by_name["m3"].drain.reason.text
+
+
+def test_a_machine_is_written_as_its_fields_are() -> None:
+    drain = DrainRecord(DrainMode.BUSY, NOW, Reason("lifetime", "old"), NOW + 1, NOW + 2)
+    full = machine(
+        drain=drain, wanted_drain=drain, end=Reason("x", "y"), let_go=Reason("a", "b"), gaps=(1.0,)
+    )
+    for one in (machine(), full):
+        assert machine_to_doc(one) == dump(asdict(one))
 
 
 def test_a_launch_key_is_intended_once(path: Path) -> None:

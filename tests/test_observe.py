@@ -349,6 +349,35 @@ def test_one_that_was_silent_is_waited_for_only_briefly() -> None:
         time.sleep(0.01)
 
 
+def test_one_in_a_hurry_is_waited_for_as_long_as_it_usually_takes() -> None:
+    asker: Asker[int] = Asker("x", stale_after=100, hurried=True)
+    asker.ask(lambda: 1, 0.0)
+    assert asker.answer(30, 1.0) == Known(1, 0.0)
+    gate = threading.Event()
+    asker.ask(lambda: 2 if gate.wait(60) else 0, 2.0)
+    begun = time.monotonic()
+    assert asker.answer(30, 3.0) == Unknown(asker.state.error, 2.0, Known(1, 0.0))  # type: ignore[union-attr]
+    assert time.monotonic() - begun < 10
+    gate.set()
+    deadline = time.monotonic() + 10
+    while isinstance(asker.answer(0, 32.0), Unknown):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert asker.state == Known(2, 2.0)
+
+
+def test_one_that_never_answers_in_time_is_not_waited_for_long() -> None:
+    asker: Asker[int] = Asker("x", stale_after=100, hurried=True)
+    asker.ask(lambda: time.sleep(0.2) or 1, 0.0)
+    assert asker.answer(10, 1.0) == Known(1, 0.0)
+    gate = threading.Event()
+    asker.ask(lambda: 2 if gate.wait(60) else 0, 2.0)
+    begun = time.monotonic()
+    assert isinstance(asker.answer(0.3, 3.0), Unknown), "twice what it takes is more than there is"
+    assert time.monotonic() - begun < 10
+    gate.set()
+
+
 def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
     asker: Asker[int] = Asker("x", stale_after=10, inline=True)
     asker.ask(lambda: 1, 100.0)

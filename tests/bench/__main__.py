@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import (
+    apidown,
     buying,
     decide,
     ec2,
@@ -26,6 +27,7 @@ from tests.bench import (
     rivals,
     rows,
     simulated,
+    tenclouds,
     whole,
 )  # fmt: skip
 from tests.bench.rows import Measured, Row, spread
@@ -200,6 +202,12 @@ class Bench:
         return self._decisions(decide.WHOLE)
 
     @cached_property
+    def ten_clouds(self) -> dict[str, Any]:
+        """Cycles with 5,000 machines on ten clouds."""
+        say("A controller of ten clouds with 500 machines each.")
+        return tenclouds.in_a_process()
+
+    @cached_property
     def few_groups(self) -> dict[str, Any]:
         """The same with a tenth of the groups, and of the jobs."""
         return self._decisions(decide.FEW_GROUPS)
@@ -312,6 +320,8 @@ class Bench:
             *self.matching_rows(),
             *self.buying_rows(),
             *self.large_rows(),
+            *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
+            *apidown.rows(),
             Row(
                 "simulate-lcg",
                 "LCG-2005 (188,041 jobs), whole, simulated: one core's time",

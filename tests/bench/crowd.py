@@ -71,23 +71,24 @@ def batches(cloud: str) -> Iterator[Batch]:
             first += EACH
 
 
-def policy(more: int | None = ROOM_FOR_MORE) -> Policy:
-    """Two classes on two clouds. `more` is how many machines may still be bought, None is no limit."""
+def policy(more: int | None = ROOM_FOR_MORE, clouds: tuple[str, ...] = CLOUDS) -> Policy:
+    """Two classes on all clouds. `more` is how many machines may still be bought, None is no limit."""
     classes = {
-        name: WorkerClass(name, GENERATION, CLOUDS, images=dict.fromkeys(CLOUDS, IMAGE)) for name in CLASSES
+        name: WorkerClass(name, GENERATION, clouds, images=dict.fromkeys(clouds, IMAGE)) for name in CLASSES
     }
-    return Policy(POOL, classes, Limits(machines=None if more is None else MACHINES + more))
+    there = MACHINES * len(clouds) // len(CLOUDS)
+    return Policy(POOL, classes, Limits(machines=None if more is None else there + more))
 
 
 # ---------------------------------------------------------------------------------------------- the slots
 
 
-def pool_slots(now: float) -> PoolSlots:
+def pool_slots(now: float, clouds: tuple[str, ...] = CLOUDS) -> PoolSlots:
     """The collector's answer: every machine's slot, every second one full of running jobs."""
     found = tuple(
-        _slot(batch, number, now) for cloud in CLOUDS for batch in batches(cloud) for number in range(EACH)
+        _slot(batch, number, now) for cloud in clouds for batch in batches(cloud) for number in range(EACH)
     )
-    return PoolSlots(CollectorView(found, now - 1e6, now - 5), templates())
+    return PoolSlots(CollectorView(found, now - 1e6, now - 5), templates(clouds))
 
 
 def _slot(batch: Batch, number: int, now: float) -> Slot:
@@ -114,11 +115,11 @@ def _slot(batch: Batch, number: int, now: float) -> Slot:
 
 
 @lru_cache(maxsize=1)
-def templates() -> dict[str, str]:
+def templates(clouds: tuple[str, ...] = CLOUDS) -> dict[str, str]:
     """One whole ad for each kind of slot."""
     found = {}
-    classes, sold = policy().classes, flavors()
-    for cloud in CLOUDS:
+    classes, sold = policy(clouds=clouds).classes, flavors()
+    for cloud in clouds:
         for batch in batches(cloud):
             size, price = sold[batch.flavor]
             offer = CloudOffer(cloud, ZONE, batch.flavor, "on-demand", size, price)

@@ -31,6 +31,7 @@ from updraft.core.model import (
     Snapshot,
 )
 from updraft.core.plan import plan
+from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Parts, Switch
 from updraft.ledger import Ledger
 from updraft.observe import Observer
@@ -115,13 +116,15 @@ def _record(machine: str, launch: LaunchRecord, joined: float | None, now: float
     )  # fmt: skip
 
 
-def daemon(ledger: Ledger, drivers: Mapping[str, Driver], pool: CrowdPool, judge: Judge) -> Daemon:
+def daemon(
+    ledger: Ledger, drivers: Mapping[str, Driver], pool: CrowdPool, judge: Judge, policy: Policy | None = None
+) -> Daemon:
     """The real daemon on the crowd: only what it asks is made up."""
 
     def user_data(launch: Launch, token: str) -> bytes:
         return f"{launch.key} {token}".encode()
 
-    parts = Parts(crowd.policy(), pool, drivers, user_data)
+    parts = Parts(policy or crowd.policy(), pool, drivers, user_data)
     actor = Actor(
         policy=parts.policy, pool=pool, drivers=drivers, user_data=user_data, ledger=ledger, clock=time.time
     )

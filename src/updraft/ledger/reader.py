@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -85,6 +85,8 @@ class Queries:
     """The questions that reader and writer share; a subclass says on which connection."""
 
     path: Path
+    _known: dict[str, MachineRecord] | None = None
+    """Machines by the text that they are kept as: most are at the next look as they were at the last."""
 
     @contextmanager
     def _reading(self) -> Iterator[_Rows]:
@@ -110,9 +112,15 @@ class Queries:
                 boots[image, flavor] = (*known, seconds)[-BOOTS_KEPT:]
             return LedgerView(
                 launches=tuple(launch_from_doc(doc) for (doc,) in launches),
-                machines=tuple(machine_from_doc(doc) for (doc,) in machines),
+                machines=self._read(doc for (doc,) in machines),
                 boots=boots,
             )
+
+    def _read(self, docs: Iterable[str]) -> tuple[MachineRecord, ...]:
+        old = self._known or {}
+        found = [(doc, old.get(doc) or machine_from_doc(doc)) for doc in docs]
+        self._known = dict(found)
+        return tuple([record for _, record in found])
 
     def machine(self, machine: str, cloud: str | None = None) -> MachineRecord | None:
         """The record of one machine, ended ones included; the latest where two clouds use one id."""

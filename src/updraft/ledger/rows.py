@@ -20,6 +20,8 @@ from updraft.core.model import (
 
 _LAUNCH_FIELDS = frozenset(field.name for field in fields(LaunchRecord))
 _MACHINE_FIELDS = frozenset(field.name for field in fields(MachineRecord))
+_RESOURCES = tuple(field.name for field in fields(Resources))
+_NESTED = ("drain", "wanted_drain", "end", "let_go")
 
 # HTCondor's tokens, and PEM keys. Workers' consoles are printed by images that we don't write.
 _SECRETS = re.compile(
@@ -38,9 +40,12 @@ def _decoding() -> Iterator[None]:
         raise sqlite3.DataError(f"a row can't be read: {type(error).__name__}") from error
 
 
+REMOVED = "(secret removed)"
+
+
 def scrub(text: str) -> str:
     """The text without what looks like a token or a private key."""
-    return _SECRETS.sub("(secret removed)", text)
+    return _SECRETS.sub(REMOVED, text)
 
 
 def dump(document: object) -> str:
@@ -55,7 +60,13 @@ def launch_to_doc(record: LaunchRecord) -> str:
 
 def machine_to_doc(record: MachineRecord) -> str:
     """The machine as JSON."""
-    return scrub(dump(asdict(record)))
+    # By hand: `asdict` copies whatever it finds, and thousands of these are written at a look.
+    values = {name: getattr(record, name) for name in _MACHINE_FIELDS}
+    values["resources"] = {name: getattr(record.resources, name) for name in _RESOURCES}
+    for name in _NESTED:
+        if values[name] is not None:
+            values[name] = asdict(values[name])
+    return scrub(dump(values))
 
 
 def launch_from_doc(doc: str) -> LaunchRecord:

@@ -14,7 +14,7 @@ from updraft.errors import LedgerError
 from updraft.ledger.migrations import migrate
 from updraft.ledger.reader import Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
-from updraft.ledger.rows import dump, launch_from_doc, launch_to_doc, machine_to_doc, scrub
+from updraft.ledger.rows import REMOVED, dump, launch_from_doc, launch_to_doc, machine_to_doc, scrub
 
 CONSOLE_KEPT = 64 * 1024
 TEXT_KEPT = 4096
@@ -117,23 +117,27 @@ class Ledger(Queries):
         with self._writing() as rows:
             for record in records:
                 self._note_boot(rows, record)
+                doc = machine_to_doc(record)
                 rows.execute(
                     "INSERT OR REPLACE INTO machines (cloud, id, launch_key, ended_at, doc) "
                     "VALUES (?, ?, ?, ?, ?)",
-                    (record.cloud, record.id, record.launch_key, record.ended_at, machine_to_doc(record)),
+                    (record.cloud, record.id, record.launch_key, record.ended_at, doc),
                 )
+                if self._known is not None and REMOVED not in doc:
+                    self._known[doc] = record  # it reads as it was written
 
     def _note_boot(self, rows: sqlite3.Connection, record: MachineRecord) -> None:
         # Only launches of our own teach how long a boot takes: of an adopted machine we know the join
         # only as the moment when we first saw it.
         if record.joined_at is None or record.adopted or not record.launch_key:
             return
-        known = rows.execute("SELECT 1 FROM launches WHERE key = ?", (record.launch_key,)).fetchone()
         row = rows.execute(
             "SELECT json_extract(doc, '$.joined_at') FROM machines WHERE cloud = ? AND id = ?",
             (record.cloud, record.id),
         ).fetchone()
-        if known is None or row is None or row[0] is not None:
+        if row is None or row[0] is not None:
+            return
+        if not rows.execute("SELECT 1 FROM launches WHERE key = ?", (record.launch_key,)).fetchone():
             return
         rows.execute(
             "INSERT INTO boots (at, image, flavor, seconds) VALUES (?, ?, ?, ?)",

@@ -93,10 +93,14 @@ class _Cloud:
     """The three questions that a cloud is asked."""
 
     def __init__(self, name: str, deadlines: Deadlines, *, inline: bool) -> None:
-        late = 2 * deadlines.cloud
-        self.machines: Asker[tuple[Instance, ...]] = Asker(f"cloud {name}", stale_after=late, inline=inline)
-        self.offers: Asker[tuple[CloudOffer, ...]] = Asker(f"cloud {name}", stale_after=late, inline=inline)
-        self.quota: Asker[Quota] = Asker(f"cloud {name}", stale_after=late, inline=inline)
+        # An answer names the time of its question, so one of a minute ago still says what was then.
+        late = 6 * deadlines.cloud
+        what = f"cloud {name}"
+        self.machines: Asker[tuple[Instance, ...]] = Asker(
+            what, stale_after=late, inline=inline, hurried=True
+        )
+        self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, inline=inline)
+        self.quota: Asker[Quota] = Asker(what, stale_after=late, inline=inline)
 
     def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
         remembers = driver if isinstance(driver, Remembering) else None

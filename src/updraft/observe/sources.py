@@ -63,12 +63,15 @@ def _dated(question: _Question[T]) -> Known[T]:
 class Asker(Generic[T]):
     """One source. At most one question is under way; a late answer is taken at the next look.
 
-    `stale_after`: an answer to a question asked longer ago than this is no answer about now.
+    `stale_after`: an answer to a question asked longer ago than this is no answer about now. With `hurried` a
+    source that usually answers soon is given up soon: one of many that all wait for the slowest.
     """
 
-    def __init__(self, name: str, *, stale_after: float, inline: bool = False) -> None:
+    def __init__(self, name: str, *, stale_after: float, inline: bool = False, hurried: bool = False) -> None:
         self.name = name
         self._stale_after = stale_after
+        self._hurried = hurried
+        self._usual: float | None = None
         self._inline = inline
         self._waited = False
         self._question: _Question[T] | None = None
@@ -90,7 +93,7 @@ class Asker(Generic[T]):
         question = self._question
         if question is not None:
             # A source that is slow is waited for once, and then only looked at: it holds nobody else up.
-            patience = 0.0 if self._waited else min(patience, BRIEFLY) if self.failing else patience
+            patience = 0.0 if self._waited else self._patience(patience)
             if question.done.wait(max(0.0, patience)):
                 self._question = None
                 self._take(question, now)
@@ -100,8 +103,19 @@ class Asker(Generic[T]):
                 self.took = max(self.took, patience)
         return self.state
 
+    def _patience(self, most: float) -> float:
+        if self.failing:
+            return min(most, BRIEFLY)
+        if not self._hurried or self._usual is None:
+            return most
+        # Twice as long as usual; where even that is too long, waiting is of no use.
+        wanted = max(BRIEFLY, 2 * self._usual)
+        return wanted if wanted <= most else min(most, BRIEFLY)
+
     def _take(self, question: _Question[T], now: float) -> None:
         self.took = question.took
+        if question.error is None:
+            self._usual = max(question.took, 0.9 * (self._usual or 0.0))
         if question.error is not None:
             self._fail(why(question.error), question.at)
             return
