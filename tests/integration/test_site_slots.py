@@ -18,7 +18,6 @@ OWN_STARTD = {
     "START": 'TARGET.Owner =!= "bob"',
     "UPDATE_INTERVAL": "5",
     "MAXJOBRETIREMENTTIME": "3600",
-    "STARTER_ALLOW_RUNAS_OWNER": "False",
 }
 
 
