@@ -13,7 +13,7 @@ from tests.manyclouds import ManyClouds
 from updraft import config
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
-from updraft.core.settings import Limits
+from updraft.core.settings import Limits, UserLimits
 from updraft.ledger import Ledger
 from updraft.ledger.clouds import in_force, overrides
 
@@ -52,7 +52,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     clouds["veneto"] = {"quota_machines": 9, "quota_cores": 30}
     world = ManyClouds(tmp_path, clouds)
     as_written = settings.policy()
-    world.policy = replace(world.policy, clouds=as_written.clouds, cloud_limits=as_written.cloud_limits)
+    world.policy = replace(
+        world.policy,
+        clouds=as_written.clouds,
+        cloud_limits=as_written.cloud_limits,
+        users={"al*": UserLimits(machines=50)},
+    )
     world.clock.now = time.time() - 60
     world.sites["veneto"].add_foreign("large")
     world.restart()
@@ -102,6 +107,7 @@ def test_status_counts_by_cloud_class_and_user(site: Path, capsys: Capture) -> N
     (default,) = document["classes"]
     assert (default["machines"], default["waiting"]) == (campus["machines"] + veneto["machines"], 2)
     (alice,) = document["users"]
+    assert (alice["machines"], alice["max_machines"], alice["max_cores"]) == (default["machines"], 50, None)
     assert (alice["user"], alice["cores"], alice["waiting"], alice["part"]) == ("alice", 38, 2, 1.0)
 
 

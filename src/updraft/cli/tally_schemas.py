@@ -73,6 +73,7 @@ CLASS = form(
     **_COUNTED,
     min=value("integer", "Machines that are always kept; null of a class that the file lacks.", none=True),
     max=value("integer", "Machines at most; null where there is no such limit.", none=True),
+    max_cores=value("integer", "Cores at most; null where there is no such limit.", none=True),
     waiting=value("integer", "Waiting jobs that could run on it; a job may count for several classes."),
 )
 USER = form(
@@ -82,6 +83,7 @@ USER = form(
     waiting=value("integer", "Jobs that wait."),
     machines=value("integer", "Machines that the user's jobs are on."),
     max_cores=value("integer", "Cores that machines are bought for at most, or null.", none=True),
+    max_machines=value("integer", "Machines that are bought at most, or null.", none=True),
     part=value("number", "Part of all claimed cores; null where there are none.", none=True),
     share=value("number", "Part that the negotiator would give by the users' priorities alone."),
 )

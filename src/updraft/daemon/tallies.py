@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from updraft.core.caps import user_caps
 from updraft.core.model import (
     NEW_PRIORITY,
     CloudView,
@@ -199,6 +200,7 @@ def _classes(
             **counts.get(name, _Count()).row(),
             "min": None if worker is None else worker.min_machines,
             "max": None if worker is None else worker.max_machines,
+            "max_cores": None if worker is None else worker.max_cores,
             "waiting": waiting.get(name, 0),
         }
 
@@ -240,16 +242,20 @@ def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> li
             machines.setdefault(short(child.user), set()).add(slot.instance_id or slot.name)
     weights = {name: 1.0 / (who.shares.priorities.get(name) or NEW_PRIORITY) for name in names}
     total, claimed = sum(weights.values()), sum(who.cores.get(name, 0) for name in names)
-    rows = [
-        {
-            "user": name,
-            "cores": who.cores.get(name, 0),
-            "waiting": waiting[name],
-            "machines": len(machines.get(name, ())),
-            "max_cores": policy.limits.cores_per_user,
-            "part": who.cores.get(name, 0) / claimed if claimed else None,
-            "share": weights[name] / total if total else None,
-        }
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        caps = {cap.of: cap.most for cap in user_caps(name, policy)}
+        cores = who.cores.get(name, 0)
+        rows.append(
+            {
+                "user": name,
+                "cores": cores,
+                "waiting": waiting[name],
+                "machines": len(machines.get(name, ())),
+                "max_cores": caps.get("cores"),
+                "max_machines": caps.get("machines"),
+                "part": cores / claimed if claimed else None,
+                "share": weights[name] / total,
+            }
+        )
     return sorted(rows, key=lambda row: (-row["cores"], -row["waiting"], row["user"]))
