@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from updraft.bootstrap import condor_config as cc
-from updraft.bootstrap import machine
+from updraft.bootstrap import machine, transforms
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
@@ -100,6 +100,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
         "write_files": [
             machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
             machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", head_config(spec)),
+            machine.file(f"{machine.CONFIG_DIR}/{transforms.FILE}", transforms.schedd_config()),
             *machine.boot_files(boot),
             *_controller_files(spec),
             *install_files(spec.install),

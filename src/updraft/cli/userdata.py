@@ -128,6 +128,20 @@ def _about_token(launch: "Launch", made: bool, lifetime: float) -> Iterator[str]
     yield f"when the machine has joined: updraft adopt INSTANCE-ID --class {launch.offer.worker_class}"
 
 
+@userdata.command(short_help="What the schedd of a pool that is there already is told.")
+def schedd() -> None:
+    """HTCondor's configuration of a schedd (not user-data): jobs that say what they want (+UpdraftImage,
+    +VMAMI and the like) get requirements that say so, too. A head of updraft's has it.
+
+    \b
+        updraft userdata schedd > /etc/condor/config.d/91-updraft-terms.conf
+        condor_reconfig -schedd
+    """
+    from updraft.bootstrap.transforms import schedd_config
+
+    click.echo(schedd_config(), nl=False)
+
+
 @userdata.command(short_help="What a head is told: a whole pool, with updraft on it.")
 @click.option(
     "--user", default="user", show_default=True, help="The first user, who finds sample jobs at home."

@@ -17,6 +17,7 @@ from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
 from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
+from updraft.core.terms import OWN_REQUIREMENTS
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 _UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
@@ -147,7 +148,7 @@ def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]
     texts: dict[tuple[str, str], Any] = {}
     for row in rows:
         for name in row:
-            if name == "Requirements" or name.startswith("Request"):
+            if name in ("Requirements", OWN_REQUIREMENTS) or name.startswith("Request"):
                 expression = row.lookup(name)
                 texts.setdefault((name, str(expression)), (row, expression))
     found: set[str] = set()

@@ -18,7 +18,15 @@ from updraft.core.model import NO_TERMS, Reason, Terms
 TERM_REFUSED = "term-refused"
 KEEP_ALIVE, KEEP_ALIVE_MINUTES = "UpdraftKeepAlive", "VMKeepAlive"
 NAME, HIGH_PRIORITY, TYPE_LIMIT = "VMName", "VMHighPriority", "VMTypeLimit"
-NAMES = (*core.RESTRICTIVE, KEEP_ALIVE, KEEP_ALIVE_MINUTES, NAME, HIGH_PRIORITY, TYPE_LIMIT)
+NAMES = (
+    *core.RESTRICTIVE,
+    KEEP_ALIVE,
+    KEEP_ALIVE_MINUTES,
+    NAME,
+    HIGH_PRIORITY,
+    TYPE_LIMIT,
+    core.OWN_REQUIREMENTS,
+)
 """Every attribute that terms are read from; the requirements besides."""
 
 LONGEST = 2_048
@@ -226,7 +234,7 @@ def _label(ad: Any) -> str:
     """The text that a clause of the job's requirements compares the machine's VMType with; "" without any."""
     if "Requirements" not in ad:
         return ""
-    text = str(ad.lookup("Requirements"))
+    text = str(ad.lookup(core.OWN_REQUIREMENTS if core.OWN_REQUIREMENTS in ad else "Requirements"))
     if core.LABEL.lower() not in text.lower():
         return ""
     scopes = ("target",) if core.LABEL in ad else ("target", "")

@@ -35,6 +35,9 @@ LABEL = "VMType"
 TAKES = "UpdraftTakes"
 """The attribute of a machine that is true for the jobs that it takes, as far as their terms go."""
 
+OWN_REQUIREMENTS = "UpdraftOwnRequirements"
+"""Where the requirements of a job are kept that a transform has given those of its terms."""
+
 VERSION = 1
 """Of the condition: with another one, machines that were launched before are of an older generation."""
 
@@ -83,7 +86,7 @@ def takes(variant: Variant = PLAIN) -> str:
     A job with terms is taken where this machine is what it asks for. A machine made for an image, a network,
     layers or a user takes only the jobs that ask for that, and of that user.
     """
-    terms = " && ".join(condition for _, condition in _conditions())
+    terms = " && ".join(_conditions())
     only = list(_made_for(variant))
     if len(only) == bool(variant.user):
         terms = f"({_first(RESTRICTIVE)}) is undefined || ({terms})"
@@ -91,32 +94,26 @@ def takes(variant: Variant = PLAIN) -> str:
     return " && ".join([*only, terms])
 
 
-def requirements() -> Mapping[str, str]:
-    """The same as jobs' requirements of machines: for each term, when a job has it, what it then requires.
-
-    Both are expressions of the job's ad.
-    """
-    return {
-        " || ".join(f"{name} isnt undefined" for name in names): _turned(condition)
-        for names, condition in _conditions()
-    }
+def requirements() -> str:
+    """The same as a job's requirement of machines, whatever terms it has."""
+    return " && ".join(_turned(condition) for condition in _conditions())
 
 
-def _conditions() -> Iterable[tuple[tuple[str, ...], str]]:
-    """For each term the names that a job has it by, and what it holds of a machine's ad where it has any."""
+def _conditions() -> Iterable[str]:
+    """For each term what it asks of the machine in whose ad it is evaluated; true where a job has none."""
     for names, own in ((IMAGE, "Image"), (FLAVOR, "Flavor"), (NETWORK, "Network")):
-        yield names, f'regexp(MY.UpdraftTakes{own}, {_first(names)} ?: "")'
-    yield CLOUDS, f'stringListMember(MY.UpdraftCloud, {_first(CLOUDS)} ?: MY.UpdraftCloud, ",")'
-    yield LAYERS, f'stringListSubsetMatch({_first(LAYERS)} ?: "", MY.UpdraftLayers ?: "", ",")'
+        yield f'regexp(MY.UpdraftTakes{own}, {_first(names)} ?: "")'
+    yield f'stringListMember(MY.UpdraftCloud, {_first(CLOUDS)} ?: MY.UpdraftCloud, ",")'
+    yield f'stringListSubsetMatch({_first(LAYERS)} ?: "", MY.UpdraftLayers ?: "", ",")'
+    yield f"(TARGET.{MAX_PRICE} is undefined || MY.UpdraftPrice <= real(TARGET.{MAX_PRICE}))"
     # Cloud Scheduler counts in cents, and 0 is no price.
-    yield (MAX_PRICE,), f"(TARGET.{MAX_PRICE} is undefined || MY.UpdraftPrice <= real(TARGET.{MAX_PRICE}))"
     cents = f"real(TARGET.{MAX_CENTS} ?: 0)"
-    yield (MAX_CENTS,), f"({cents} == 0 || MY.UpdraftPrice <= {cents} / 100)"
-    yield (SPOT,), f"(TARGET.{SPOT} ?: MY.UpdraftSpot) =?= MY.UpdraftSpot"
-    yield (CPUS,), f"int(TARGET.{CPUS} ?: 0) <= MY.UpdraftCpus"
-    yield (MEMORY,), f"int(TARGET.{MEMORY} ?: 0) <= MY.UpdraftMemory"
-    yield (DISK,), f"int(TARGET.{DISK} ?: 0) * {_GIB} <= MY.UpdraftDisk"
-    yield (FETCHED,), f'(TARGET.{FETCHED} ?: "") =?= ""'
+    yield f"({cents} == 0 || MY.UpdraftPrice <= {cents} / 100)"
+    yield f"(TARGET.{SPOT} ?: MY.UpdraftSpot) =?= MY.UpdraftSpot"
+    yield f"int(TARGET.{CPUS} ?: 0) <= MY.UpdraftCpus"
+    yield f"int(TARGET.{MEMORY} ?: 0) <= MY.UpdraftMemory"
+    yield f"int(TARGET.{DISK} ?: 0) * {_GIB} <= MY.UpdraftDisk"
+    yield f'(TARGET.{FETCHED} ?: "") =?= ""'
 
 
 def _made_for(variant: Variant) -> Iterable[str]:
