@@ -340,6 +340,17 @@ def test_nobody_asks_about_a_pair_that_cannot_match_anyway() -> None:
     assert [reason.code for reason in table["large", "k"].reasons] == ["too-big"]
 
 
+@pytest.mark.parametrize(
+    "wants",
+    ['stringListSubsetMatch(MY.L, TARGET.L, ",")', 'stringListMember("a", TARGET.L)', "size(TARGET.L) == 1"],
+)
+def test_what_a_job_and_a_slot_say_may_be_the_same(wants: str) -> None:
+    one, other = group('[ Requirements = true; L = "a" ]'), kind(f'[ Requirements = {wants}; L = "a" ]')
+    table = judge_all([one], [other], NOW, Memo())
+    assert table["g", "k"].copies > 0
+    check(table, [one], [other])
+
+
 def test_a_name_that_one_job_has_and_another_has_not() -> None:
     """The same text of requirements reads the job in one group and the slot in another."""
     texts = ("Limit = 5000; ", "", "Limit = undefined; ", "Limit = 2 * TARGET.Half; ")

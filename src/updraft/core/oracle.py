@@ -181,14 +181,16 @@ def merged(wanted: Iterable[Wanted]) -> list[Wanted]:
 class Library:
     """Answers questions with the ClassAd library, in the caller's own process and without any bound."""
 
-    _ads: dict[str, ReadAd] = field(default_factory=dict)
+    _jobs: dict[str, ReadAd] = field(default_factory=dict)
+    _slots: dict[str, ReadAd] = field(default_factory=dict)
 
     def answers(self, question: Question, now: float) -> Iterator[Answer]:
         """One answer after the other, each when it is asked for."""
-        job = self._read(question.job)
+        job = _read(question.job, self._jobs)
         trees: dict[frozenset[str], ExprTree] = {}
         for text in question.others:
-            slot = self._read(text)
+            # Also where both are written alike they are two: the library takes no ad as its own match.
+            slot = _read(text, self._slots)
             if job is None or slot is None:
                 yield NO_ANSWER
                 continue
@@ -202,16 +204,17 @@ class Library:
             except (ClassAdException, RecursionError):
                 yield NO_ANSWER
 
-    def _read(self, text: str) -> ReadAd | None:
-        known = self._ads.get(text)
-        if known is None:
-            if len(self._ads) >= _ADS:
-                self._ads.clear()
-            try:
-                known = self._ads[text] = read(text)
-            except (ClassAdException, RecursionError):
-                return None
-        return known
+
+def _read(text: str, ads: dict[str, ReadAd]) -> ReadAd | None:
+    known = ads.get(text)
+    if known is None:
+        if len(ads) >= _ADS:
+            ads.clear()
+        try:
+            known = ads[text] = read(text)
+        except (ClassAdException, RecursionError):
+            return None
+    return known
 
 
 def answer_of(value: object) -> Answer:
