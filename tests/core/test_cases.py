@@ -200,6 +200,7 @@ def _record(name: str, about: dict[str, Any]) -> Any:
     flavor = about.get("flavor", "small")
     changes: dict[str, Any] = {
         "flavor": flavor,
+        "variant": about.get("variant", ""),
         "resources": FLAVORS[flavor][0],
         "price": about.get("price", FLAVORS[flavor][1]),
         "generation": about.get("generation", "g1"),
@@ -244,6 +245,7 @@ def _refused(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
             f"K{number}", "c1", "z1", row.get("flavor", "small"), "on-demand", "default", "img", "g1",
             row.get("count", 1), FLAVORS[row.get("flavor", "small")][0], 0.1, NOW - row["asked_ago"],
             LaunchState(row["state"]), error=Reason(row["error"], "no") if "error" in row else None,
+            variant=row.get("variant", ""),
         )
         for number, row in enumerate(case.get("launches", []))
     )  # fmt: skip
