@@ -279,6 +279,8 @@ class DriverConformance:
         if harness.foreign({}) is None:
             pytest.skip("this harness can't make foreign machines")
         harness.wait(lambda: driver.quota().machines == 4, "four are left of five")
+        used = driver.quota().used_machines
+        assert used is None or used >= 1, "what the quota says is used has everybody's machines in it"
 
     def test_beyond_the_quota_nothing_is_made(self, harness: Harness, driver: Driver) -> None:
         self.limit(harness, 2)

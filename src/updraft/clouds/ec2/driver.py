@@ -106,7 +106,8 @@ class EC2Driver:
             return Quota()
         if most < 0:
             return Quota(unlimited=frozenset({"machines"}))
-        return Quota(machines=max(0, most - self._listing.counted()))
+        used = self._listing.counted()
+        return Quota(machines=max(0, most - used), used_machines=used)
 
     def console(self, machine: str) -> str:
         """The end of what the instance has printed, the latest where the endpoint has it."""

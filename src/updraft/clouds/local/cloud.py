@@ -213,14 +213,13 @@ class Cloud:
             ]
 
     def quota(self) -> dict[str, int | None]:
-        """What is left of each quota; None where there is no such quota."""
+        """What is left of each quota, None where there is no such quota, and what is used of it."""
         with self._lock:
-            quotas = self._quotas
-            used, cores = self._used()
+            quotas, (used, cores) = self._quotas, self._used()
         return {
             "machines": None if quotas.machines is None else max(0, quotas.machines - used),
             "cores": None if quotas.cores is None else max(0, quotas.cores - cores),
-        }
+        } | {"used_machines": used, "used_cores": cores}
 
     def set_faults(self, faults: list[Fault]) -> None:
         """Replace the faults by these."""

@@ -114,7 +114,14 @@ class LocalDriver:
         """Machines and cores; the cloud has no quota of memory and says so by leaving it out."""
         quota = self._client.quota()
         endless = frozenset(name for name in ("machines", "cores") if quota[name] is None) | {"memory"}
-        return Quota(machines=quota["machines"], cores=quota["cores"], unlimited=endless)
+        return Quota(
+            machines=quota["machines"],
+            cores=quota["cores"],
+            unlimited=endless,
+            # A cloud that was started by an older updraft doesn't say it.
+            used_machines=quota.get("used_machines"),
+            used_cores=quota.get("used_cores"),
+        )
 
     def console(self, machine: str) -> str:
         """The end of its console."""
