@@ -80,7 +80,6 @@ STUBS = {
     "runuser": 'shift 3; exec "$@"',
     "timeout": 'shift; exec "$@"',
     "chown": ":",
-    "condor_reconfig": ":",
 }
 # cvmfsexec REPOSITORY... -- COMMAND...
 RUNNER = """\
@@ -99,9 +98,9 @@ class Machine:
 
     root: Path
 
-    def boot(self, software: SharedSoftware, *, later: bool = False, **environment: str) -> str:
+    def boot(self, software: SharedSoftware, **environment: str) -> str:
         """Run the script; returns the reason of a failure, or nothing."""
-        places = ("bin", "etc/condor/config.d", "run/updraft", "usr/local/lib/updraft", "var/lib/updraft")
+        places = ("bin", "etc/condor/config.d", "run/updraft", "usr/local/lib/updraft")
         for folder in places:
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         for name, body in STUBS.items():
@@ -113,8 +112,6 @@ class Machine:
             path = self.root / entry["path"].lstrip("/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._moved(entry["content"]))
-        if later:
-            (self.root / "var/lib/updraft/booted").touch()
         done = subprocess.run(
             ["/bin/sh", str(self.root / "usr/local/lib/updraft/cvmfs")],
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "TEST_ROOT": str(self.root), **environment},
@@ -142,7 +139,7 @@ class Machine:
         path.chmod(0o755)
 
     def _moved(self, text: str) -> str:
-        for place in ("/usr/local/lib/updraft", "/etc/", "/run/updraft", "/var/lib/updraft"):
+        for place in ("/usr/local/lib/updraft", "/etc/", "/run/updraft"):
             text = text.replace(place, f"{self.root}{place}")
         return text.replace("ROOT=/cvmfs", f"ROOT={self.root}/cvmfs")
 
@@ -160,7 +157,6 @@ def test_what_is_mounted_is_looked_into_as_a_user_and_then_advertised(machine: M
     for name in BOTH.names:
         assert f"mount -t cvmfs {name} {machine.root}/cvmfs/{name}" in machine.calls
         assert f"runuser -u nobody -- ls {machine.root}/cvmfs/{name}" in machine.calls
-    assert "condor_reconfig" not in machine.calls, "HTCondor doesn't run yet"
 
 
 @pytest.mark.parametrize(
@@ -180,10 +176,9 @@ def test_one_that_is_not_there_fails_the_boot_and_nothing_is_advertised(
 
 def test_after_a_reboot_it_is_mounted_again_or_no_longer_advertised(machine: Machine) -> None:
     assert machine.boot(BOTH) == ""
-    assert machine.boot(BOTH, later=True) == ""
-    assert "condor_reconfig" in machine.calls
+    assert machine.boot(BOTH) == ""
     assert machine.says
-    assert machine.boot(BOTH, later=True, BROKEN="atlas.cern.ch")
+    assert machine.boot(BOTH, BROKEN="atlas.cern.ch")
     assert machine.says == ""
 
 

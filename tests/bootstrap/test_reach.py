@@ -137,5 +137,6 @@ def test_without_a_public_address_nothing_is_advertised(
     metadata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     monkeypatch.setattr(Metadata, "address", said)
+    (tmp_path / "address.conf").write_text("TCP_FORWARDING_HOST = 192.0.2.1\n")  # of an earlier boot
     assert shipped("public_address").main(metadata, str(tmp_path / "address.conf")) == 1
     assert not (tmp_path / "address.conf").exists()

@@ -1,12 +1,15 @@
 """`updraft check` and the brokers that classes of workers are reached through."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from updraft.checks import brokers
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding, State
+from updraft.cli import wiring
+from updraft.config import load
 from updraft.errors import PoolError
 
 
@@ -51,6 +54,19 @@ def test_one_that_would_not_take_them_is_a_problem_with_a_remedy(
     assert finding.state is State.PROBLEM
     assert words in finding.text
     assert "nat.md" in finding.remedy
+
+
+def test_the_broker_of_each_class_that_has_one_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "updraft.toml").write_text(
+        '[pool]\nname = "p"\ncollector = "head.test"\n[clouds.c]\ndriver = "fake"\n'
+        '[classes.plain]\nimage = "i"\n[classes.nat]\nimage = "i"\nreach = "ccb"\n'
+        '[classes.far]\nimage = "i"\nreach = "ccb"\nccb = "broker.test:9700"\n'
+    )
+    asked = wiring.brokers(load(tmp_path / "updraft.toml"))
+    assert {name: find() for name, find in asked.items()} == {
+        "nat": "head.test?sock=broker",
+        "far": "broker.test:9700",
+    }
 
 
 def test_without_such_a_class_nothing_is_asked() -> None:

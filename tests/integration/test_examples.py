@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from controlling import FILE, events, of_class, reload, sh
+from controlling import FILE, await_running, events, in_machine, of_class, reload, sh, sleepers, slot_of
 from realpool import until
 
 from updraft.demo import examples
@@ -37,11 +37,34 @@ def test_the_demonstration_jobs_run_unchanged(real_pool: Any) -> None:
     assert all(any(machine in host for machine in mounted) for host in hosts)
 
 
+def test_after_a_reboot_the_repository_is_mounted_and_said_again(real_pool: Any) -> None:
+    pool = real_pool(Wishes())
+    examples.serve(pool, FOLDER / "repository")
+    asks = sleepers(1, 120, requirements="HAS_CVMFS_software_example_org")
+    await_running(pool, pool.submit(asks), deadline=120)
+    [machine] = [m["id"] for m in of_class(pool, "software")]
+
+    def mounted() -> dict[str, Any] | None:
+        slot = slot_of(pool, machine)
+        return slot if slot and slot.get("UpdraftCVMFS") == examples.REPOSITORY else None
+
+    before = mounted()
+    assert before is not None
+    pool.cloud.client().reboot(machine)
+
+    def again() -> bool:
+        slot = mounted()
+        return slot is not None and slot["DaemonStartTime"] > before["DaemonStartTime"]
+
+    until(again, 60, "its startd is back, and says that it has the repository")
+    assert "Hello" in in_machine(pool, machine, "ls", f"/cvmfs/{examples.REPOSITORY}")
+
+
 def test_a_repository_that_cannot_be_mounted_fails_the_boot_and_says_why(real_pool: Any) -> None:
     pool = real_pool(Wishes())
     examples.serve(pool, FOLDER / "repository")
     sh(pool, "rm /srv/software/cvmfs/*/files.tar")
-    sh(pool, f"sed -i 's/boot_deadline = \"3m\"/boot_deadline = \"30s\"/' {FILE}")
+    sh(pool, f'sed -i \'s/boot_deadline = "3m"/boot_deadline = "30s"/\' {FILE}')
     reload(pool, "reloaded")
     pool.submit(WAITS)
     failed = until(lambda: events(pool, "never-joined"), 90, "the machine's boot is told to have failed")

@@ -52,6 +52,3 @@ cvmfsexec) wrap_jobs ;;
 esac
 cp /etc/updraft/cvmfs.condor $SAYS
 [ "$CLIENT" = package ] || echo "USER_JOB_WRAPPER = $WRAPPER" >>$SAYS
-if [ -e /var/lib/updraft/booted ]; then # a later boot: HTCondor may run already
-    condor_reconfig >/dev/null 2>&1 || :
-fi

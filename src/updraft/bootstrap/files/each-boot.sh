@@ -5,11 +5,15 @@ sh /usr/local/lib/updraft/close-metadata
 [ -e /usr/bin/python3 ] || ln -s /usr/libexec/platform-python /usr/bin/python3
 systemctl enable updraft-guard.service || :
 systemctl start updraft-guard.service
-# A public address may be another one at each boot.
-if [ -e /usr/local/lib/updraft/public-address ] && [ -e /var/lib/updraft/booted ]; then
-    python3 -I /usr/local/lib/updraft/public-address && condor_reconfig
+[ -e /var/lib/updraft/booted ] || exit 0
+# At a later boot: mounts have ended, and a public address may be another one. What fails is no longer said.
+if [ -e /usr/local/lib/updraft/public-address ]; then
+    python3 -I /usr/local/lib/updraft/public-address
 fi
-# Mounts end with a boot. The first one leaves it to the boot script, once the client is there.
-if [ -e /usr/local/lib/updraft/cvmfs ] && [ -e /var/lib/updraft/booted ]; then
-    sh /usr/local/lib/updraft/cvmfs || :
+if [ -e /usr/local/lib/updraft/cvmfs ]; then
+    sh /usr/local/lib/updraft/cvmfs
 fi
+# HTCondor may run already: it reads its configuration again. A signal needs no right but root's.
+for comm in /proc/[0-9]*/comm; do
+    [ "$(cat "$comm" 2>/dev/null)" != condor_master ] || kill -HUP "$(basename "${comm%/comm}")"
+done

@@ -32,6 +32,8 @@ def main(base: str, config: str) -> int:
     try:
         address = ipaddress.ip_address(said)
     except ValueError:
+        if Path(config).exists():  # that of an earlier boot
+            Path(config).unlink()
         sys.stderr.write("the cloud's metadata tells no public address of this machine\n")
         return 1
     Path(config).write_text(f"TCP_FORWARDING_HOST = {address}\n")
