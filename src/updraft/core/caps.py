@@ -219,5 +219,9 @@ def _whole(offer: Offer) -> int:
 
 
 def _reason(cap: Cap, name: str, worker: str, has: int) -> Reason:
-    of = f"{cap.of} of class {worker}" if cap.code != USER else cap.of
-    return Reason(cap.code, f"{name} has {has} {of}, and may have {cap.most}: {cap.place}")
+    of = f"{has} {cap.of}" if cap.code == USER else f"{has} {cap.of} of class {worker}"
+    if cap.code == TYPE:
+        return Reason("type-limit", f"{name} has {of}, and may have {cap.most}: {cap.place}")
+    if cap.code == CLASS:
+        return Reason("user-class-limit", f"{name} has {of}, and may have {cap.most}: {cap.place}")
+    return Reason("user-limit", f"{name} has {of}, and may have {cap.most}: {cap.place}")
