@@ -92,6 +92,7 @@ def machine_row(record: MachineRecord, outlook: Mapping[str, Any] | None, now: f
         "zone": record.zone,
         "market": record.market,
         "image": record.image,
+        "variant": record.variant,
         "generation": record.generation,
         "launch": record.launch_key,
         "price": record.price,

@@ -84,6 +84,9 @@ MACHINE = _form(
     zone=_value("string", "Its zone."),
     market=_value("string", '"on-demand" or "spot".'),
     image=_value("string", "Its image."),
+    variant=_value(
+        "string", 'How it differs from plain machines of its class (`image=…&user=…`); "" if it does not.'
+    ),
     generation=_value("string", "The hash of what it was launched with."),
     launch=_value("string", "The launch key."),
     price=_value("number", "Per hour; null where it isn't known.", none=True),
