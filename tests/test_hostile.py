@@ -7,6 +7,7 @@ something might take them at their word go all the way that ads go, from the sch
 import ctypes
 import os
 import socket
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,12 +19,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.core.snapshots import FLAVORS, policy, snapshot
+from tests.bootstrap.reading import worker as user_data_of
+from tests.core.snapshots import FLAVORS, policy, snapshot, worker
+from updraft.bootstrap.worker import worker_config
 from updraft.condor import demand
+from updraft.condor.terms import NAMES as TERMS
 from updraft.core.kinds import kind_key
 from updraft.core.match import Matcher
-from updraft.core.model import Kind
+from updraft.core.model import JobGroup, Kind
 from updraft.core.plan import plan
+from updraft.core.variants import MOST_EACH, choices, wanted
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
@@ -88,6 +93,7 @@ NAMES = (
     "Cmd", "Iwd", "In", "Out", "Err", "TransferInput", "x509userproxy", "DockerImage", "ContainerImage",
     "Owner", "User", "AccountingGroup", "Environment", "Arguments", "UserLog", "JobIds", "RequestMemory",
     "Rank", "Requirements", "UpdraftRunTime", "AuthTokenSubject", "include", "PublicInputFiles",
+    *TERMS,
 )  # fmt: skip
 FORMS = (
     "{0}", "file://{0}", "|{0}", "$({0})", "`{0}`", "; {0} #", "__import__('os').system('{0}')", "$ENV({0})",
@@ -137,3 +143,90 @@ def parsed(text: str) -> classad2.ClassAd | None:
         return classad2.ClassAd(text)
     except classad2.ClassAdException:
         return None
+
+
+# ------------------------------------------------------------------------------------- terms of strangers
+
+EVIL = (
+    '"; touch x; "',
+    "$(touch x)",
+    "`touch x`",
+    "${{7*7}}",
+    "{{ 7*7 }}",
+    "%(x)s",
+    "#{x}",
+    "a\nb",
+    "\x00",
+    "'",
+    "\\",
+)
+OPEN_CLASS = replace(
+    worker(), images_allowed=("*",), networks_allowed=("*",), vm_types=("*",), keep_alive_max=1e9
+)
+
+
+def asking(**terms: object) -> JobGroup:
+    row = classad2.ClassAd({"Owner": "eve", "JobStatus": 1, "JobCount": 3, "ClusterId": 1, **terms})
+    (found,) = demand.group("schedd", [row])
+    return found
+
+
+@given(
+    name=st.sampled_from(TERMS),
+    value=st.sampled_from(EVIL) | st.text(max_size=60) | st.integers() | st.floats() | st.booleans(),
+    before=st.sampled_from(("", "c1:", "default:", "a,")),
+)
+def test_9_no_machine_is_made_of_words_that_are_none(name: str, value: object, before: str) -> None:
+    """What is taken for a name reaches a machine's configuration as the text that it is, whole and quoted;
+    the rest reaches nothing, however much the site allows."""
+    group = asking(**{name: before + value if isinstance(value, str) else value})
+    assert all(fault.text.isprintable() for fault in group.terms.faults)
+    for made in choices(group, OPEN_CLASS):
+        spec = user_data_of(variant=made, image=made.image or "forky")
+        lines = worker_config(spec).splitlines()
+        plain = worker_config(user_data_of()).splitlines()
+        assert {line.partition(" = ")[0] for line in lines} - OF_A_VARIANT == {
+            line.partition(" = ")[0] for line in plain
+        }
+        for line in lines:
+            key, _, said = line.partition(" = ")
+            if key in OF_A_VARIANT or key in ("UpdraftImage", "VMType"):
+                text = said.replace("$(DOLLAR)", "$")
+                assert isinstance(classad2.ExprTree(text).eval(), str), line
+                assert "$" not in said.replace("$(DOLLAR)", "")
+
+
+OF_A_VARIANT = {"UpdraftVariant", "UpdraftNetwork", "UpdraftUser", "UpdraftLayers"}
+
+
+def test_a_megabyte_in_every_term_is_a_group_that_is_not_planned_for() -> None:
+    begun = time.process_time()
+    for name in (*TERMS, "Requirements"):
+        group = asking(**{name: "(" * 1_000_000})
+        assert not group.evaluable
+        assert len(repr(group)) < 5_000
+    assert time.process_time() - begun < 10
+
+
+def test_ten_thousand_strange_groups_leave_the_others_their_decision() -> None:
+    """Of what the schedd groups, only so much is planned with, and whoever sends it takes nobody's place."""
+    honest = [
+        classad2.ClassAd({"Owner": f"u{n}", "JobStatus": 1, "JobCount": 50, "ClusterId": n + 1})
+        for n in range(50)
+    ]
+    strange = [
+        classad2.ClassAd(
+            {"Owner": "eve", "JobStatus": 1, "JobCount": 60, "ClusterId": n + 100, "VMAMI": f'c1:i{n}"{{'}
+        )
+        for n in range(10_000)
+    ]
+    groups = demand.group("schedd", [*honest, *strange])
+    assert len(groups) <= demand.MAX_GROUPS + 1
+    assert {f"u{n}" for n in range(50)} <= {group.owner for group in groups if group.evaluable}
+    assert wanted(groups, policy(classes={OPEN_CLASS.name: OPEN_CLASS})) == {}
+
+
+def test_one_user_has_only_so_many_machines_of_one_kind_each() -> None:
+    groups = [asking(VMAMI=f"i{n}") for n in range(100)]
+    wants = wanted(groups, policy(classes={OPEN_CLASS.name: OPEN_CLASS}))
+    assert 0 < sum(len(some) for some in wants.values()) <= MOST_EACH

@@ -7,6 +7,7 @@ and from what the jobs' own expressions refer to; it is remembered between looks
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -260,8 +261,18 @@ def _problem_ad(problem: str) -> Any:
 
 
 def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
-    """At most MAX_GROUPS of them; what is beyond that is one group an owner, counted and not evaluated."""
+    """At most MAX_GROUPS of them; what is beyond that is one group an owner, counted and not evaluated.
+
+    Owners have turns, each with the largest groups first: whoever has thousands takes nobody's place.
+    """
     groups.sort(key=lambda g: (-g.idle, g.key))
+    if len(groups) > MAX_GROUPS:
+        before: Counter[str] = Counter()
+        turns = {}
+        for one in groups:
+            turns[one.key] = before[one.owner]
+            before[one.owner] += 1
+        groups.sort(key=lambda g: turns[g.key])
     kept = {g.key: g for g in groups[:MAX_GROUPS]}
     text = (
         f"more than {MAX_GROUPS} different groups of jobs wait at this schedd; this one stands for the rest"
