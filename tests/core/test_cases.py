@@ -260,6 +260,8 @@ def _silenced(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
     view = shown.clouds["c1"]
     if "quota" in case:
         view = replace(view, quota=Known(Quota(**case["quota"]), NOW))
+    if "cloud_looked_ago" in case and isinstance(view.machines, Known):
+        view = replace(view, machines=replace(view.machines, at=NOW - case["cloud_looked_ago"]))
     if case.get("cloud_silent"):
         view = replace(view, machines=Unknown(DOWN, NOW - 60))
     collector = shown.collector

@@ -90,11 +90,17 @@ def fate(machine: Machine, look: Look) -> Fate | None:
 
 
 def _terminate(machine: Machine, look: Look, reason: Reason, deadline: float | None = None) -> Fate:
-    """End it, unless that was asked for a moment ago."""
+    """End it, unless that was asked for and no look since shows that it was in vain."""
     asked = machine.record.terminate_asked_at
-    if asked is not None and look.now - asked < ASK_AGAIN:
+    if asked is not None and _looked_at(machine.cloud, look) - asked < ASK_AGAIN:
         return Fate(reason, deadline=deadline)
     return Fate(reason, (Terminate((machine.id,), machine.cloud, reason),), deadline)
+
+
+def _looked_at(cloud: str, look: Look) -> float:
+    """When the cloud was asked for the machines that it shows: a slow one may be shown as it was."""
+    view = look.snapshot.clouds.get(cloud)
+    return view.machines.at if view is not None and isinstance(view.machines, Known) else look.now
 
 
 # --------------------------------------------------------------------------------------- who is let go
