@@ -182,6 +182,20 @@ def test_after_a_reboot_it_is_mounted_again_or_no_longer_advertised(machine: Mac
     assert machine.says == ""
 
 
+def test_the_configuration_of_others_repositories_is_mounted_before_them(machine: Machine) -> None:
+    (machine.root / "etc/cvmfs/default.d").mkdir(parents=True)
+    (machine.root / "etc/cvmfs/default.d/50-cern.conf").write_text(
+        "CVMFS_CONFIG_REPOSITORY=cvmfs-config.cern.ch\nCVMFS_DEFAULT_DOMAIN=cern.ch\n"
+    )
+    assert machine.boot(SharedSoftware((OWN,))) == ""
+    assert "mount -t cvmfs cvmfs-config.cern.ch" not in machine.calls, "a site's own needs none"
+    assert machine.boot(BOTH) == ""
+    mounted = [line.split()[3] for line in machine.calls.splitlines() if line.startswith("mount -t")]
+    assert mounted == [OWN.name, "cvmfs-config.cern.ch", *BOTH.names]
+    assert "cvmfs-config" not in machine.says
+    assert (machine.root / "etc/fuse.conf").read_text() == "user_allow_other\n"
+
+
 UNPRIVILEGED = SharedSoftware((ATLAS,), client="cvmfsexec")
 
 

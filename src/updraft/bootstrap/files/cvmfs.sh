@@ -20,12 +20,26 @@ as_nobody() {
     timeout 120 runuser -u nobody -- "$@"
 }
 
-mount_all() {
+mount_one() {
+    mkdir -p $ROOT/"$1"
+    mountpoint -q $ROOT/"$1" || said=$(timeout 120 mount -t cvmfs "$1" $ROOT/"$1" 2>&1) ||
+        give_up "CernVM-FS cannot mount $1: $(echo "$said" | tail -n 1)"
+}
+
+config_repository() {
+    # Where the client's configuration of other people's repositories is: a repository too, if there is one.
     for repository in $REPOSITORIES; do
-        mkdir -p $ROOT/"$repository"
-        mountpoint -q $ROOT/"$repository" ||
-            said=$(timeout 120 mount -t cvmfs "$repository" $ROOT/"$repository" 2>&1) ||
-            give_up "CernVM-FS cannot mount $repository: $(echo "$said" | tail -n 1)"
+        [ -e /etc/cvmfs/config.d/"$repository".local ] && continue # ours: it needs nothing from there
+        sed -n 's/^CVMFS_CONFIG_REPOSITORY=//p' /etc/cvmfs/default.d/*.conf 2>/dev/null | tail -n 1
+        return
+    done
+}
+
+mount_all() {
+    # The client mounts as its own user, for everybody.
+    grep -q -x user_allow_other /etc/fuse.conf 2>/dev/null || echo user_allow_other >>/etc/fuse.conf
+    for repository in $(config_repository) $REPOSITORIES; do
+        mount_one "$repository"
         # What an ordinary user sees is what a job will see.
         [ -n "$(as_nobody ls $ROOT/"$repository" 2>/dev/null)" ] ||
             give_up "CernVM-FS has mounted $repository, and there is nothing in it"
