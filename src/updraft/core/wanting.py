@@ -4,11 +4,14 @@ A job for which nothing is bought here still runs where room comes free.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from updraft.core.caps import MANY
 from updraft.core.filling import Filling
 from updraft.core.fitting import turns as in_order
+from updraft.core.market import Ints
 from updraft.core.model import JobGroup, Offer, Reason, Snapshot
 from updraft.core.parties import short, weight
 from updraft.core.sequence import Paces, turns
@@ -67,27 +70,33 @@ class _Reach:
     """How many jobs the machines may hold that caps leave to a user; the list need not be for more."""
 
     def __init__(self, who: Standing, table: VerdictTable, snapshot: Snapshot) -> None:
-        self._caps, self._table, self._snapshot = who.caps, table, snapshot
-        self._kinds: dict[tuple[str, str], Offer] = {}
-        if who.caps is not None:
-            self._kinds = {(one.worker_class, one.kind): one for one in snapshot.offers}
+        self._caps, self._table = who.caps, table
+        self._classes: dict[str, tuple[Offer, Ints, Ints]] = {}
+        if who.caps is None:
+            return
+        kinds: dict[str, dict[int, int]] = {}
+        some: dict[str, Offer] = {}
+        for offer in snapshot.offers:
+            if offer.kind in table.kind_at:
+                some.setdefault(offer.worker_class, replace(offer, variant=""))
+                slots = snapshot.kinds[offer.kind].slots
+                kinds.setdefault(offer.worker_class, {})[table.kind_at[offer.kind]] = slots
+        for worker, columns in kinds.items():
+            self._classes[worker] = some[worker], np.array([*columns]), np.array([*columns.values()])
 
     def of(self, group: JobGroup) -> tuple[int, Reason] | None:
         """The jobs of a group that its user's machines may hold yet, and why no more; None for any."""
         if self._caps is None or not self._caps.narrow(group):
             return None
-        classes: dict[str, int] = {}
-        why: Reason | None = None
-        for (worker, kind), offer in self._kinds.items():
-            column = self._table.kind_at.get(kind)
-            held = 0 if column is None else int(self._table.copies[self._table.group_at[group.key], column])
+        copies = self._table.copies[self._table.group_at[group.key]]
+        found, why = 0, None
+        for offer, columns, slots in self._classes.values():
+            held = int((copies[columns] * slots).max())
             if held > 0:
-                held *= self._snapshot.kinds[kind].slots
                 cut = self._caps.fit(offer, [(group, held)])
                 why = next(iter(cut.stops.values()), why)
-                jobs = min(MANY, cut.most * cut.content.get(group.key, 0))
-                classes[worker] = max(classes.get(worker, 0), jobs)
-        return None if why is None else (sum(classes.values()), why)
+                found += min(MANY, cut.most * cut.content.get(group.key, 0))
+        return None if why is None else (found, why)
 
 
 class _Ceilings:
