@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from updraft.core import terms
+
 if TYPE_CHECKING:
     from updraft.config.model import Pool
     from updraft.config.worker import Layer, WorkerClass
@@ -33,6 +35,7 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
         "condor": [worker.condor, worker.condor_version, worker.condor_repository, *worker.condor_keys],
         "universes": worker.universes,
         "contextualisation": worker.contextualisation,
+        "terms": terms.VERSION,
     }
     if worker.reach != "direct":
         launched_with["reach"] = [worker.reach, worker.ccb, worker.forwarding_host]
