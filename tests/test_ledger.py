@@ -118,6 +118,22 @@ def test_boots_are_learned_from_own_launches_only(path: Path) -> None:
         assert ledger.view(NOW).boots == {("img", "small"): (40.0,)}
 
 
+def test_many_that_join_at_once_teach_one_boot_each(path: Path) -> None:
+    names = [f"m{number}" for number in range(60)]
+    with Ledger(path) as ledger:
+        ledger.intend(launch(count=60))
+        ledger.remember(machine(name) for name in names)
+        for busy in (10.0, 20.0, 30.0):
+            ledger.view(NOW)
+            ledger.remember(machine(name, joined_at=NOW + 60, busy_at=busy) for name in names)
+    with sqlite3.connect(path) as rows:
+        assert rows.execute("SELECT count(*), min(seconds), max(seconds) FROM boots").fetchone() == (
+            60,
+            60,
+            60,
+        )
+
+
 def test_the_view_holds_what_lives_and_the_last_day(path: Path) -> None:
     old = NOW - 2 * DAY
     with Ledger(path) as ledger:

@@ -18,6 +18,7 @@ from updraft.ledger.rows import REMOVED, dump, launch_from_doc, launch_to_doc, m
 
 CONSOLE_KEPT = 64 * 1024
 TEXT_KEPT = 4096
+MANY = 50  # records written at once, from which on it is worth while to know who has joined already
 
 
 class Ledger(Queries):
@@ -114,17 +115,27 @@ class Ledger(Queries):
 
     def remember(self, records: Iterable[MachineRecord]) -> None:
         """Write down machines as they are now known, and the boot of each that has just joined."""
+        records = list(records)
         with self._writing() as rows:
+            known = (self._known or {}).values() if len(records) > MANY else ()
+            joined = {(one.cloud, one.id) for one in known if one.joined_at is not None}
+            docs = []
             for record in records:
-                self._note_boot(rows, record)
-                doc = machine_to_doc(record)
-                rows.execute(
-                    "INSERT OR REPLACE INTO machines (cloud, id, launch_key, ended_at, doc) "
-                    "VALUES (?, ?, ?, ?, ?)",
-                    (record.cloud, record.id, record.launch_key, record.ended_at, doc),
+                if (record.cloud, record.id) not in joined:
+                    self._note_boot(rows, record)
+                docs.append(machine_to_doc(record))
+            rows.executemany(
+                "INSERT OR REPLACE INTO machines (cloud, id, launch_key, ended_at, doc) "
+                "VALUES (?, ?, ?, ?, ?)",
+                [
+                    (record.cloud, record.id, record.launch_key, record.ended_at, doc)
+                    for record, doc in zip(records, docs, strict=True)
+                ],
+            )
+            if self._known is not None:  # they read as they were written
+                self._known.update(
+                    (doc, record) for record, doc in zip(records, docs, strict=True) if REMOVED not in doc
                 )
-                if self._known is not None and REMOVED not in doc:
-                    self._known[doc] = record  # it reads as it was written
 
     def _note_boot(self, rows: sqlite3.Connection, record: MachineRecord) -> None:
         # Only launches of our own teach how long a boot takes: of an adopted machine we know the join
