@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from tests.bootstrap.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
 from updraft.bootstrap.install import Install
+from updraft.bootstrap.transforms import FILE, schedd_config
 from updraft.bootstrap.worker import worker_config
 from updraft.condor import base
 from updraft.config.attributes import is_taken
 from updraft.core.model import CloudOffer, Variant
-from updraft.core.terms import LABEL, TAKES, says
+from updraft.core.terms import LABEL, RESTRICTIVE, TAKES, says
 from updraft.errors import BootstrapError
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "schema-cloud-config-v1.json").read_text())
@@ -266,3 +267,22 @@ ip -6 rule show | grep -cE 'a9fe|ec2'
         "3",
         "6",
     ]
+
+
+def test_a_head_gives_jobs_with_terms_their_requirements_and_puts_no_text_of_theirs_into_it() -> None:
+    text = written(head_user_data(HEAD))[f"/etc/condor/config.d/{FILE}"]["content"]
+    assert text == schedd_config()
+    _, *rules = text.partition("@=end")[2].partition("@end")[0].split("\n  ")
+    assert [rule.split()[0] for rule in rules] == ["REQUIREMENTS", "COPY", "SET"]
+    assert "$" not in "".join(rules)  # a macro of theirs would be read
+    for name in RESTRICTIVE:
+        assert f"{name} isnt undefined" in rules[0]
+        assert f"MY.{name}" in rules[2]
+
+
+def test_the_last_file_of_a_worker_adds_the_terms_to_whatever_start_is_set() -> None:
+    files = [path for path in written(worker_user_data(worker())) if path.startswith("/etc/condor/config.d/")]
+    (last,) = [path for path in files if path == max(files)]
+    assert (
+        written(worker_user_data(worker()))[last]["content"] == "START = ($(START:True)) && MY.UpdraftTakes\n"
+    )

@@ -14,6 +14,7 @@ from tests.bootstrap.test_machines import SCHEMA
 
 from updraft.bootstrap import EC2_LIMIT
 from updraft.bootstrap.machine import shipped
+from updraft.bootstrap.transforms import schedd_config
 from updraft.cli import wiring
 from updraft.cli.main import updraft
 from updraft.condor.pool import HTCondorPool
@@ -291,3 +292,9 @@ def test_why_it_cannot_be_had_is_one_line_on_the_console(
     assert done.stdout.startswith("updraft-boot: FAILED: ")
     assert why in done.stdout
     assert why in (tmp_path / "run" / "failed").read_text()
+
+
+def test_a_schedd_is_told_as_a_head_is(run: Any) -> None:
+    done = run("", "schedd")
+    assert done.exit_code == 0
+    assert done.stdout == schedd_config()
