@@ -316,9 +316,7 @@ def _takes_back(machine: Machine, look: Look) -> bool:
         return worker is not None and worker.generation == machine.generation
     if drain.reason.code == "over-limit":
         return (machine.cloud, machine.id) not in look.surplus
-    if drain.reason.code == CLOUD_DRAINED:
-        return look.policy.rule(machine.cloud).leaving is None
-    return False
+    return drain.reason.code == CLOUD_DRAINED and look.policy.rule(machine.cloud).leaving is None
 
 
 def _unfinished(machine: Machine, look: Look) -> Fate | None:
