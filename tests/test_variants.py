@@ -17,7 +17,7 @@ from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.match import Matcher
 from updraft.core.memory import Memo
-from updraft.core.model import JobGroup, Kind, LaunchState, Resources, Terms, Verdicts
+from updraft.core.model import JobGroup, Kind, LaunchState, Reason, Resources, Terms, Verdicts
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
 from updraft.daemon import Daemon, Parts
@@ -218,3 +218,15 @@ def test_what_the_configuration_no_longer_allows_is_not_launched(rig: MatchingRi
     assert launch.error is not None
     assert "doesn't allow the image 'alma9'" in launch.error.text
     assert rig.alive() == []
+
+
+def test_a_machine_that_is_let_go_keeps_no_tag_of_ours(rig: MatchingRig) -> None:
+    rig.submit("alice", 2, *ALMA)
+    daemon = rig.controller()
+    rig.turn(daemon, 40)
+    [machine] = rig.alive()
+    assert rig.ledger is not None
+    [record] = rig.ledger.view(rig.clock()).machines
+    rig.ledger.remember([replace(record, let_go=Reason("operator", "it stays"))])
+    rig.turn(daemon, 6)
+    assert not [tag for tag in rig.site.instances[machine].tags if tag.startswith("updraft:")]

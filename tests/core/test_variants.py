@@ -116,6 +116,33 @@ def test_what_is_not_on_sale_is_told_of() -> None:
     assert not_on_sale([other], policy(replace(ALLOWING, images_allowed=())), sold) == {}
 
 
+def test_many_groups_that_ask_for_the_same_are_as_one() -> None:
+    alike = [replace(asking(1, since=500), key=f"g{number}") for number in range(300)]
+    other = asking(2, since=1)
+    found = wanted([*alike, other], policy(ALLOWING))["plain"]
+    assert [want.variant.image for want in found] == ["alma9-1", "alma9-2"]
+    sold = [offer(worker_class="plain", variant=want.variant.text) for want in found[:1]]
+    assert not_on_sale([*alike, other], policy(ALLOWING), sold) == {other.key: (TOO_MANY,)}
+
+
+@pytest.mark.parametrize("name", ["alma9-{}", "windows-{}"])
+def test_ten_thousand_names_are_not_read_to_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = [
+        replace(asking(number, "mallory"), terms=Terms(images={"": name.format(number)}))
+        for number in range(10_000)
+    ]
+    read_at: list[str] = []
+
+    def counted(one: Any, of: WorkerClass) -> Any:
+        read_at.append(one.key)
+        return choices(one, of)
+
+    monkeypatch.setattr("updraft.core.variants.choices", counted)
+    wanted(crowd, policy(ALLOWING))
+    not_on_sale(crowd, policy(ALLOWING), [])
+    assert len(read_at) <= 200
+
+
 def test_jobs_without_terms_ask_for_nothing() -> None:
     assert not constructive(Terms(flavors={"": "m"}, max_price=1.0, spot=True, cpus=3, clouds=("c1",)))
     assert choices(group("g"), ALLOWING) == {PLAIN: ("c1", "c2")}

@@ -18,6 +18,7 @@ from updraft.clouds.base import (
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
+    TAG_VARIANT,
     Driver,
 )
 from updraft.condor.base import Pool
@@ -275,7 +276,7 @@ class Actor:
         self._event(books, "adopt", action.machine, action.reason)
 
     def _disown(self, action: Disown, books: Books) -> None:
-        tags = (TAG_RETIRING, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_POOL)
+        tags = (TAG_RETIRING, TAG_VARIANT, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_POOL)
         # The pool's tag goes last and by itself: while it is there, a crash leaves the machine ours.
         self._driver(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
         self._step("disown: half")

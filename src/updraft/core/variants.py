@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from updraft.core.model import JobGroup, Offer, Reason, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
@@ -18,6 +19,7 @@ from updraft.core.verdicts import VerdictTable
 
 MOST_EACH = 8
 """Variants that are on sale for one submitter at a time."""
+_LOOKED_AT = 100  # of a submitter: what is asked for in more ways than that isn't read to the end
 FEWEST, MOST = 16, 256
 _OFFERS = 8000  # with variants; so many are looked through at each decision
 LONGEST = 255  # of a variant's text: what clouds take as the value of a tag
@@ -37,6 +39,7 @@ class Want:
     clouds: frozenset[str]
 
 
+Ask = tuple[object, ...]
 Wants = Mapping[str, tuple[Want, ...]]
 """By class, in a stable order; a class of which only plain machines are wanted isn't in it."""
 
@@ -66,8 +69,12 @@ def wanted(groups: Iterable[JobGroup], policy: Policy, most: int = MOST) -> Want
         return {}
     asking.sort(key=lambda group: (group.oldest, group.key))
     turns: dict[str, dict[tuple[str, Variant], set[str]]] = {}
+    looked: dict[str, set[Ask]] = {}
     for group in asking:
-        mine = turns.setdefault(group.submitter, {})
+        mine, seen = turns.setdefault(group.submitter, {}), looked.setdefault(group.submitter, set())
+        if len(mine) >= MOST_EACH or len(seen) >= _LOOKED_AT or (ask := _ask(group)) in seen:
+            continue
+        seen.add(ask)
         for worker in policy.classes.values():
             if worker.owner_only or constructive(group.terms):
                 for made, clouds in choices(group, worker).items():
@@ -94,6 +101,21 @@ def _by_turns(queues: Sequence[Sequence[tuple[str, Variant]]], most: int) -> set
 def constructive(terms: Terms) -> bool:
     """Whether these terms can make a machine differ from the plain one of a class that isn't one user's."""
     return bool(terms.images or terms.networks or terms.layers or terms.label or terms.keep_alive is not None)
+
+
+def _ask(group: JobGroup) -> Ask:
+    """All that `choices` reads of a group."""
+    terms = group.terms
+    named = (tuple(sorted(terms.images.items())), tuple(sorted(terms.networks.items())))
+    return (
+        group.owner,
+        *named,
+        terms.clouds,
+        terms.layers,
+        terms.label,
+        terms.keep_alive,
+        bool(terms.faults),
+    )
 
 
 def choices(group: JobGroup, worker: WorkerClass) -> dict[Variant, tuple[str, ...]]:
@@ -128,13 +150,18 @@ def _everywhere(terms: Terms, worker: WorkerClass, owner: str) -> Variant | None
     label = "" if _has_label(worker, terms.label) else terms.label
     if not _allowed(label, worker.vm_types):
         return None
-    keep = ""
-    if terms.keep_alive is not None and terms.keep_alive >= 0:
-        seconds = int(min(terms.keep_alive, worker.keep_alive_max))
-        keep = "" if seconds == int(worker.idle_limit) else str(seconds)
+    keep = _kept(terms, worker)
     layers = ",".join(name for name in worker.offered_layers if name in terms.layers)
     user = owner if worker.owner_only else ""
     return Variant(label=label, user=user, layers=layers, keep_alive=keep)
+
+
+def _kept(terms: Terms, worker: WorkerClass) -> str:
+    """How long the machine may idle, where that isn't as long as the class's; whole seconds."""
+    if terms.keep_alive is None or not terms.keep_alive >= 0:
+        return ""
+    seconds = int(min(terms.keep_alive, worker.keep_alive_max))
+    return "" if seconds == int(worker.idle_limit) else str(seconds)
 
 
 def _has_label(worker: WorkerClass, label: str) -> bool:
@@ -212,20 +239,17 @@ def kept_as_asked(
     if not kept:
         return table
     times = np.array([kept.get(name, "") for name in table.kinds])
+    on_sale = {"", *kept.values()}
+    asked: dict[frozenset[str], npt.NDArray[np.bool_]] = {}
     copies = table.copies.copy()
     for group in groups:
-        row = copies[table.group_at[group.key]]
-        as_asked = np.isin(times, sorted(_times(group, policy)))
+        mine = frozenset(_kept(group.terms, worker) for worker in policy.classes.values()) & on_sale
+        if mine not in asked:
+            asked[mine] = np.isin(times, sorted(mine))
+        row, as_asked = copies[table.group_at[group.key]], asked[mine]
         if (row[as_asked] > 0).any():
             row[~as_asked] = np.minimum(row[~as_asked], 0)
     return replace(table, copies=copies)
-
-
-def _times(group: JobGroup, policy: Policy) -> set[str]:
-    """What the variants that a group asks for say of how long they are kept."""
-    if group.terms.keep_alive is None:
-        return {""}
-    return {made.keep_alive for worker in policy.classes.values() for made in choices(group, worker)}
 
 
 def not_on_sale(
@@ -237,15 +261,13 @@ def not_on_sale(
     if not asking:
         return {}
     on_sale = {(offer.worker_class, offer.variant) for offer in offers}
-    return {
-        group.key: (TOO_MANY,)
-        for group in asking
-        if on_sale.isdisjoint(
-            mine := {
-                (worker.name, made.text)
-                for worker in policy.classes.values()
-                for made in choices(group, worker)
-            }
-        )
-        and mine
-    }
+    looked: dict[str, dict[Ask, bool]] = {}
+    found: dict[str, tuple[Reason, ...]] = {}
+    for group in asking:
+        ask, seen = _ask(group), looked.setdefault(group.submitter, {})
+        if ask not in seen and len(seen) < _LOOKED_AT:
+            mine = {(name, made.text) for name, one in policy.classes.items() for made in choices(group, one)}
+            seen[ask] = bool(mine) and on_sale.isdisjoint(mine)
+        if seen.get(ask, True):
+            found[group.key] = (TOO_MANY,)
+    return found
