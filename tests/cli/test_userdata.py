@@ -15,9 +15,12 @@ from tests.bootstrap.test_machines import SCHEMA
 from updraft.bootstrap import EC2_LIMIT
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.transforms import schedd_config
+from updraft.bootstrap.worker import worker_config, worker_user_data
 from updraft.cli import wiring
 from updraft.cli.main import updraft
 from updraft.condor.pool import HTCondorPool
+from updraft.config import load
+from updraft.core.model import Launch, Offer, Reason, Resources, Variant
 from updraft.errors import UpdraftError
 
 TOKEN = "eyJhbGciOiJI.eyJzdWIiOiJ3.c2lnbmF0dXJl"  # noqa: S105
@@ -298,3 +301,27 @@ def test_a_schedd_is_told_as_a_head_is(run: Any) -> None:
     done = run("", "schedd")
     assert done.exit_code == 0
     assert done.stdout == schedd_config()
+
+
+def test_no_machine_is_made_by_hand_where_each_is_one_users(run: Any) -> None:
+    done = run(WORKER + "owner_only = true\n", "worker")
+    assert isinstance(done.exception, UpdraftError)
+    assert "owner_only" in str(done.exception)
+
+
+def test_a_variant_has_the_layers_that_were_asked_for_behind_those_of_its_class(tmp_path: Path) -> None:
+    file = tmp_path / "updraft.toml"
+    offered = 'layers = ["#!/bin/sh\\necho own"]\n[classes.small.offered_layers]\n'
+    file.write_text(WORKER + offered + "".join(f'{n} = "#!/bin/sh\\necho {n}"\n' for n in ("one", "two")))
+    settings = load(file)
+    made = Variant(network="n1", user="alice", layers="two").text
+    offer = Offer("small", "here", "", "m", "on-demand", "debian", "g", Resources(), "", variant=made)
+    launch = Launch("k", offer, 1, Reason("demand", "a job waits"))
+    spec = wiring.worker_spec(settings, lambda _name: "25.14.1", launch, TOKEN)
+    text = gzip.decompress(worker_user_data(spec)).decode()
+    assert text.index("echo own") < text.index("echo two")
+    assert "echo one" not in text
+    config = worker_config(spec)
+    assert f'UpdraftVariant = "{made}"' in config
+    assert 'UpdraftUser = "alice"' in config
+    assert 'UpdraftNetwork = "n1"' in config

@@ -91,6 +91,8 @@ def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, st
 
     name = _class_named(asked, tuple(settings.classes))
     found = settings.classes[name]
+    if found.owner_only:
+        raise UsageError(f"class {name} has owner_only: each machine is made for one user, and none by hand")
     clouds = settings.clouds_of(found)
     cloud, zone, flavor, market = choices
     if cloud and cloud not in clouds:
