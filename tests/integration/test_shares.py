@@ -1,7 +1,8 @@
 """Twenty users with unequal demand and unequal priorities under a cap, on real parts.
 
-Half of them can use the machines of one class only, the others those of another: how many of each are bought
-decides who gets what, and the real negotiator says what that should be.
+Eight of them can use the machines of one class only, the others those of another: how many of each are bought
+decides who gets what, and the real negotiator's priorities say what that should be (48 cores and 32; were all
+equal, 36 and 44).
 """
 
 import time
@@ -20,7 +21,7 @@ FACTORS = dict(zip(USERS, [1000, 500, 1000, 2000, 1000] * 4, strict=True))
 WANTS = {name: 2 if n % 5 == 4 else 12 for n, name in enumerate(USERS)}
 LOOKS = 5
 TWO_CLASSES = """
-[classes.odd]
+[classes.other]
 image = "{image}"
 flavors = ["xlarge"]
 slots = 8
@@ -32,7 +33,7 @@ head_gone_after = "5m"
 
 
 def jobs_of(name: str) -> str:
-    mark = "odd" if USERS.index(name) % 2 else "worker"
+    mark = "other" if USERS.index(name) % 5 < 2 else "worker"
     job = JOB.format(
         count=WANTS[name],
         seconds=900,
@@ -88,7 +89,7 @@ def test_twenty_users_get_what_the_negotiator_would_give_them(real_pool: Any) ->
     say(f"cores and shares: { {name: (seen[-1][name], round(share[name], 1)) for name in USERS} }")
     for name in USERS:
         got = sum(look[name] for look in seen) / LOOKS
-        assert abs(got - share[name]) <= max(0.1 * share[name], 1.0), (name, sorted(seen[-1].items()), share)
+        assert abs(got - share[name]) <= 0.1 * share[name], (name, sorted(seen[-1].items()), share)
     assert max(look.total() for look in seen) <= CAP
     machines = [one for one in pool.workers("pending", "running", "stopping") if one["tags"]]
     assert len(machines) * 8 <= CAP
