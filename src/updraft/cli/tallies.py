@@ -99,7 +99,7 @@ def class_table(classes: Sequence[Row]) -> "RenderableType":
             row["name"],
             of_most(row["machines"], row["max"]),
             str(row["min"] if row["min"] is not None else "–"),
-            of_most(row["cores"], row["max_cores"]),
+            of_most(row["cores"], row.get("max_cores")),
             f"{row['cost_per_hour']:.4g}" + ("+?" if row["unknown_prices"] else ""),
             str(row["waiting"]),
             ", ".join(f"{number} {phase}" for phase, number in row["phases"].items()),
@@ -118,10 +118,10 @@ def user_table(users: Sequence[Row]) -> Iterator["RenderableType"]:
     rows = [
         (
             row["user"],
-            of_most(row["cores"], row["max_cores"]),
+            of_most(row["cores"], row.get("max_cores")),
             _percent(row["part"]),
             _percent(row["share"]),
-            of_most(row["machines"], row["max_machines"]),
+            of_most(row["machines"], row.get("max_machines")),
             str(row["waiting"]),
         )
         for row in users[:USERS_IN_A_TABLE]
