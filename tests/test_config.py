@@ -102,6 +102,15 @@ def test_caps_of_users_reach_the_policy(site: Path) -> None:
     assert made.generation == load(site).policy().classes["default"].generation
 
 
+def test_machines_of_one_user_each_are_kept_for_nobody(site: Path) -> None:
+    [told] = faults(site, "max = 10", "max = 10\nowner_only = true")
+    assert "classes.default: min keeps machines that nobody waits for" in told
+    before = load(site, "min = 1").generation("default")
+    private = load(site, "min = 1", "owner_only = true")
+    assert private.policy().classes["default"].owner_only
+    assert private.generation("default") != before
+
+
 def test_an_unknown_price_stays_unknown(site: Path) -> None:
     assert load(site).clouds["here"].prices == {"small": 1.0, "big": None}
 

@@ -82,6 +82,20 @@ def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:
     assert [child.activity for child in slot(ad, "test").children] == ["Busy", "Idle", "Busy", "Busy"]
 
 
+def test_a_slot_of_a_variant_is_of_a_kind_of_its_own() -> None:
+    marks = {
+        "UpdraftPool": "test",
+        "UpdraftClass": "c",
+        "UpdraftGeneration": "g",
+        "UpdraftCloud": "k",
+        "UpdraftFlavor": "f",
+    }
+    plain = slot(recorded("slot-busy.ad", **marks), "test")
+    made = slot(recorded("slot-busy.ad", **marks, UpdraftVariant="image=alma9"), "test")
+    assert plain.kind == kind_key("c", "g", "k", "f")
+    assert made.kind == kind_key("c", "g", "k", "f", "image=alma9") != plain.kind
+
+
 def test_a_draining_slot_is_no_room_and_teaches_nothing() -> None:
     seen = slot(recorded("slot-draining.ad", UpdraftPool="test"), "test")
     assert (seen.draining, seen.drain_reason, seen.accepting) == (True, "updraft: lifetime", False)
