@@ -100,7 +100,7 @@ def upload(call: Call, file: Path, name: str, cloud: str, form: str) -> None:
     from updraft.images import transfer
 
     _, place = _place(call, cloud)
-    _tell(place, transfer.upload(place, file, name, form, DEADLINE, _watch()))
+    tell(place, transfer.upload(place, file, name, form, DEADLINE, watch()))
 
 
 @image.command(short_help="Write IMAGE into a FILE.")
@@ -116,7 +116,7 @@ def download(call: Call, image: str, file: Path, cloud: str, overwrite: bool) ->
     if file.exists() and not overwrite:
         raise UsageError(f"{file} is there; name another file, or say --overwrite")
     _, place = _place(call, cloud)
-    transfer.download(place, place.found(image), file, _watch())
+    transfer.download(place, place.found(image), file, watch())
 
 
 @image.command(short_help="Copy IMAGE from one cloud to another.")
@@ -135,7 +135,7 @@ def copy(call: Call, image: str, source: str, target: str, name: str) -> None:
     _, here = _place(call, source)
     _, there = _place(call, target)
     found = here.found(image)
-    _tell(there, transfer.copy(here, found, there, name or found.info.name, DEADLINE, _watch()))
+    tell(there, transfer.copy(here, found, there, name or found.info.name, DEADLINE, watch()))
 
 
 @image.command(short_help="Let another project, account or cloud use IMAGE.")
@@ -226,13 +226,15 @@ def _deletable(settings: "Settings", cloud: str, image: "MachineImage") -> None:
             raise UsageError(f"class {class_name} boots {name}; say --force to delete it all the same")
 
 
-def _watch() -> "Watch":
+def watch() -> "Watch":
+    """Real time, and a line on stderr for each step."""
     from updraft.images.waiting import Watch
 
     return Watch(say=lambda line: click.echo(f"updraft: {line}", err=True))
 
 
-def _tell(place: "Place", image: "MachineImage") -> None:
+def tell(place: "Place", image: "MachineImage") -> None:
+    """Say that an image is there, and what to write into updraft.toml."""
     click.echo(f"{image.info.name} ({image.info.id}) is ready in cloud {place.cloud}; in updraft.toml:")
     click.echo(f'  image = "{image.info.name}"')
 
@@ -287,3 +289,13 @@ _COLUMNS = (
     Column("made", right=True),
     Column("by", wide=True),
 )
+
+
+def _add_making() -> None:
+    from updraft.cli import image_making  # it uses what is above
+
+    image.add_command(image_making.build)
+    image.add_command(image_making.make)
+
+
+_add_making()

@@ -13,7 +13,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("updraft.cli.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
     "images": ("updraft.cli.catalogue:images", "List the images that the clouds have."),
     "offers": ("updraft.cli.catalogue:offers", "List what the clouds sell, with prices and what is left."),
-    "image": ("updraft.cli.image:image", "Move, share and delete machine images."),
+    "image": ("updraft.cli.image:image", "Build, make, move, share and delete machine images."),
     "config": ("updraft.cli.settings:config", "Check updraft.toml."),
     "import": ("updraft.cli.importing:import_", "Turn an earlier system's configuration into updraft.toml."),
     "plan": ("updraft.cli.look:plan", "Look once, and show what would be done and why. Does nothing."),

@@ -1,0 +1,112 @@
+"""What a machine image must not carry: what is taken out of it, and what it is looked through for.
+
+Patterns are those of Python's `glob`; texts are regular expressions over the bytes of files.
+"""
+
+from collections.abc import Mapping
+
+_HOMES = ("/root", "/home/*")
+
+
+def _at_home(*names: str) -> tuple[str, ...]:
+    return tuple(f"{home}/{name}" for home in _HOMES for name in names)
+
+
+REMOVED: tuple[str, ...] = (
+    # of updraft and its pool
+    "/etc/condor/config.d/*updraft*",
+    "/etc/condor/tokens.d/*",
+    "/etc/condor/passwords.d/*",
+    "/etc/systemd/system/updraft-*.service",
+    "/etc/systemd/system/*.wants/updraft-*.service",
+    "/etc/systemd/system/condor.service.d/updraft.conf",
+    "/etc/updraft",
+    "/usr/local/lib/updraft",
+    "/var/lib/updraft",
+    "/var/lib/updraft-machine",
+    # of the jobs that ran
+    "/var/lib/condor/execute/*",
+    "/var/lib/condor/spool/*",
+    "/var/log/condor/*",
+    # of this one machine
+    "/etc/ssh/ssh_host_*",
+    "/var/lib/cloud/*",
+    "/var/lib/dbus/machine-id",
+    "/var/lib/systemd/random-seed",
+    "/var/lib/systemd/credential.secret",
+    "/var/lib/dhcp/*",
+    "/var/lib/dhclient/*",
+    "/var/lib/NetworkManager/*lease*",
+    "/etc/netplan/50-cloud-init.yaml",
+    "/etc/udev/rules.d/70-persistent-net.rules",
+    "/var/log/journal/*",
+    "/var/log/cloud-init*",
+    "/var/log/updraft*",
+    "/var/cache/apt/archives/*.deb",
+    "/tmp/*",  # noqa: S108
+    "/tmp/.[!.]*",  # noqa: S108
+    "/var/tmp/*",  # noqa: S108
+    # of people
+    *_at_home(
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+        ".lesshst",
+        ".viminfo",
+        ".wget-hsts",
+        ".cache",
+        ".condor/tokens.d",
+        ".ssh/authorized_keys",
+        ".ssh/known_hosts*",
+    ),
+)
+EMPTIED: tuple[str, ...] = (
+    "/etc/machine-id",
+    "/var/log/wtmp",
+    "/var/log/btmp",
+    "/var/log/lastlog",
+    "/var/log/*.log",
+)
+
+FILES: Mapping[str, tuple[str, ...]] = {
+    "a key of a person": _at_home(".ssh/id_*", ".ssh/*.pem"),
+    "a key that lets somebody in": _at_home(".ssh/authorized_keys"),
+    "a key of this machine": ("/etc/ssh/ssh_host_*_key",),
+    "a token or key of HTCondor": (
+        "/etc/condor/tokens.d/*",
+        "/etc/condor/passwords.d/*",
+        *_at_home(".condor/tokens.d/*"),
+    ),
+    "credentials of a cloud": (
+        "/etc/openstack/*.yaml",
+        *_at_home(".aws/credentials", ".config/openstack/*.yaml", ".config/gcloud/*.json"),
+        *_at_home(".azure/*.json", "*openrc*.sh", "ec2rc.sh"),
+    ),
+    "other credentials": _at_home(
+        ".netrc", ".git-credentials", ".docker/config.json", ".pgpass", ".kube/config"
+    ),
+    "what a person typed": _at_home(".*_history"),
+    "user-data of a launch": ("/var/lib/cloud/instances/*/user-data*",),
+    "the id of this machine": ("/etc/machine-id",),
+}
+TEXTS: Mapping[str, str] = {
+    "a private key": r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}",
+    "a token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
+    "an AWS key": r"aws_secret_access_key['\"]?\s*[=:]\s*['\"]?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])",
+    "credentials of OpenStack": (
+        r"application_credential_secret['\"]?\s*:\s*['\"]?[A-Za-z0-9_-]{20,}"
+        r"|OS_(PASSWORD|APPLICATION_CREDENTIAL_SECRET)=['\"]?[^\s'\"$]{4,}"
+    ),
+}
+PLACES: tuple[str, ...] = (
+    "/etc",
+    "/root",
+    "/home",
+    "/srv",
+    "/opt",
+    "/var/lib/cloud",
+    "/var/lib/condor",
+    "/var/spool",
+)
+LARGEST = 1 << 18
+"""Bytes of the largest file that is read: credentials are small."""

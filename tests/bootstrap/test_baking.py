@@ -1,0 +1,135 @@
+"""What an image must not carry is taken out of it, and what is left is found and named, never shown."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from updraft.bootstrap import unfit
+from updraft.bootstrap.baking import ATTR_TRIAL, bake_settings, baking_layer, verdict
+from updraft.bootstrap.machine import shipped
+
+TOLD = json.loads(bake_settings())
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "A" * 60 + "\n"
+TOKEN = ".".join(("eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJjb25kb3IifQ", "x" * 43))
+
+
+@pytest.fixture(scope="module")
+def bake(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    file = tmp_path_factory.mktemp("bake") / "bake.py"
+    file.write_text(shipped("bake.py"))
+    spec = importlib.util.spec_from_file_location("bake", file)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def write(root: Path, path: str, text: str = "x") -> Path:
+    file = root / path.lstrip("/")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+CLEANED = (
+    "/etc/condor/tokens.d/updraft",
+    "/etc/condor/config.d/90-updraft.conf",
+    "/etc/condor/config.d/zz-updraft-start.conf",
+    "/etc/updraft/bake.json",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/var/lib/cloud/instances/i-1/user-data.txt",
+    "/var/lib/condor/execute/dir_1/secret-of-a-job",
+    "/var/lib/updraft/guard-state.json",
+    "/root/.ssh/authorized_keys",
+    "/home/ada/.bash_history",
+)
+
+
+@pytest.mark.parametrize("path", CLEANED)
+def test_what_is_one_machines_is_taken_out(bake: ModuleType, tmp_path: Path, path: str) -> None:
+    file = write(tmp_path, path)
+    kept = [write(tmp_path, "/etc/condor/config.d/00-security"), write(tmp_path, "/home/ada/work")]
+    bake.clean(tmp_path, TOLD)
+    assert not file.exists()
+    assert all(one.exists() for one in kept)
+    assert bake.scan(tmp_path, TOLD) == []
+
+
+def test_the_machines_id_stays_as_an_empty_file(bake: ModuleType, tmp_path: Path) -> None:
+    file = write(tmp_path, "/etc/machine-id", "0123456789abcdef\n")
+    assert bake.scan(tmp_path, TOLD) == [("/etc/machine-id", "the id of this machine")]
+    bake.clean(tmp_path, TOLD)
+    assert file.read_text() == ""
+
+
+def test_a_link_is_removed_and_what_it_leads_to_stays(bake: ModuleType, tmp_path: Path) -> None:
+    outside = write(tmp_path, "/elsewhere/precious")
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp/link").symlink_to(outside.parent)
+    bake.clean(tmp_path, TOLD)
+    assert outside.exists()
+    assert not (tmp_path / "tmp/link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "what"),
+    [
+        ("/root/.netrc", "machine x password y", "other credentials"),
+        ("/root/.ssh/id_ed25519", "x", "a key of a person"),
+        ("/home/ada/.aws/credentials", "x", "credentials of a cloud"),
+        ("/etc/openstack/clouds.yaml", "x", "credentials of a cloud"),
+        ("/opt/service/tls.key", KEY, "a private key"),
+        ("/srv/notes", f"use {TOKEN} for it", "a token"),
+        ("/etc/backup.conf", f"aws_secret_access_key = {'Ab1/' * 10}", "an AWS key"),
+        ("/etc/cron.d/push", "OS_PASSWORD='hush-hush' push", "credentials of OpenStack"),
+    ],
+)
+def test_what_stays_and_must_not_is_named(
+    bake: ModuleType, tmp_path: Path, path: str, text: str, what: str
+) -> None:
+    write(tmp_path, path, text)
+    bake.clean(tmp_path, TOLD)
+    assert bake.scan(tmp_path, TOLD) == [(path, what)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN PUBLIC KEY-----\n" + "A" * 60,
+        "OS_PASSWORD=$1",
+        "application_credential_secret: Optional[str] = None",
+        "see -----BEGIN PRIVATE KEY----- lines",
+    ],
+)
+def test_what_only_speaks_of_secrets_is_let_be(bake: ModuleType, tmp_path: Path, text: str) -> None:
+    write(tmp_path, "/etc/some.conf", text)
+    assert bake.scan(tmp_path, TOLD) == []
+
+
+def test_the_last_word_counts_among_what_is_on_the_console() -> None:
+    assert verdict("booting\nupdraft-boot: ok\n") == (False, "")
+    assert verdict("updraft-boot: ok\nupdraft-image: READY\n") == (True, "")
+    assert verdict("x\nupdraft-boot: FAILED: no package\n") == (False, "updraft-boot: FAILED: no package")
+    assert verdict("updraft-image: FAILED: /root/.netrc (other credentials)\n")[1].endswith("credentials)")
+
+
+def test_only_the_trial_job_may_start_there() -> None:
+    content = baking_layer("image-1").content
+    assert not isinstance(content, str)
+    files = {one["path"]: one["content"] for one in content["write_files"]}
+    assert f'TARGET.{ATTR_TRIAL} =?= "image-1"' in files["/etc/condor/config.d/95-updraft-image.conf"]
+
+
+def test_every_pattern_is_absolute_and_every_text_an_expression() -> None:
+    patterns = [
+        *unfit.REMOVED,
+        *unfit.EMPTIED,
+        *unfit.PLACES,
+        *(p for some in unfit.FILES.values() for p in some),
+    ]
+    assert all(one.startswith("/") and ".." not in one for one in patterns)
+    assert "/" not in patterns
