@@ -110,6 +110,12 @@ def test_what_only_speaks_of_secrets_is_let_be(bake: ModuleType, tmp_path: Path,
     assert bake.scan(tmp_path, TOLD) == []
 
 
+def test_libraries_of_updraft_itself_are_passed_over(bake: ModuleType, tmp_path: Path) -> None:
+    write(tmp_path, "/opt/updraft/lib/tests/data", KEY)
+    write(tmp_path, "/opt/other/data", KEY)
+    assert bake.scan(tmp_path, TOLD) == [("/opt/other/data", "a private key")]
+
+
 def test_the_last_word_counts_among_what_is_on_the_console() -> None:
     assert verdict("booting\nupdraft-boot: ok\n") == (False, "")
     assert verdict("updraft-boot: ok\nupdraft-image: READY\n") == (True, "")

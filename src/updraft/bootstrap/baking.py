@@ -59,6 +59,7 @@ def bake_settings() -> str:
             "files": unfit.FILES,
             "texts": unfit.TEXTS,
             "places": unfit.PLACES,
+            "passed_over": unfit.PASSED_OVER,
             "largest": unfit.LARGEST,
         }
     )

@@ -108,5 +108,7 @@ PLACES: tuple[str, ...] = (
     "/var/lib/condor",
     "/var/spool",
 )
+PASSED_OVER: tuple[str, ...] = ("/opt/updraft",)
+"""Folders there that aren't searched: libraries of updraft itself, with made-up keys in their own tests."""
 LARGEST = 1 << 18
 """Bytes of the largest file that is read: credentials are small."""

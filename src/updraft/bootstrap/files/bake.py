@@ -53,7 +53,9 @@ def scan(root: Path, told: dict) -> "list[tuple[str, str]]":  # type: ignore[typ
     ]
     texts = {what: re.compile(text.encode()) for what, text in told["texts"].items()}
     for place in told["places"]:
-        for folder, _, names in os.walk(str(root / place.lstrip("/"))):
+        for folder, inner, names in os.walk(str(root / place.lstrip("/"))):
+            over = [str(root / one.lstrip("/")) for one in told["passed_over"]]
+            inner[:] = [one for one in inner if str(Path(folder) / one) not in over]
             for path in (Path(folder) / name for name in names):
                 unfit.extend((path, what) for what in inside(path, texts, told["largest"]))
     return [("/" + str(path.relative_to(root)), what) for path, what in unfit]
