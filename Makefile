@@ -10,6 +10,9 @@ BIN := .venv/bin
 LOCKED := .venv/.locked-$(shell sha256sum requirements/dev.lock | cut -c1-12)
 INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
+# Every core is at work. Real pools, of which each file has its own, mostly wait: two at a time.
+QUICK := -m "not integration" -n auto --dist worksteal
+REAL := -m integration -n 2 --dist loadfile
 
 .PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud
 
@@ -25,15 +28,16 @@ demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a 
 # The real parts are taken from a machine image, built once; it takes root.
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
 test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
-	image="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	UPDRAFT_TEST_IMAGE="$$image" HYPOTHESIS_PROFILE=thorough $(PYTEST) --cov --cov-report=term:skip-covered
+	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(QUICK) --cov --cov-report=term:skip-covered
+	$(PYTEST) $(REAL)
 
 quick: $(INSTALLED) ## the tests without real parts: two minutes at most
-	$(PYTEST) -m "not integration"
+	$(PYTEST) $(QUICK)
 
 integration: $(INSTALLED) cloud ## the tests with real parts only (root)
-	image="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	UPDRAFT_TEST_IMAGE="$$image" $(PYTEST) -m integration
+	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
+	$(PYTEST) $(REAL)
 
 # It takes OS_CLOUD, and OS_CLIENT_CONFIG_FILE where clouds.yaml isn't in its usual places.
 # UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one,

@@ -39,5 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     more = int(os.environ.get("UPDRAFT_TEST_TRIES", "3")) - 1
     for item in items:
-        if more > 0 and item.get_closest_marker("integration") is not None:
+        real = any(item.get_closest_marker(mark) for mark in ("integration", "openstack"))
+        if more > 0 and real:
             item.add_marker(pytest.mark.flaky(reruns=more, reruns_delay=2))
