@@ -1,4 +1,4 @@
-"""Workers behind NAT: nothing can connect to them, and they join, work, drain and go through a broker."""
+"""Workers behind NAT: they join, work, drain and go through a broker, or at an address that is forwarded."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from controlling import DONE_ONCE, await_done, await_running, in_machine, outcomes, sleepers
 from realpool import settings, until
 
+from updraft.clouds.local.config import LocalCloudConfig
 from updraft.demo.pool import RealPool, Wishes
 
 INSIDE = "192.168.55.2"
@@ -32,12 +33,26 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 nft add table ip nat
 nft add chain ip nat post '{{ type nat hook postrouting priority 100; }}'
 nft add rule ip nat post oifname eth0 masquerade
-nft add table ip closed
-nft add chain ip closed to '{{ type filter hook forward priority 0; }}'
-nft add rule ip closed to iifname eth0 ct state new drop
+DOOR
 END
 ip route add default via 192.168.55.1
 """
+
+CLOSED = """\
+nft add table ip closed
+nft add chain ip closed to '{ type filter hook forward priority 0; }'
+nft add rule ip closed to iifname eth0 ct state new drop
+"""
+FORWARDING = f"""\
+nft add chain ip nat in '{{ type nat hook prerouting priority -100; }}'
+nft add rule ip nat in fib daddr type local tcp dport 9618 dnat to {INSIDE}
+nft add rule ip nat post oifname outside masquerade
+"""
+
+
+def behind(door: str) -> str:
+    """The layer with the router and this door, for a text in which braces are doubled."""
+    return ROUTER.replace("DOOR\n", door).replace("{", "{{").replace("}", "}}")
 
 
 def rights(pool: RealPool, machine: str, daemon: str) -> set[str]:
@@ -55,8 +70,7 @@ def collectors(pool: RealPool) -> int:
 
 
 def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(real_pool: Any) -> None:
-    layer = ROUTER.replace("{", "{{").replace("}", "}}")
-    text = settings(worker={"reach": "ccb", "layers": [layer], "flavors": ["small"]})
+    text = settings(worker={"reach": "ccb", "layers": [behind(CLOSED)], "flavors": ["small"]})
     pool = real_pool(Wishes(settings=text, broker=True))
 
     job = pool.submit(sleepers(1, 15))
@@ -93,3 +107,20 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(real_p
     until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it was drained and has gone")
     ended = [event["code"] for event in pool.events() if event["kind"] == "drain"]
     assert ended == ["operator", "idle-limit"], "each was drained, and neither was taken for lost"
+
+
+def test_a_worker_whose_router_forwards_is_reached_at_the_routers_address(real_pool: Any) -> None:
+    public = LocalCloudConfig(images={}).addresses()[1]  # the first is the head's
+    reached = {"reach": "forwarded", "forwarding_host": public, "layers": [behind(FORWARDING)]}
+    pool = real_pool(Wishes(settings=settings(worker=reached, limits={"machines": 1})))
+
+    job = pool.submit(sleepers(1, 5))
+    await_running(pool, job, deadline=120)
+    [machine] = pool.workers("running")
+    assert machine["address"] == public
+    [slot] = [one for one in pool.slots() if one["UpdraftInstance"] == machine["id"]]
+    assert slot["MyAddress"].startswith(f"<{public}:9618")
+    assert pool.on_head("timeout", "3", "bash", "-c", f"</dev/tcp/{INSIDE}/9618").returncode != 0
+    await_done(pool, [job], 60)
+    assert outcomes(pool, job) == [DONE_ONCE]
+    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it was drained and has gone")
