@@ -80,8 +80,8 @@ def test_an_image_is_built_tried_used_and_made_again(real_pool: Pools, tmp_path:
 
     pool.submit(JOB)
     (worker,) = until(lambda: pool.workers("running"), 60, "a machine of the image")
-    until(lambda: pool.history(["ClusterId"]), 120, "a job on the image is done")
-    assert pool.on_head("cat", f"/home/{USER}/answered").stdout == "42\n"
+    answered = f"/home/{USER}/answered"
+    until(lambda: pool.on_head("cat", answered).stdout == "42\n", 120, "a job on the image is done")
     assert worker["image"] == "with-answer"
 
     made = image(pool, "make", worker["id"], "--name", "made", "--class", "baked", "--trial", "/root/trial")
