@@ -8,7 +8,8 @@ import pytest
 
 from updraft.condor.children import mapped
 from updraft.condor.collector import SlotMemory, collector_started, learn, settle_children, slot
-from updraft.condor.demand import MAX_GROUPS, group, referred_names, running_job, significant_names, unmade
+from updraft.condor.demand import MAX_GROUPS, group, running_job, unmade
+from updraft.condor.naming import referred_names, significant_names
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.tools import DrainingAlreadyError, failed
 from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template

@@ -8,7 +8,8 @@ from typing import Any
 import classad2
 import pytest
 
-from updraft.condor.demand import group, significant_names
+from updraft.condor.demand import group
+from updraft.condor.naming import MAX_NAMES, newest, significant_names, terms_said, with_terms
 from updraft.condor.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
 from updraft.core.model import NO_TERMS, Terms
 from updraft.recording.codec import Decoder, Encoder
@@ -52,7 +53,6 @@ def test_what_is_too_long_or_not_for_eyes_is_a_fault_in_a_short_sentence(value: 
 
 
 def test_groups_are_told_apart_by_their_terms_and_carry_them() -> None:
-    assert set(NAMES) <= set(significant_names([]))
     rows = [
         classad2.ClassAd({"Owner": "a", "JobStatus": 1, "JobCount": 2, "JobIds": "1.0", "VMAMI": image})
         for image in ("x", "y")
@@ -68,3 +68,48 @@ def test_an_ad_that_is_too_large_has_no_terms_and_is_not_planned_for() -> None:
     (found,) = group("schedd", [row])
     assert not found.evaluable
     assert found.terms == NO_TERMS
+
+
+class Queue:
+    """A schedd's jobs as ads; it answers as far as `terms_said` asks."""
+
+    def __init__(self, *jobs: dict[str, object]) -> None:
+        self.jobs = [classad2.ClassAd(job) for job in jobs]
+        self.constraints: list[str] = []
+
+    def query(self, constraint: str, names: list[str], limit: int) -> list[Any]:
+        self.constraints.append(constraint)
+        wanted = classad2.ExprTree(constraint)
+        found = [job for job in self.jobs if wanted.eval(job) is True][:limit]
+        return [classad2.ClassAd({name: job[name] for name in names if name in job}) for job in found]
+
+
+def test_terms_are_asked_for_where_some_new_job_has_them() -> None:
+    queue = Queue(
+        *({"ClusterId": at, "JobStatus": 1, "UpdraftImage": "a"} for at in range(200)),
+        {"ClusterId": 300, "JobStatus": 1, "vmami": "b", "UpdraftSpot": True},
+        {"ClusterId": 301, "JobStatus": 5, "VMMem": 1},
+        {"ClusterId": 302, "JobStatus": 1},
+    )
+    names = significant_names([])
+    assert not set(NAMES) & set(names)
+    assert terms_said(queue, "JobStatus == 1", 0, names) == ("UpdraftImage", "UpdraftSpot", "VMAMI")
+    assert terms_said(queue, "JobStatus == 1", 299, (*names, "updraftspot")) == ("VMAMI",)
+    queue.constraints.clear()
+    assert terms_said(queue, "JobStatus == 1", 300, names) == ()
+    assert len(queue.constraints) == 1
+    assert terms_said(queue, "JobStatus == 1", 0, NAMES) == ()
+    assert len(queue.constraints) == 1, "there is nothing left to ask"
+
+
+def test_no_number_of_other_names_keeps_a_term_out() -> None:
+    crowd = tuple(f"a{at}" for at in range(MAX_NAMES))
+    assert set(NAMES) <= set(with_terms(crowd, NAMES))
+    assert len(with_terms(crowd, NAMES)) == MAX_NAMES
+    assert with_terms(("VMAMI", "b"), ("vmami",)) == ("VMAMI", "b")
+
+
+def test_the_newest_cluster_is_read_from_the_groups_first_and_last_jobs() -> None:
+    rows = [{"JobIds": "7.0 ... 12.3"}, {"JobIds": "9.0"}, {"JobIds": 40}, {}]
+    assert newest(rows) == 12
+    assert newest([]) == 0

@@ -26,10 +26,10 @@ def import_(pool: str, files: tuple[Path, ...]) -> None:
     """Turn an earlier system's configuration into updraft.toml.
 
     FILE is recognised by its content: an ecm.conf, an elastiq.conf, Cloud Scheduler's cloud_resources.conf
-    and cloud_scheduler.conf, or csv2's clouds as JSON or CSV. What goes with it may be named too, in any order:
-    ECM's ec2rc.sh, the user-data that ecm.py made for the master, a worker's user-data, elastiq's state file,
-    Cloud Scheduler's limits of users and aliases (also found beside cloud_scheduler.conf), csv2's group
-    defaults, metadata and aliases.
+    and cloud_scheduler.conf, or csv2's clouds as JSON or CSV. What goes with it may be named too, in any
+    order: ECM's ec2rc.sh, the user-data that ecm.py made for the master, a worker's user-data, elastiq's
+    state file, Cloud Scheduler's limits of users and aliases (also found beside cloud_scheduler.conf), csv2's
+    group defaults, metadata and aliases.
 
     updraft.toml is written to standard output. What became of each key is said on standard error: nothing is
     dropped silently, and no secret is shown.

@@ -13,22 +13,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from updraft.condor.finished import RUN_TIME_NAMES, Finished, likely, refreshed, said
+from updraft.condor.finished import Finished, likely, refreshed, said
+from updraft.condor.naming import newest, referred_names, significant_names, terms_said, with_terms
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
 from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
-from updraft.core.terms import OWN_REQUIREMENTS
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 _UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
 _WAITING_OR_RUNNING = f"(JobStatus == 1 || JobStatus == 2) && {_UNIVERSES}"
-_ALWAYS = (
-    *("JobStatus", "JobUniverse", "JobPrio", "Owner", "User", "AccountingGroup", "AcctGroup", "Requirements"),
-    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs"),
-    *RUN_TIME_NAMES,
-    *NAMES,
-)
 _FACTORY = (
     *("ClusterId", "QDate", "JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId"),
     *("JobMaterializeLimit", "JobFactoryPaused", "JobsPresent"),
@@ -46,9 +40,6 @@ _RUNNING = (
     *("ClusterId", "ProcId", "Owner", "RemoteHost"),
     *("JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDate"),
 )
-_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
-
-MAX_NAMES = 250
 MAX_GROUPS = 2_000
 _NAMES_FOR_LOOKS = 30
 _LOOKS_FOR_HISTORY = 30
@@ -68,6 +59,7 @@ class ScheddMemory:
     """What is remembered of a schedd between looks: where it is, names to group by, groups' first jobs.
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
+    Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
     """
 
     location: str = ""
@@ -75,6 +67,7 @@ class ScheddMemory:
     looks: int = 0
     firsts: dict[str, First] = field(default_factory=dict)
     finished: Finished = field(default_factory=Finished)
+    newest: int = 0
 
 
 def read_demand(
@@ -107,16 +100,10 @@ def _read(schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView,
     import htcondor2
 
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    names = memory.names
-    if not names or memory.looks % _NAMES_FOR_LOOKS == 0:
-        names = significant_names(source.query(opts=htcondor2.QueryOpt.AutoCluster))
-    rows = _grouped(source, names)
-    wider = referred_names(rows, names)
-    if wider != names:
-        names, rows = wider, _grouped(source, wider)
+    names, rows, read_up_to = _named_and_grouped(source, memory)
     hidden = source.query(
         f"ProcId is undefined && JobMaterializeDigestFile isnt undefined && {_UNIVERSES}",
-        [*names, *_FACTORY],
+        [*with_terms(names, NAMES), *_FACTORY],
         opts=htcondor2.QueryOpt.IncludeClusterAd,
     )
     groups = group(schedd, rows, hidden)
@@ -128,42 +115,31 @@ def _read(schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView,
         sum(g.idle for g in groups),
         sum(_int(row, "JobCount") for row in rows if _int(row, "JobStatus") == 2),
     )
-    return view, ScheddMemory(memory.location, names, memory.looks + 1, firsts, finished)
+    return view, ScheddMemory(memory.location, names, memory.looks + 1, firsts, finished, read_up_to)
+
+
+def _named_and_grouped(source: Any, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
+    """The names to group by, the groups, and the newest cluster of which they tell."""
+    import htcondor2
+
+    names, looked_through = memory.names, memory.newest
+    if not names or memory.looks % _NAMES_FOR_LOOKS == 0:
+        known = [name for name in NAMES if name in names]
+        names = with_terms(significant_names(source.query(opts=htcondor2.QueryOpt.AutoCluster)), known)
+        looked_through = 0  # what a job says can be changed while it waits
+    rows = _grouped(source, names)
+    wider = with_terms(
+        referred_names(rows, names), terms_said(source, _WAITING_OR_RUNNING, looked_through, names)
+    )
+    if wider != names:
+        names, rows = wider, _grouped(source, wider)
+    return names, rows, newest(rows)
 
 
 def _grouped(source: Any, names: Sequence[str]) -> list[Any]:
     import htcondor2
 
     return list(source.query(_WAITING_OR_RUNNING, list(names), opts=htcondor2.QueryOpt.GroupBy))
-
-
-def significant_names(autoclusters: Iterable[Any]) -> tuple[str, ...]:
-    """The attributes by which the schedd tells jobs apart for matching, and those that we need anyway."""
-    found = {name for ad in autoclusters for name in ad}
-    found -= {"AutoClusterId", "JobCount", "JobIds", "MyType", "TargetType"}
-    return _bounded(_ALWAYS, found)
-
-
-def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
-    """`names`, and what the rows' own expressions refer to in the job besides."""
-    texts: dict[tuple[str, str], Any] = {}
-    for row in rows:
-        for name in row:
-            if name in ("Requirements", OWN_REQUIREMENTS) or name.startswith("Request"):
-                expression = row.lookup(name)
-                texts.setdefault((name, str(expression)), (row, expression))
-    found: set[str] = set()
-    for row, expression in texts.values():
-        found.update(row.externalRefs(expression))
-    return _bounded(names, found)
-
-
-def _bounded(first: Sequence[str], more: Iterable[str]) -> tuple[str, ...]:
-    """`first` and those of `more` that are plain attribute names and not yet in it; MAX_NAMES at most."""
-    known = {name.lower() for name in first}
-    fresh = sorted(n for n in more if _NAME.match(n) and n.lower() not in known)
-    unique = {n.lower(): n for n in reversed(fresh)}
-    return (*first, *(unique[k] for k in sorted(unique)))[:MAX_NAMES]
 
 
 def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple[JobGroup, ...]:

@@ -10,7 +10,9 @@ from typing import Any
 
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.children import Children
-from updraft.condor.demand import group, locate, referred_names, significant_names
+from updraft.condor.demand import group, locate
+from updraft.condor.naming import referred_names, significant_names, with_terms
+from updraft.condor.terms import NAMES
 from updraft.core.model import JobGroup
 from updraft.errors import PoolError, UsageError
 
@@ -115,7 +117,7 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
         # grouped query sees only what is grouped by, so the job's numbers are added, and taken out again.
         everything = source.query("JobStatus == 1 || JobStatus == 2", list(names), opts=grouped)
         numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
-        wanted = [*referred_names(everything, names), *numbers]
+        wanted = [*with_terms(referred_names(everything, names), NAMES), *numbers]
         rows = source.query(f"JobStatus == 1 && {name.numbers}", wanted, opts=grouped)
         factories = (
             [] if jobs else source.query(f"ClusterId == {name.cluster}", [*_FACTORY, _DIGEST], opts=whole)
