@@ -104,23 +104,13 @@ def imagine(
     whole = usable(offer.resources)
     one = _share(whole, static) if static else whole
     ad = ClassAd()
-    says = {
-        "pool": pool,
-        "class": worker_class.name,
-        "cloud": offer.cloud,
-        "zone": offer.zone,
-        "image": image,
-        "flavor": offer.flavor,
-        "market": offer.market,
-        "generation": worker_class.generation,
-    }
     expressions = dict(_PLATFORM)
     expressions["Arch"] = quote(offer.arch)
     expressions["Name"] = quote("slot1@imagined")
     expressions["Machine"] = quote("imagined")
     expressions["FileSystemDomain"] = quote("imagined")
     expressions |= _quantities(one, whole, static)
-    expressions |= {ATTRIBUTES[what]: quote(value) for what, value in says.items()}
+    expressions |= _whose(worker_class, offer, image, pool)
     expressions |= _said(worker_class, offer, image, variant)
     expressions |= worker_class.attributes
     expressions["Start"] = f"({expressions['Start']}) && MY.{TAKES}"
@@ -133,6 +123,21 @@ def imagine(
         partitionable=not static,
         slots=static or 1,
     )
+
+
+def _whose(worker_class: WorkerClass, offer: CloudOffer, image: str, pool: str) -> dict[str, str]:
+    """By what the pool tells whose machine it is."""
+    says = {
+        "pool": pool,
+        "class": worker_class.name,
+        "cloud": offer.cloud,
+        "zone": offer.zone,
+        "image": image,
+        "flavor": offer.flavor,
+        "market": offer.market,
+        "generation": worker_class.generation,
+    }
+    return {ATTRIBUTES[what]: quote(value) for what, value in says.items()}
 
 
 def _said(worker_class: WorkerClass, offer: CloudOffer, image: str, variant: Variant) -> dict[str, str]:

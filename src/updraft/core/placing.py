@@ -56,11 +56,7 @@ def place(
     table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
     claims = [*idle_claims(census.site_slots), *(claim for one in staying for claim in one.claims)]
     claimed = matched(queue, claims, table)
-    counts = [
-        (group, rest)
-        for group in queue.all
-        if group.evaluable and (rest := group.idle - claimed.get(group.key, 0)) > 0
-    ]
+    counts = _unclaimed(queue.all, claimed)
     here = fill(counts, space.joined, table, snapshot.kinds)
     frozen = _frozen(here, space, staying, queue, snapshot, policy) | _faulty(queue)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
@@ -86,6 +82,12 @@ def place(
     found = Found(claimed, here, coming, shopping, frozen, held_back)
     outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
     return Placing(shopping, _needed(here, space, frozen), outlooks, urgent)
+
+
+def _unclaimed(groups: Sequence[JobGroup], claimed: Mapping[str, int]) -> list[tuple[JobGroup, int]]:
+    """How many jobs of each group no claim is there for."""
+    left = ((group, group.idle - claimed.get(group.key, 0)) for group in groups if group.evaluable)
+    return [(group, count) for group, count in left if count > 0]
 
 
 def _faulty(queue: Demand) -> dict[str, Reason]:
