@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 QUICK := -m "not integration" -n auto --dist worksteal
 REAL := -m integration -n 2 --dist loadfile
 
-.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud
+.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
 
 quick: $(INSTALLED) ## the tests without real parts: two minutes at most
 	$(PYTEST) $(QUICK)
+
+hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
+	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" -n auto --dist worksteal --maxfail=50
 
 integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"

@@ -1,4 +1,8 @@
-"""How thorough the generated tests are: HYPOTHESIS_PROFILE is `quick` (the default) or `thorough`."""
+"""How thorough the generated tests are: HYPOTHESIS_PROFILE is `quick` (the default), `thorough` or `hunt`.
+
+`thorough` tries the same cases each time, so that a red test says that something was changed; `hunt` tries
+new ones.
+"""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +14,18 @@ settings.register_profile(
     "quick", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough",
+    max_examples=400,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "hunt",
+    max_examples=2000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

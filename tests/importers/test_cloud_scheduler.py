@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from updraft import config, importers
@@ -305,6 +305,8 @@ def test_no_secret_of_a_sample_is_shown(cs1: importers.Import, csv2: importers.I
     assert row_of(cs1, "secret_access_key", "amazon") is Fate.SECRET
 
 
+@example({rule.key: "," for rule in CLOUD_RULES})
+@example({"networks": ","})
 @given(
     st.dictionaries(st.sampled_from([rule.key for rule in CLOUD_RULES]), st.text("a1/:.-, %", max_size=12))
 )
@@ -325,6 +327,8 @@ def test_whatever_a_cloud_says_comes_to_a_file_that_loads_or_to_sentences(keys: 
 
 
 @settings(max_examples=40)
+@example([{"enabled": "\n"}])
+@example([{"group_name": "\n"}])
 @given(
     st.lists(
         st.dictionaries(

@@ -91,7 +91,7 @@ class _Reading:
         try:
             return read(name, value)
         except _FaultError as fault:
-            self._faults.append(Reason(TERM_REFUSED, str(fault)))
+            self._faults.append(Reason(TERM_REFUSED, _printable(str(fault))))
             return missing
 
     def _price(self) -> float | None:
@@ -130,8 +130,8 @@ def _choices(name: str, value: Any) -> dict[str, str]:
         cloud, colon, chosen = part.partition(":")
         if not colon or not _CLOUD.fullmatch(cloud):
             raise _FaultError(
-                f'+{name} has the part "{part[:60]}": write one value, or cloud:value pairs with "," between '
-                f'them and no blank around ":" ("{_DEFAULT}" stands for every cloud that isn\'t named)'
+                f'+{name} has the part "{_shown(part)}": write one value, or cloud:value pairs with "," '
+                f'between them and no blank around ":"; "{_DEFAULT}" stands for every cloud that isn\'t named'
             )
         cloud = "" if cloud == _DEFAULT else cloud
         if cloud in found:
@@ -144,7 +144,7 @@ def _clouds(name: str, value: Any) -> tuple[str, ...]:
     parts = _parts(name, value)
     for part in parts:
         if not _CLOUD.fullmatch(part):
-            raise _FaultError(f'+{name} names "{part[:60]}", which is no name of a cloud')
+            raise _FaultError(f'+{name} names "{_shown(part)}", which is no name of a cloud')
     if not parts:
         raise _FaultError(f"+{name} names no cloud")
     return tuple(dict.fromkeys(parts))
@@ -215,7 +215,8 @@ def _no_address(name: str, text: str) -> None:
 def _name(name: str, text: str) -> str:
     """A name of something; what could be taken for an address, a path or a command is none."""
     _no_address(name, text)
-    if not text or len(text) > LONGEST_NAME or not _SAFE.fullmatch(text):
+    plain = text.isprintable() and _SAFE.fullmatch(text)
+    if not text or len(text) > LONGEST_NAME or not plain:
         raise _FaultError(
             f'+{name} has "{_shown(text)}", which is no name: up to {LONGEST_NAME} characters, no quotes, '
             'backslashes, "$" or control characters among them'
@@ -224,7 +225,11 @@ def _name(name: str, text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return "".join(sign if sign.isprintable() else " " for sign in text[:60])
+    return _printable(text[:60])
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 # ----------------------------------------------------------------------------------------------- VMType

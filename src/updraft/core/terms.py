@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from updraft.core.model import CloudOffer
 from updraft.core.model.variants import PLAIN, Variant
 
-IMAGE = ("UpdraftImage", "VMAMI", "VMImageID", "VMLoc")
+IMAGE = ("UpdraftImage", "VMAMI", "VMImageID", "VMImage", "VMLoc")
 FLAVOR = ("UpdraftFlavor", "VMInstanceType")
 NETWORK = ("UpdraftNetwork", "VMNetwork")
 CLOUDS = ("UpdraftClouds", "TargetClouds")

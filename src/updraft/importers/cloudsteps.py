@@ -106,7 +106,11 @@ def network(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
         text = 'networks of an EC2 endpoint are subnets: subnets = { ZONE = "subnet-…" }, else the default\'s'
         site.say(value, Fate.NOT_NEEDED, text)
         return
-    first, *others = listed(value.text)
+    named = listed(value.text)
+    if not named:
+        site.say(value, Fate.NOT_NEEDED, "it names no network: the project's only one is used")
+        return
+    first, *others = named
     cloud.settings["networks"] = Setting([first], value.key)
     site.taken(value, rule, spelled([first]))
     if others:

@@ -96,12 +96,23 @@ def _of_json(found: Any) -> Iterator[Record]:
     if isinstance(found, list):
         for one in found:
             if isinstance(one, dict):
-                yield Record(0, {str(key): _text(value) for key, value in one.items()})
+                yield _record(one)
     elif isinstance(found, dict):
-        yield Record(0, {str(key): _text(value) for key, value in found.items()})
+        yield _record(found)
         for value in found.values():
             if isinstance(value, list | str):
                 yield from _of_json(value)
+
+
+def _record(row: Mapping[str, Any]) -> Record:
+    return Record(0, {key: _cell(key, _text(value)) for key, value in row.items()})
+
+
+def _cell(column: str, text: str) -> str:
+    """A cell as one line of plain signs; only the text of a layer keeps its own."""
+    if column == "metadata":
+        return text
+    return "".join(sign if sign.isprintable() else " " for sign in text).strip()
 
 
 def _text(value: Any) -> str:
@@ -142,7 +153,9 @@ def _of_csv(name: str, text: str) -> list[Record]:
         else:
             empty = ("None", "-", "null")
             pairs = zip(columns, texts, strict=True)
-            found.append(Record(line, {key: "" if cell in empty else cell for key, cell in pairs}))
+            found.append(
+                Record(line, {key: "" if cell in empty else _cell(key, cell) for key, cell in pairs})
+            )
     if faults:
         raise UsageError("\n".join(faults))
     return found
