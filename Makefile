@@ -36,7 +36,7 @@ quick: $(INSTALLED) ## the tests without real parts: two minutes at most
 	$(PYTEST) $(QUICK)
 
 hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
-	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" -n auto --dist worksteal --maxfail=50
+	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" -n auto --dist worksteal --maxfail=50 --timeout=0
 
 integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
