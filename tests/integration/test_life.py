@@ -169,7 +169,8 @@ def test_jobs_of_a_worker_that_dies_run_again(real_pool: Callable[..., RealPool]
     pool.submit(MIXED.format(seconds=LONG_AT_FIRST, cpus=1, memory="300MB", count=2))
 
     def running() -> list[dict[str, Any]]:
-        found = pool.queue("JobStatus == 2")
+        # Running is said when a shadow starts; started, when the job itself has.
+        found = pool.queue("JobStatus == 2 && NumJobStarts == 1")
         return found if len(found) == 2 else []
 
     jobs = until(running, 60, "two jobs running")
