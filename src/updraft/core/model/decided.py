@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from updraft.core.model.annexes import Annex
 from updraft.core.model.basics import Reason
 from updraft.core.model.observed import Instance, Offer, Slot
 from updraft.core.model.remembered import DrainMode, MachineRecord
@@ -46,12 +47,13 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Ask the cloud for `count` machines of this offer, once, under this key."""
+    """Ask the cloud for `count` machines of this offer, once, under this key; `annex` where they are for one."""
 
     key: str
     offer: Offer
     count: int
     reason: Reason
+    annex: Annex | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from updraft.core.model.annexes import Annex
 from updraft.core.model.basics import NOTHING, Reason, Resources, Source
 from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
 
@@ -149,7 +150,7 @@ class Snapshot:
     """All that was observed for one decision, with the time. Each source is known or unknown.
 
     `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
-    of jobs that don't exist, for which room is to be kept ready now.
+    of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.
     """
 
     now: float
@@ -162,3 +163,4 @@ class Snapshot:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     verdicts: Verdicts = field(default_factory=dict)
     spare: tuple[JobGroup, ...] = ()
+    annexes: tuple[Annex, ...] = ()

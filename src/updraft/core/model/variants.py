@@ -14,7 +14,8 @@ class Variant:
 
     `image` and `network` are booted instead of the class's; `label` is the VMType that it advertises; `user`
     is the only one whose jobs it takes; `layers` are names of layers that the site offers, comma-separated;
-    `keep_alive` (whole seconds, as text) replaces the class's idle limit.
+    `keep_alive` (whole seconds, as text) replaces the class's idle limit. `annex` is the name of the annex
+    that it was launched for.
     """
 
     image: str = ""
@@ -23,6 +24,7 @@ class Variant:
     user: str = ""
     layers: str = ""
     keep_alive: str = ""
+    annex: str = ""
 
     @property
     def text(self) -> str:
