@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.core.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
 from updraft.core.entries import idle_claims
-from updraft.core.leaving import Look, jobs_there
+from updraft.core.fates import Look, jobs_there
 from updraft.core.lifecycle import adopt, changed
 from updraft.core.model import (
     Child,

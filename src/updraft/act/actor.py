@@ -40,7 +40,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.errors import DrainRefused, LedgerError, UpdraftError
-from updraft.ledger import Ledger
+from updraft.ledger import Ledger, annexes
 
 DEADLINE = 10.0
 CONSOLES_AT_ONCE = 5  # of a broken image's machines: one console tells as much as a hundred
@@ -97,12 +97,20 @@ class Actor:
         self._step("plan: before the records")
         with self._ledger.together():
             self._ledger.remember(plan.records)
+            self._count_annexes(plan, snapshot)
             self._ledger.settle(plan.settled)
             for machine, kind, reason in news(plan, snapshot):
                 self._ledger.event(snapshot.now, kind, machine, reason)
         self._step("plan: recorded")
         unmarked = self._tag_retiring(plan, books)
         return self._lanes.run(self._tasks(plan, books, snapshot, unmarked))
+
+    def _count_annexes(self, plan: Plan, snapshot: Snapshot) -> None:
+        if snapshot.annexes:
+            over = {(r.cloud, r.id) for r in snapshot.ledger.machines if r.ended_at is not None}
+            new = [r for r in plan.records if r.ended_at is not None and (r.cloud, r.id) not in over]
+            annexes.count_left(self._ledger, new)
+            annexes.forget(self._ledger, plan.annexes, snapshot.now)
 
     # ------------------------------------------------------------------------------------ the actions
 

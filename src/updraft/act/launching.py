@@ -74,7 +74,9 @@ class Launcher:
         if refused is not None:
             raise BadRequest(refused.text)
         token = self._pool.mint_token(action.key, worker.lifetime + worker.drain_deadline)
+        own = {} if action.annex is None else action.annex.tags
         tags = {
+            **own,
             TAG_POOL: self._policy.pool,
             TAG_CLASS: offer.worker_class,
             TAG_LAUNCH: action.key,

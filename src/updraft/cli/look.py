@@ -81,6 +81,10 @@ class Blank:
         """None."""
         return ()
 
+    def annexes(self) -> tuple[()]:
+        """None."""
+        return ()
+
     def learned(self) -> dict[str, str]:
         """Nothing."""
         return {}

@@ -40,6 +40,7 @@ from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, con
 from updraft.errors import CloudError, UsageError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
+from updraft.ledger.annexes import layer_text
 from updraft.ledger.rows import scrub
 from updraft.observe import Kinds, Observer, Remembered
 from updraft.recording import Planner, Recorder
@@ -112,9 +113,19 @@ def user_data(settings: Settings, pool: HTCondorPool) -> UserData:
     ask = asker(settings)
 
     def make(launch: Launch, token: str) -> bytes:
-        return worker_user_data(with_broker_token(worker_spec(settings, ask, launch, token), pool))
+        spec = with_layer(worker_spec(settings, ask, launch, token), launch, settings.pool.ledger)
+        return worker_user_data(with_broker_token(spec, pool))
 
     return make
+
+
+def with_layer(spec: WorkerSpec, launch: Launch, ledger: Path) -> WorkerSpec:
+    """The same with the user-data that the annex was given which the launch is for, as the last layer."""
+    annex = launch.annex
+    if annex is None or not annex.layer:
+        return spec
+    layer = parse_layer(f"user-data of annex {annex.name}", layer_text(ledger, annex.layer))
+    return replace(spec, layers=(*spec.layers, layer))
 
 
 def with_broker_token(spec: WorkerSpec, pool: HTCondorPool) -> WorkerSpec:

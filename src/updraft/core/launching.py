@@ -5,18 +5,19 @@ from dataclasses import dataclass
 
 from updraft.core.budget import Budget
 from updraft.core.entries import Entry, plain_ones
-from updraft.core.model import Known, Launch, Offer, Reason, Snapshot
+from updraft.core.model import Annex, Known, Launch, Offer, Reason, Snapshot
 from updraft.core.packing import Shopping
 from updraft.core.settings import Policy, WorkerClass
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """So many machines of an offer, for a reason."""
+    """So many machines of an offer, for a reason; for an annex, if there is one."""
 
     offer: Offer
     count: int
     reason: Reason
+    annex: Annex | None = None
 
 
 def minimum(
@@ -72,14 +73,17 @@ def _lift(
     return wishes
 
 
-def launches(shopping: Shopping, minimum: Sequence[Wish], snapshot: Snapshot) -> list[Launch]:
-    """One launch for each offer; its key is made of the class and of the decision's time."""
+def launches(shopping: Shopping, others: Sequence[Wish], snapshot: Snapshot) -> list[Launch]:
+    """One launch for each offer; its key is made of the class and of the decision's time.
+
+    `others` are machines that no waiting job is the reason for.
+    """
     owners = _owners(snapshot)
     wishes = [Wish(p.offer, p.count, _why(p.holds, owners)) for p in shopping.purchases if p.count > 0]
-    wishes.extend(minimum)
+    wishes.extend(others)
     stamp = f"{int(snapshot.now * 1000):x}"
     return [
-        Launch(f"{wish.offer.worker_class}-{stamp}-{number}", wish.offer, wish.count, wish.reason)
+        Launch(f"{wish.offer.worker_class}-{stamp}-{number}", wish.offer, wish.count, wish.reason, wish.annex)
         for number, wish in enumerate(wishes)
     ]
 

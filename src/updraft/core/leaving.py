@@ -4,81 +4,37 @@ One rule after the other looks at a machine; the first that has an opinion decid
 what to do now (perhaps nothing), why, and by when. Scaling in for want of work is in `scalein`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
+from updraft.core.annex_leaving import of_annex
+from updraft.core.fates import Fate, Look, Rule, cloud_answers, drained, jobs_there, proves_empty, terminate
 from updraft.core.lifecycle import SPOT_NOTICE
 from updraft.core.model import (
     Action,
     CloudState,
     Disown,
-    Drain,
     DrainMode,
     Forget,
-    Known,
     Machine,
     MachineRecord,
     Phase,
     Reason,
     RequeueJobs,
-    RunningJob,
-    Snapshot,
-    Terminate,
     Undrain,
 )
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
-from updraft.core.settings import CLOUD_DRAINED, Policy, WorkerClass
+from updraft.core.settings import CLOUD_DRAINED
+from updraft.core.variants import annex_of
 
 OPERATOR = "operator"
-ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is asked for again
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What becomes of a machine: actions now, the reason, by when; `ended` True where it is over."""
-
-    reason: Reason
-    actions: tuple[Action, ...] = ()
-    deadline: float | None = None
-    ended: bool = False
-    warn: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away."""
-
-    snapshot: Snapshot
-    policy: Policy
-    surplus: frozenset[tuple[str, str]] = frozenset()
-    _running: list[Mapping[str, Sequence[RunningJob]] | None] = field(default_factory=list)
-
-    @property
-    def running(self) -> Mapping[str, Sequence[RunningJob]] | None:
-        """Jobs that some schedd believes to run, by the machine; None where not every schedd has said.
-
-        A worker's slots carry its instance id in their name (`slot1_1@i-0abc@host`): host names come back.
-        """
-        if not self._running:
-            self._running.append(_running(self.snapshot))
-        return self._running[0]
-
-    @property
-    def now(self) -> float:
-        """The decision's time."""
-        return self.snapshot.now
-
-    def worker(self, machine: Machine) -> WorkerClass | None:
-        """The machine's class, None where the configuration doesn't have it any more."""
-        return self.policy.classes.get(machine.worker_class)
-
-
-Rule = Callable[[Machine, Look], Fate | None]
 
 
 def fate(machine: Machine, look: Look) -> Fate | None:
     """The first rule's opinion; None where the machine may stay."""
     if machine.record.let_go is not None and (found := _let_go(machine, look)) is not None:
+        return found
+    if machine.record.variant and (found := of_annex(machine, look)) is not None:
         return found
     # Most machines are joined, and to hash a phase takes longer than to compare it.
     rules = _OF_JOINED if machine.phase is Phase.JOINED else RULES[machine.phase]
@@ -87,20 +43,6 @@ def fate(machine: Machine, look: Look) -> Fate | None:
         if found is not None:
             return found
     return None
-
-
-def _terminate(machine: Machine, look: Look, reason: Reason, deadline: float | None = None) -> Fate:
-    """End it, unless that was asked for and no look since shows that it was in vain."""
-    asked = machine.record.terminate_asked_at
-    if asked is not None and _looked_at(machine.cloud, look) - asked < ASK_AGAIN:
-        return Fate(reason, deadline=deadline)
-    return Fate(reason, (Terminate((machine.id,), machine.cloud, reason),), deadline)
-
-
-def _looked_at(cloud: str, look: Look) -> float:
-    """When the cloud was asked for the machines that it shows: a slow one may be shown as it was."""
-    view = look.snapshot.clouds.get(cloud)
-    return view.machines.at if view is not None and isinstance(view.machines, Known) else look.now
 
 
 # --------------------------------------------------------------------------------------- who is let go
@@ -122,7 +64,7 @@ def _let_go(machine: Machine, look: Look) -> Fate | None:
     ended = machine.instance is not None and machine.instance.state is CloudState.TERMINATED
     if reason is None or ended or record.terminate_asked_at is not None or closed_for_good(record):
         return None
-    if not _cloud_answers(machine, look):
+    if not cloud_answers(machine, look):
         return Fate(reason)
     if record.drain is not None and machine.slots:
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
@@ -130,25 +72,6 @@ def _let_go(machine: Machine, look: Look) -> Fate | None:
 
 
 # ------------------------------------------------------------------------------------------ who is gone
-
-
-def jobs_there(machine: Machine, look: Look) -> tuple[RunningJob, ...] | None:
-    """Jobs that some schedd believes to run on it; None where not every schedd has said."""
-    running = look.running
-    return None if running is None else tuple(running.get(machine.id, ()))
-
-
-def _running(snapshot: Snapshot) -> Mapping[str, Sequence[RunningJob]] | None:
-    if not snapshot.schedds:
-        return None
-    found: dict[str, list[RunningJob]] = {}
-    for source in snapshot.schedds.values():
-        if not isinstance(source, Known) or source.value.running is None:
-            return None
-        for job in source.value.running:
-            for part in dict.fromkeys(job.slot.split("@")):
-                found.setdefault(part, []).append(job)
-    return found
 
 
 def _gone(machine: Machine, look: Look) -> Fate | None:
@@ -187,7 +110,7 @@ def _failed(machine: Machine, look: Look) -> Fate | None:
     if machine.phase is not Phase.FAILED:
         return None
     fault = machine.instance.fault if machine.instance else ""
-    return _terminate(machine, look, Reason(CLOUD_ERROR, f"the cloud reports an error: {fault or 'no text'}"))
+    return terminate(machine, look, Reason(CLOUD_ERROR, f"the cloud reports an error: {fault or 'no text'}"))
 
 
 def _ending(machine: Machine, look: Look) -> Fate | None:
@@ -199,12 +122,12 @@ def _ending(machine: Machine, look: Look) -> Fate | None:
     if state is CloudState.STOPPING:
         return Fate(why)
     if state is CloudState.STOPPED:
-        return _terminate(machine, look, why)
+        return terminate(machine, look, why)
     drain = machine.record.drain
     reason = drain.reason if drain is not None else why
-    if not _cloud_answers(machine, look):
+    if not cloud_answers(machine, look):
         return Fate(reason)
-    return _terminate(machine, look, reason)
+    return terminate(machine, look, reason)
 
 
 def _lost(machine: Machine, look: Look) -> Fate | None:
@@ -217,7 +140,7 @@ def _lost(machine: Machine, look: Look) -> Fate | None:
     retiring = told is not None or (record.drain is not None and record.drain.mode is DrainMode.EMPTY)
     patience = 0.0 if retiring else look.policy.timings.end_patience
     text = told.text if told else f"it left the pool without being asked to, {look.now - since:.0f} s ago"
-    if look.now - since < patience or not _cloud_answers(machine, look):
+    if look.now - since < patience or not cloud_answers(machine, look):
         return Fate(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
     jobs = jobs_there(machine, look)
     if jobs is None:
@@ -226,12 +149,7 @@ def _lost(machine: Machine, look: Look) -> Fate | None:
     if live:
         ids = ", ".join(live[:3])
         return Fate(Reason("lost", f"{text}; job {ids} still has a lease there: reported only"), warn=True)
-    return _terminate(machine, look, told or Reason("vanished", f"{text}, and no job has a lease there"))
-
-
-def _cloud_answers(machine: Machine, look: Look) -> bool:
-    view = look.snapshot.clouds.get(machine.cloud)
-    return view is not None and isinstance(view.machines, Known)
+    return terminate(machine, look, told or Reason("vanished", f"{text}, and no job has a lease there"))
 
 
 # ------------------------------------------------------------------------------------------- who is late
@@ -247,34 +165,18 @@ def _booting(machine: Machine, look: Look) -> Fate | None:
     deadline = boot_deadline(record, look.worker(machine), look.policy, look.snapshot.ledger)
     if record.wanted_drain is not None or look.policy.closing:
         reason = record.wanted_drain.reason if record.wanted_drain else _CLOSING
-        if _proves_empty(machine, look):
-            return _terminate(machine, look, reason)
+        if proves_empty(machine, look):
+            return terminate(machine, look, reason)
     if look.now < deadline:
         return Fate(
             Reason("booting", f"it has until {deadline - look.now:.0f} s from now to join"), deadline=deadline
         )
     waited = look.now - record.requested_at
-    if not _proves_empty(machine, look):
+    if not proves_empty(machine, look):
         return Fate(
             Reason("overdue", "it is late to join, but the pool can't prove it: reported only"), warn=True
         )
-    return _terminate(machine, look, Reason(NEVER_JOINED, f"it has not joined the pool in {waited:.0f} s"))
-
-
-def _proves_empty(machine: Machine, look: Look) -> bool:
-    """Is it certain that a machine without an ad runs nothing?
-
-    Either the collector has run since before the machine was asked for and never heard of it, or it is old
-    enough and no schedd has a job there.
-    """
-    collector = look.snapshot.collector
-    if not isinstance(collector, Known) or not _cloud_answers(machine, look):
-        return False
-    if not machine.record.adopted and collector.value.started <= machine.record.requested_at:
-        return True
-    old = look.now - collector.value.started >= look.policy.timings.collector_age
-    jobs = jobs_there(machine, look)
-    return old and jobs is not None and not jobs
+    return terminate(machine, look, Reason(NEVER_JOINED, f"it has not joined the pool in {waited:.0f} s"))
 
 
 # ------------------------------------------------------------------------------------------- who drains
@@ -287,18 +189,18 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         return None
     if drain is None:
         return Fate(Reason("foreign-drain", "somebody else drains it: left alone"))
-    if not _cloud_answers(machine, look):
+    if not cloud_answers(machine, look):
         return Fate(drain.reason, deadline=drain.deadline)
     if not machine.busy:
         accepted = drain.accepted_at or look.now
         leaving = drain.mode is DrainMode.EMPTY and look.now - accepted < look.policy.timings.end_patience
-        return Fate(drain.reason) if leaving else _terminate(machine, look, drain.reason)
+        return Fate(drain.reason) if leaving else terminate(machine, look, drain.reason)
     wanted = machine.record.wanted_drain
     if wanted is not None and wanted.deadline is not None:
         drain = replace(drain, deadline=min(wanted.deadline, drain.deadline or wanted.deadline))
     if drain.deadline is not None and look.now >= drain.deadline:
         text = f"{drain.reason.text}; its deadline has passed and jobs still ran"
-        return _terminate(machine, look, Reason("deadline", text))
+        return terminate(machine, look, Reason("deadline", text))
     if _takes_back(machine, look):
         reason = Reason("taken-back", "what it was drained for is over: it may work on")
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
@@ -324,10 +226,10 @@ def _unfinished(machine: Machine, look: Look) -> Fate | None:
     drain = machine.record.drain
     if machine.phase is not Phase.JOINED or drain is None:
         return None
-    if drain.accepted_at is not None or not machine.slots or not _cloud_answers(machine, look):
+    if drain.accepted_at is not None or not machine.slots or not cloud_answers(machine, look):
         return Fate(drain.reason, deadline=drain.deadline)
     if drain.mode is DrainMode.BUSY:
-        return _drain(machine, look, drain.reason, drain.deadline)
+        return drained(machine, look, drain.reason, drain.deadline)
     reason = Reason("reconsidered", "its drain was not finished: it is looked at anew")
     return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
 
@@ -337,52 +239,32 @@ _CLOSING = Reason("destroy", "all machines of the pool are to go")
 
 def _cause(machine: Machine, look: Look) -> Fate | None:
     """A cause to go that is not want of work: by hand, all of it, too old, drifted, over a lowered limit."""
-    if machine.phase is not Phase.JOINED or not machine.slots or not _cloud_answers(machine, look):
+    if machine.phase is not Phase.JOINED or not machine.slots or not cloud_answers(machine, look):
         return None
     record, worker = machine.record, look.worker(machine)
     if record.wanted_drain is not None:
-        return _drain(machine, look, record.wanted_drain.reason, record.wanted_drain.deadline)
+        return drained(machine, look, record.wanted_drain.reason, record.wanted_drain.deadline)
     if look.policy.closing:
-        return _drain(machine, look, _CLOSING, None)
+        return drained(machine, look, _CLOSING, None)
+    # What was promised to somebody by name until a time isn't taken back for these.
+    promised = bool(annex_of(record.variant))
     if worker is None:
-        return _drain(
-            machine, look, Reason("drifted", f"class {machine.worker_class} is not configured"), None
-        )
+        why = Reason("drifted", f"class {machine.worker_class} is not configured")
+        return None if promised else drained(machine, look, why, None)
     age = look.now - record.requested_at
     if age >= worker.lifetime:
         reason = Reason(
             "lifetime", f"it is {age / 3600:.1f} h old, its lifetime is {worker.lifetime / 3600:.1f} h"
         )
-        return _drain(machine, look, reason, record.requested_at + worker.lifetime + worker.drain_deadline)
-    if worker.generation != machine.generation:
-        return _drain(
+        return drained(machine, look, reason, record.requested_at + worker.lifetime + worker.drain_deadline)
+    if worker.generation != machine.generation and not promised:
+        return drained(
             machine, look, Reason("drifted", f"the settings of class {worker.name} have changed"), None
         )
     if (machine.cloud, machine.id) in look.surplus:
-        return _drain(machine, look, Reason("over-limit", "a limit was lowered below what runs"), None)
+        return drained(machine, look, Reason("over-limit", "a limit was lowered below what runs"), None)
     leaving = look.policy.rule(machine.cloud).leaving
-    return None if leaving is None else _drain(machine, look, leaving, None)
-
-
-def _drain(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Fate:
-    """Atomically where it is empty; else closed to new jobs, with a deadline if there is one.
-
-    A graceful drain throws a job off at once that asked for less retirement than the machine gives
-    (`MaxJobRetirementTime`): such a machine waits until it is empty, or for its deadline.
-    """
-    mode = DrainMode.BUSY if machine.busy else DrainMode.EMPTY
-    now_or_never = deadline is not None and look.now >= deadline
-    if mode is DrainMode.BUSY and not now_or_never and _impatient(machine, look):
-        text = f"{reason.text}; a job on it would be thrown off by a drain: it waits until it is empty"
-        return Fate(Reason("impatient-job", text), deadline=deadline)
-    ends = deadline if mode is DrainMode.BUSY else None
-    return Fate(reason, (Drain(machine.id, machine.cloud, mode, reason, ends),), ends)
-
-
-def _impatient(machine: Machine, look: Look) -> bool:
-    worker = look.worker(machine)
-    promised = worker.drain_deadline if worker is not None else 0.0
-    return any(slot.patience < promised for slot in machine.slots)
+    return None if leaving is None else drained(machine, look, leaving, None)
 
 
 _OF_JOINED: tuple[Rule, ...] = (_unfinished, _cause)

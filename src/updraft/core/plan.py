@@ -1,18 +1,21 @@
 """`plan(snapshot, policy) -> Plan`: the one decision of updraft.
 
 Pure: the same snapshot and policy give the same plan. In order: who each machine is and where it is in its
-life; who leaves whatever the queue says; where waiting jobs find room (joined machines, then those on their
-way, then new ones, within the limits); who is launched to keep a minimum; who is idle and goes.
+life; who leaves whatever the queue says; what is still to come of annexes; where waiting jobs find room
+(joined machines, then those on their way, then new ones, within the limits); who is launched to keep a
+minimum; who is idle and goes.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from updraft.core.annexes import annexed, parted, unknown
 from updraft.core.budget import budget
 from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
+from updraft.core.fates import Fate, Look
 from updraft.core.launching import Wish, launches, minimum
-from updraft.core.leaving import Fate, Look, fate
+from updraft.core.leaving import fate
 from updraft.core.lifecycle import Census, Key
 from updraft.core.model import (
     Action,
@@ -37,6 +40,7 @@ from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
 from updraft.core.supply import demand
+from updraft.core.variants import annex_of
 
 _SOON = 1.0  # seconds: of what is due so soon the exact rule is asked
 
@@ -48,6 +52,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     a decision takes less time, and is the same.
     """
     roll = Roll() if roll is None else roll
+    snapshot, own = parted(snapshot)
     census = roll.look(snapshot, policy)
     # Of the launches only those that may still bring something have a say here.
     waits = replace(snapshot.ledger, launches=roll.open)
@@ -59,19 +64,21 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     staying = sorted((*undecided, *reopened), key=by_rank) if reopened else undecided
     records = _records(roll, fates, snapshot.now)
     money = budget(roll, waiting, *_history(roll, records, snapshot, policy), snapshot, policy)
+    annexes = annexed(own, census.machines, waiting, snapshot, policy, money, roll.held)
     queue = demand(snapshot, policy)
-    placing = place(queue, staying, waiting, census, snapshot, policy, money, roll.held)
+    placing = place(queue, staying, (*waiting, *annexes.coming), census, snapshot, policy, money, roll.held)
     promised = _promised(waiting)
     wishes = minimum(staying, promised, placing.shopping, snapshot, policy, money)
     gone = scale_in(undecided, promised, placing.needed, queue.complete, snapshot, policy, placing.pressing)
     return Plan(
-        actions=_actions(census, fates, gone, placing.shopping, wishes, snapshot),
+        actions=_actions(census, fates, gone, placing.shopping, (*annexes.wishes, *wishes), snapshot),
         records=records,
         settled=tuple(sorted(over)),
         groups=placing.outlooks,
         machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
         warnings=_warnings(census, fates, roll.unread, snapshot),
+        annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
     )
 
@@ -122,7 +129,10 @@ def _promised(waiting: Sequence[Outstanding]) -> dict[str, int]:
 
 
 def _surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[tuple[str, str]]:
-    """Machines beyond a maximum that was lowered while they ran: the least worth keeping."""
+    """Machines beyond a maximum that was lowered while they ran: the least worth keeping.
+
+    Those of annexes count, and stay until their leases end.
+    """
     maxima = (
         policy.limits.machines,
         *(worker.max_machines for worker in policy.classes.values()),
@@ -135,7 +145,8 @@ def _surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[tuple
 
     def trim(member: Callable[[Machine], bool], count: int, most: int | None) -> None:
         if most is not None and count > most:
-            mine = [m for m in living if m.phase is Phase.JOINED and member(m)]
+            joined = [m for m in living if m.phase is Phase.JOINED and member(m)]
+            mine = [m for m in joined if not annex_of(m.record.variant)]
             ranked = sorted(mine, key=keep_first, reverse=True)
             over.update((m.cloud, m.id) for m in ranked[: count - most])
 
@@ -236,6 +247,7 @@ def _warnings(
     for (_, machine), own in sorted(fates.items()):
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))
+    found.extend(unknown(census.machines, snapshot.annexes))
     if isinstance(snapshot.collector, Known) and not snapshot.schedds:
         found.append(Reason("no-schedd", "the collector knows no schedd: there is no queue to look at"))
     return tuple(found)

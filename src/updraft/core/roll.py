@@ -27,7 +27,7 @@ from updraft.core.model import (
 from updraft.core.policy import booted
 from updraft.core.settings import Policy
 from updraft.core.shares import Held
-from updraft.core.variants import read
+from updraft.core.variants import annex_of, read
 
 T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
@@ -248,6 +248,7 @@ def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
         and not policy.closing
         and policy.rule(machine.cloud).leaving is None
         and (snapshot.ledger.at_work is not None or not machine.busy)
+        and not annex_of(machine.record.variant)  # whose lease may be changed at any time
         and _quiet(machine)
     )
     if worker is None or not quiet:

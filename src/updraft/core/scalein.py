@@ -14,7 +14,7 @@ from updraft.core.entries import Entry, on_the_way, plain_ones
 from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
 from updraft.core.pressing import CALM, Pressing
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.variants import idle_limit
+from updraft.core.variants import annex_of, idle_limit
 from updraft.core.waves import Waves, waves
 from updraft.core.wording import moment, spell
 
@@ -55,11 +55,12 @@ def scale_in(
         if worker is None or on_the_way(machine):
             continue
         reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
-        kept = _kept(machine, tides[worker.name], snapshot.now) if goes else None
+        asked_for = bool(annex_of(machine.record.variant))  # by hand, with an idle limit of its own
+        kept = _kept(machine, tides[worker.name], snapshot.now) if goes and not asked_for else None
         if kept is not None:
             reason, goes = kept, False
         early = reason.code in ("idle", "wave-expected") and complete and _listed(machine, snapshot)
-        if early and pressing.helped_by(machine):
+        if early and not asked_for and pressing.helped_by(machine):
             reason, goes, at = pressing.reason(), True, None
             pressing = replace(pressing, jobs=pressing.jobs - 1)
         if goes:

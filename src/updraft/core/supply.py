@@ -5,6 +5,7 @@ ad is stale is none. A machine on its way is a whole empty one. What a schedd th
 holds machines, and buys none.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ from updraft.core.model import (
 )
 from updraft.core.packing import Bin
 from updraft.core.policy import Outstanding
-from updraft.core.settings import Policy
+from updraft.core.settings import Policy, WorkerClass
+from updraft.core.variants import annex_of
 
 _COMING = 1e6  # bins of machines on their way are filled after those of joined ones
 
@@ -110,8 +112,9 @@ def room(
         launch = item.launch
         kind = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor, launch.variant)
         kind = _placed(kind, launch.zone, launch.market, snapshot)
+        life = _lease(launch.variant, snapshot)
         for number in range(item.count):
-            made = _whole(f"{launch.key}#{number}", kind, 2 * _COMING, snapshot)
+            made = _whole(f"{launch.key}#{number}", kind, 2 * _COMING, snapshot, life)
             owner.update(dict.fromkeys((found.key for found in made), None))
             coming.extend(made)
     return Room(tuple(joined), tuple(coming), owner)
@@ -131,10 +134,23 @@ def _placed(kind: str, zone: str, market: str, snapshot: Snapshot) -> str:
 
 def _life(machine: Machine, snapshot: Snapshot, policy: Policy) -> float:
     """How many seconds a job that starts now on this machine may run before the machine's end ends it."""
+    lease = _lease(machine.record.variant, snapshot)
     worker = policy.classes.get(machine.worker_class)
     if worker is None:
-        return float("inf")
-    return machine.record.requested_at + worker.lifetime + worker.drain_deadline - snapshot.now
+        return lease
+    return min(lease, _lifetime(machine, worker, snapshot.now))
+
+
+def _lease(variant: str, snapshot: Snapshot) -> float:
+    """How many seconds are left of the lease of the annex that it is of, if it is of one."""
+    name = annex_of(variant) if variant and snapshot.annexes else ""
+    return min(
+        (one.until - snapshot.now for one in snapshot.annexes if name and one.name == name), default=math.inf
+    )
+
+
+def _lifetime(machine: Machine, worker: WorkerClass, now: float) -> float:
+    return machine.record.requested_at + worker.lifetime + worker.drain_deadline - now
 
 
 def _slot_bin(

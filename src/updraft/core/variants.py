@@ -53,6 +53,12 @@ def read(text: str) -> Variant | None:
         return None
 
 
+def annex_of(text: str) -> str:
+    """The name of the annex that a machine of this variant was launched for; "" for others."""
+    made = read(text) if text else None
+    return "" if made is None else made.annex
+
+
 def most_for(sold: int) -> int:
     """How many variants may be on sale in all, where so many offers are sold."""
     return max(FEWEST, min(MOST, _OFFERS // max(1, sold)))
@@ -202,7 +208,7 @@ def refusal(text: str, worker: WorkerClass, image: str) -> Reason | None:
     unknown = set(made.layers.split(",") if made.layers else ()) - set(worker.offered_layers)
     if unknown:
         return _no(f"class {worker.name} offers no layer {min(unknown)[:80]!r}")
-    if bool(made.user) != worker.owner_only:
+    if bool(made.user) != worker.owner_only and not (made.annex and made.user):
         whose = "each for one user only" if worker.owner_only else "for all users"
         return _no(f"class {worker.name} has machines {whose}, and this isn't one")
     return None
@@ -215,6 +221,8 @@ def _no(text: str) -> Reason:
 def idle_limit(worker: WorkerClass, text: str) -> float:
     """How long a machine of this variant may be without a claim; the class's, where nothing else is said."""
     made = read(text) if text else None
+    if made is not None and made.annex and made.keep_alive.isascii() and made.keep_alive.isdecimal():
+        return float(made.keep_alive[:12])
     if made is None or not (made.keep_alive.isascii() and made.keep_alive.isdecimal()):
         return worker.idle_limit
     return min(float(made.keep_alive[:12]), worker.keep_alive_max)

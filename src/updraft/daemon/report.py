@@ -57,6 +57,7 @@ def document(
         "machines": [_machine(outlook) for outlook in plan.machines[:MACHINES_SHOWN]],
         "phases": dict(Counter(str(outlook.phase) for outlook in plan.machines)),
         "cooldowns": [asdict(cooldown) for cooldown in plan.cooldowns],
+        "annexes": [asdict(outlook) for outlook in plan.annexes],
         "warnings": [asdict(warning) for warning in plan.warnings[:WARNINGS_SHOWN]],
         "actions": [
             {
@@ -87,6 +88,7 @@ def substance(doc: Mapping[str, Any]) -> str:
     kept["groups"] = [{**group, "oldest": 0} for group in doc["groups"]]
     kept["machines"] = [(m["cloud"], m["machine"], m["phase"], m["reason"]["code"]) for m in doc["machines"]]
     kept["actions"] = doc["actions"]
+    kept["annexes"] = doc["annexes"]
     kept["cooldowns"] = [(c["scope"], c["key"], c["failures"]) for c in doc["cooldowns"]]
     return json.dumps(kept, sort_keys=True, default=str)
 

@@ -38,6 +38,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE notes (key TEXT PRIMARY KEY, at REAL NOT NULL, doc TEXT NOT NULL)",
     ),
     ("ALTER TABLE requests ADD COLUMN detail TEXT NOT NULL DEFAULT '{}'",),
+    ("CREATE TABLE annexes (name TEXT PRIMARY KEY, since REAL NOT NULL, doc TEXT NOT NULL)",),
 )
 
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import Annex, LaunchRecord, LaunchState, LedgerView, MachineRecord
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import check_version
-from updraft.ledger.rows import launch_from_doc, machine_from_doc
+from updraft.ledger.rows import annex_from_doc, launch_from_doc, machine_from_doc
 
 BOOTS_KEPT = 50
 
@@ -183,6 +183,14 @@ class Queries:
                 "SELECT outcome FROM requests WHERE id = ? AND done_at IS NOT NULL", (request,)
             ).fetchone()
             return None if row is None else str(row[0])
+
+    def annexes(self) -> tuple[Annex, ...]:
+        """Every annex that isn't forgotten, by name; none in a file that no newer daemon has opened yet."""
+        with self._reading() as rows:
+            if not rows.execute("SELECT 1 FROM sqlite_master WHERE name = 'annexes'").fetchone():
+                return ()
+            found = rows.execute("SELECT doc FROM annexes ORDER BY name").fetchall()
+            return tuple(annex_from_doc(doc) for (doc,) in found)
 
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind key."""

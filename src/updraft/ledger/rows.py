@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from updraft.core.model import (
+    Annex,
     DrainMode,
     DrainRecord,
     LaunchRecord,
@@ -18,6 +19,7 @@ from updraft.core.model import (
     Resources,
 )
 
+_ANNEX_FIELDS = frozenset(field.name for field in fields(Annex))
 _LAUNCH_FIELDS = frozenset(field.name for field in fields(LaunchRecord))
 _MACHINE_FIELDS = frozenset(field.name for field in fields(MachineRecord))
 _RESOURCES = tuple(field.name for field in fields(Resources))
@@ -67,6 +69,19 @@ def machine_to_doc(record: MachineRecord) -> str:
         if values[name] is not None:
             values[name] = asdict(values[name])
     return scrub(dump(values))
+
+
+def annex_to_doc(annex: Annex) -> str:
+    """The annex as JSON."""
+    return scrub(dump(asdict(annex)))
+
+
+def annex_from_doc(doc: str) -> Annex:
+    """The annex that `annex_to_doc` wrote."""
+    with _decoding():
+        values = {key: value for key, value in json.loads(doc).items() if key in _ANNEX_FIELDS}
+        values["stopped"] = _reason(values["stopped"])
+        return Annex(**values)
 
 
 def launch_from_doc(doc: str) -> LaunchRecord:

@@ -9,12 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from updraft.core.model import LaunchRecord, LaunchState, MachineRecord, Reason
+from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import migrate
 from updraft.ledger.reader import Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
-from updraft.ledger.rows import REMOVED, dump, launch_from_doc, launch_to_doc, machine_to_doc, scrub
+from updraft.ledger.rows import (
+    REMOVED,
+    annex_to_doc,
+    dump,
+    launch_from_doc,
+    launch_to_doc,
+    machine_to_doc,
+    scrub,
+)
 
 CONSOLE_KEPT = 64 * 1024
 TEXT_KEPT = 4096
@@ -206,6 +214,21 @@ class Ledger(Queries):
         """Write down what became of a wish."""
         with self._writing() as rows:
             rows.execute("UPDATE requests SET done_at = ?, outcome = ? WHERE id = ?", (at, outcome, request))
+
+    # -------------------------------------------------------------------------------------- annexes
+
+    def put_annex(self, annex: Annex) -> None:
+        """Write down an annex as it is now."""
+        with self._writing() as rows:
+            rows.execute(
+                "INSERT OR REPLACE INTO annexes (name, since, doc) VALUES (?, ?, ?)",
+                (annex.name, annex.since, annex_to_doc(annex)),
+            )
+
+    def drop_annex(self, name: str) -> None:
+        """Forget an annex. One that isn't there is fine."""
+        with self._writing() as rows:
+            rows.execute("DELETE FROM annexes WHERE name = ?", (name,))
 
     # ---------------------------------------------------------------------------------- what is known
 

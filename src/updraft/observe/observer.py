@@ -19,8 +19,10 @@ from typing import Any, Protocol
 
 from updraft.clouds.base import Driver, Remembering
 from updraft.condor.base import Pool, PoolSlots
+from updraft.core.annexes import on_sale
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
+    Annex,
     CloudOffer,
     CloudView,
     CollectorView,
@@ -52,6 +54,9 @@ class Remembered(Protocol):
 
     def view(self, now: float) -> LedgerView:
         """Live machines, launches, boots."""
+
+    def annexes(self) -> tuple[Annex, ...]:
+        """Every annex."""
 
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind."""
@@ -221,10 +226,11 @@ class Observer:
         clouds: Mapping[str, CloudView],
         ledger: LedgerView,
     ) -> Snapshot:
+        annexes = self._ledger.annexes()
         learned = self._learn(collector, ledger)
         sold = [item for view in clouds.values() for item in _last(view.offers, ())]
         groups = [group for source in schedds.values() for group in _last(source, ScheddView()).groups]
-        wants = wanted(groups, self.policy, most_for(len(sold)))
+        wants = on_sale(annexes, wanted(groups, self.policy, most_for(len(sold))), self.policy)
         spare = spare_groups(self.policy, clock())
         groups.extend(spare)
         view = _view(collector)
@@ -249,6 +255,7 @@ class Observer:
             kinds=kinds,
             verdicts=verdicts,
             spare=spare,
+            annexes=annexes,
         )
 
     def _learn(self, collector: Source[PoolSlots], ledger: LedgerView) -> dict[str, str]:

@@ -42,6 +42,10 @@ class MemoryLedger:
         """All events, oldest first."""
         return tuple(self.journal)
 
+    def annexes(self) -> tuple[()]:
+        """None: simulated jobs have no annexes."""
+        return ()
+
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind."""
         return dict(self._kinds)

@@ -5,7 +5,7 @@ hashable where they serve as keys; times are POSIX seconds (float), durations ar
 disk is KiB, because that is what HTCondor counts in. Nothing here does I/O or asks what time it is.
 """
 
-from updraft.core.model.annexes import Annex
+from updraft.core.model.annexes import Annex, AnnexOutlook
 from updraft.core.model.basics import NOTHING, Known, Reason, Resources, Source, Unknown
 from updraft.core.model.decided import (
     Action,
@@ -66,6 +66,7 @@ __all__ = [
     "Action",
     "Adopt",
     "Annex",
+    "AnnexOutlook",
     "AtWork",
     "Child",
     "CloudOffer",

@@ -54,3 +54,28 @@ class Annex:
     def over(self, now: float) -> bool:
         """Are its machines to go, and is none to come?"""
         return self.stopped is not None or self.deleted or now >= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class AnnexOutlook:
+    """What becomes of an annex.
+
+    `state` is "whole" (all is there or on its way), "growing" (the plan launches some), "held" (some are
+    missing, and `reason` says what stops them), "leaving" (its machines are on their way out) or "over" (none
+    is left). `machines` and `cores` are what there is, of which `joined` are in the pool and `coming` were
+    asked for and are not yet; `busy` have jobs. `launching` are launched now, `missing` are machines (or
+    cores, where it counts these) that are wanted beside them. `forget` is True where nothing of it is to be
+    kept.
+    """
+
+    name: str
+    state: str
+    reason: Reason
+    machines: int = 0
+    cores: int = 0
+    joined: int = 0
+    busy: int = 0
+    coming: int = 0
+    launching: int = 0
+    missing: int = 0
+    forget: bool = False

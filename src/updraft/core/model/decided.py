@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from updraft.core.model.annexes import Annex
+from updraft.core.model.annexes import Annex, AnnexOutlook
 from updraft.core.model.basics import Reason
 from updraft.core.model.observed import Instance, Offer, Slot
 from updraft.core.model.remembered import DrainMode, MachineRecord
@@ -47,7 +47,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Ask the cloud for `count` machines of this offer, once, under this key; `annex` where they are for one."""
+    """Ask the cloud for `count` machines of this offer, once, under this key; `annex` is whose they are."""
 
     key: str
     offer: Offer
@@ -181,6 +181,7 @@ class Plan:
     launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`
     are the machines that have a claim now, None where the ledger's records say it of each (see `LedgerView`).
     `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
+    `annexes` says what becomes of each.
     """
 
     actions: tuple[Action, ...] = ()
@@ -191,3 +192,4 @@ class Plan:
     cooldowns: tuple[Cooldown, ...] = ()
     warnings: tuple[Reason, ...] = ()
     at_work: frozenset[tuple[str, str]] | None = None
+    annexes: tuple[AnnexOutlook, ...] = ()

@@ -1,0 +1,36 @@
+"""How the machines of an annex leave: at the end of its lease for certain, before it when it is stopped."""
+
+from updraft.core.fates import Fate, Look, cloud_answers, drained, proves_empty, terminate
+from updraft.core.model import Annex, Machine, Phase, Reason
+from updraft.core.wording import moment
+
+LEASE_OVER = "lease-over"
+STOPPED = "annex-stopped"
+
+
+def of_annex(machine: Machine, look: Look) -> Fate | None:
+    """What becomes of a machine because of its annex; None where that is no reason to go.
+
+    The end of a lease is a matter of the clock alone: no source has to be known for it, and who doesn't
+    answer is asked to end the machine all the same.
+    """
+    annex = look.annex(machine)
+    if annex is None or machine.phase is Phase.GONE:
+        return None
+    if look.now >= annex.until:
+        text = f"the lease of annex {annex.name} ended at {moment(annex.until)}"
+        return terminate(machine, look, Reason(LEASE_OVER, text))
+    if annex.stopped is not None:
+        return _stopped(machine, look, annex, annex.stopped)
+    return None
+
+
+def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Fate | None:
+    """It is closed to new jobs, and ends when it is empty; with its jobs where that was asked for."""
+    if annex.kill_jobs:
+        return terminate(machine, look, reason)
+    if machine.phase in (Phase.REQUESTED, Phase.BOOTING) and machine.record.joined_at is None:
+        return terminate(machine, look, reason) if proves_empty(machine, look) else None
+    if machine.phase is not Phase.JOINED or not machine.slots or machine.record.drain is not None:
+        return None
+    return drained(machine, look, reason, annex.until) if cloud_answers(machine, look) else None
