@@ -12,6 +12,7 @@ from updraft.act.books import Books, news
 from updraft.act.consoles import boot_failure
 from updraft.act.lanes import Lanes, Task
 from updraft.act.launching import Launcher, UserData
+from updraft.act.leases import Leases
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
@@ -69,6 +70,7 @@ class Actor:
         self._clock = clock
         self._lanes = lanes or Lanes()
         self._step = step
+        self._leases = Leases()
         self.reconfigure(policy, pool, drivers, user_data)
 
     def reconfigure(
@@ -103,7 +105,8 @@ class Actor:
                 self._ledger.event(snapshot.now, kind, machine, reason)
         self._step("plan: recorded")
         unmarked = self._tag_retiring(plan, books)
-        return self._lanes.run(self._tasks(plan, books, snapshot, unmarked))
+        tasks = self._tasks(plan, books, snapshot, unmarked)
+        return self._lanes.run((*tasks, *self._tell_leases(books, snapshot)))
 
     def _count_annexes(self, plan: Plan, snapshot: Snapshot) -> None:
         if snapshot.annexes:
@@ -111,6 +114,17 @@ class Actor:
             new = [r for r in plan.records if r.ended_at is not None and (r.cloud, r.id) not in over]
             annexes.count_left(self._ledger, new)
             annexes.forget(self._ledger, plan.annexes, snapshot.now)
+
+    def _tell_leases(self, books: Books, snapshot: Snapshot) -> Iterable[Task]:
+        def tell(cloud: str, until: float, ids: tuple[str, ...]) -> None:
+            try:
+                self._leases.tell(self._driver, cloud, until, ids, snapshot.now)
+            except Exception as error:
+                self._event(books, "failed", cloud, _why(error), {"wanted": "tell machines of their lease"})
+
+        for (cloud, until), ids in self._leases.untold(snapshot).items():
+            name = f"tell {cloud} {until:.0f} {' '.join(ids)}"
+            yield Task(cloud, name, partial(tell, cloud, until, ids))
 
     # ------------------------------------------------------------------------------------ the actions
 

@@ -22,6 +22,10 @@ TAG_VARIANT = (
     "updraft:variant"  # of a machine that isn't the plain one of its class; see `core.model.variants`
 )
 
+TAG_LEASE = (
+    "updraft:lease"  # when the machine's lease ends, whole epoch seconds; only of one that has a lease
+)
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:

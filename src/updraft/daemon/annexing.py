@@ -1,0 +1,136 @@
+"""What may be asked for as an annex: the one place that says no, whoever asks."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from updraft.bootstrap.layers import parse_layer
+from updraft.core.model import Annex
+from updraft.core.model.annexes import NAME
+from updraft.core.settings import Policy, WorkerClass
+from updraft.core.wording import spell
+from updraft.errors import BootstrapError, UsageError
+
+DURATION, IDLE = 3000.0, 900.0  # seconds; those of condor_annex
+OWN_TAGS = "updraft:"
+_OWNER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
+_LONGEST_KEY, _LONGEST_VALUE = 128, 255
+_MOST_TAGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asks for; durations in seconds, `layer` is the text of user-data."""
+
+    name: str
+    owner: str
+    worker_class: str = ""
+    machines: int = 0
+    cores: int = 0
+    duration: float = DURATION
+    idle: float = IDLE
+    for_all: bool = False
+    spot: bool | None = None
+    max_price: float | None = None
+    layer: str = field(default="", repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def annex_of(asked: Asked, policy: Policy, now: float) -> Annex:
+    """The annex that is asked for, its layer not kept yet. Raises UsageError for what is none."""
+    if not NAME.fullmatch(asked.name):
+        raise UsageError(
+            f"{asked.name[:80]!r} is no name of an annex: a letter, then letters, digits, - and _"
+        )
+    if not _OWNER.fullmatch(asked.owner):
+        raise UsageError(f"{asked.owner[:80]!r} is no name of a user")
+    if (asked.machines > 0) == (asked.cores > 0):
+        raise UsageError("say how large it is to be: with --count so many machines, or with --cores")
+    worker = class_of(asked.worker_class, policy)
+    _check_worker(asked, worker)
+    _check_lease(asked.duration, worker)
+    if not 0 <= asked.idle < float("inf"):
+        raise UsageError("an idle limit is a duration from 0s")
+    if asked.max_price is not None and not 0 <= asked.max_price < float("inf"):
+        raise UsageError("a highest price is a number from 0")
+    _check_tags(asked.tags)
+    if asked.layer:
+        _check_layer(asked.name, asked.layer)
+    return Annex(
+        name=asked.name,
+        owner=asked.owner,
+        worker_class=worker.name,
+        machines=asked.machines,
+        cores=asked.cores,
+        until=now + asked.duration,
+        idle=asked.idle,
+        for_all=asked.for_all,
+        spot=asked.spot,
+        max_price=asked.max_price,
+        tags=dict(asked.tags),
+        since=now,
+    )
+
+
+def class_of(name: str, policy: Policy) -> WorkerClass:
+    """The class of this name, or the only one. Raises UsageError for another."""
+    if not name and len(policy.classes) == 1:
+        return next(iter(policy.classes.values()))
+    found = policy.classes.get(name)
+    if found is None:
+        what = f"there is no class {name}" if name else "there is more than one class"
+        raise UsageError(f"{what}; say one of {', '.join(policy.classes)} with --class")
+    return found
+
+
+def extended(annex: Annex, duration: float, policy: Policy, now: float) -> float:
+    """When its lease ends, if that is `duration` from now. Raises UsageError where it may not."""
+    until = now + duration
+    if until < annex.until:
+        raise UsageError(f"the lease of annex {annex.name} ends later than that; stop ends it")
+    worker = policy.classes.get(annex.worker_class)
+    if worker is not None and until - annex.since > worker.lifetime:
+        raise UsageError(
+            f"machines of class {worker.name} live for {spell(worker.lifetime)}, and the first of annex "
+            f"{annex.name} would be older: create another one"
+        )
+    return until
+
+
+def _check_worker(asked: Asked, worker: WorkerClass) -> None:
+    if asked.for_all and worker.owner_only:
+        raise UsageError(f"class {worker.name} has machines for one user each: its annexes can't be for all")
+    market = {True: "spot", False: "on-demand", None: ""}[asked.spot]
+    if market and market not in worker.markets:
+        raise UsageError(f"class {worker.name} isn't bought {market}: its markets are {worker.markets}")
+
+
+def _check_lease(duration: float, worker: WorkerClass) -> None:
+    if not 0 < duration < float("inf"):
+        raise UsageError("a lease is a duration above 0s")
+    if duration > worker.lifetime:
+        raise UsageError(
+            f"machines of class {worker.name} live for {spell(worker.lifetime)}: no lease is longer"
+        )
+
+
+def _check_tags(tags: Mapping[str, str]) -> None:
+    if len(tags) > _MOST_TAGS:
+        raise UsageError(f"an annex may have {_MOST_TAGS} tags")
+    for key, value in tags.items():
+        if key.lower().startswith(OWN_TAGS):
+            raise UsageError(f"tags that begin with {OWN_TAGS} are updraft's own")
+        if (
+            not key
+            or len(key) > _LONGEST_KEY
+            or len(value) > _LONGEST_VALUE
+            or not (key + value).isprintable()
+        ):
+            raise UsageError(f"{key[:80]!r} is no tag that every cloud takes, or its value isn't")
+
+
+def _check_layer(name: str, text: str) -> None:
+    try:
+        parse_layer(f"user-data of annex {name}", text)
+    except BootstrapError as error:
+        raise UsageError(str(error)) from error
