@@ -1,7 +1,7 @@
 """`plan` and `run`: one live look, and the loop of them."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +38,13 @@ def plan(call: Call, as_json: bool) -> None:
 
 
 @contextmanager
-def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
-    """One look and the plan it leads to; nothing is written. The pool's children end with it."""
+def looked(
+    call: Call, over: Callable[[Any], Any] = lambda ledger: ledger
+) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
+    """One look and the plan it leads to; nothing is written. The pool's children end with it.
+
+    `over` says what is to be taken for the ledger.
+    """
     from updraft.cli.wiring import make_observer, make_parts
     from updraft.condor.judge import Judge
     from updraft.config import load
@@ -60,7 +65,7 @@ def looked(call: Call) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
                 raise
             ledger = Blank()
         with Judge() as judge:
-            observer = make_observer(parts, ledger, judge)
+            observer = make_observer(parts, over(ledger), judge)
             policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
             snapshot, decided = run_once(observer, decide, policy, time.time())
         yield settings, snapshot, decided

@@ -5,6 +5,7 @@ A key that is here stays, with its meaning, as long as `version` is 1; new keys 
 
 from collections.abc import Mapping
 
+from updraft.cli.annex_schemas import ANNEX_FORMS
 from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
@@ -259,6 +260,7 @@ FORMS: Mapping[str, Schema] = {
         requests=_list(REQUEST, "Wishes that aren't done."),
         **TALLIES,
     ),
+    **ANNEX_FORMS,
     **CLOUD_FORMS,
     **IMAGE_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),

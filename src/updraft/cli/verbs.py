@@ -22,6 +22,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "status": ("updraft.cli.status:status", "Show the pool: jobs, machines, what is going on."),
     "machines": ("updraft.cli.status:machines", "List the machines, each with its phase and the reason."),
     "cloud": ("updraft.cli.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
+    "annex": ("updraft.cli.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
     "events": ("updraft.cli.events:events", "Show what happened, and why."),
     "simulate": ("updraft.cli.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("updraft.cli.explain:explain", "Why a job waits; what will become of a machine."),
