@@ -13,6 +13,7 @@ from tests.core.annexworlds import annex, with_annexes
 from tests.core.snapshots import NOW, offer, policies, policy, record, snapshot, snapshots
 from tests.core.test_cases import _policy, _snapshot, _told
 from tests.core.test_obedient import World
+from updraft.core.annex_leaving import GRACE
 from updraft.core.annexes import left_of_itself
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
@@ -74,7 +75,7 @@ def annexes(draw: st.DrawFn) -> tuple[Annex, ...]:
                 name,
                 machines=0 if cores else draw(st.integers(1, 6)),
                 cores=cores,
-                until=NOW + draw(st.sampled_from([-500.0, 0.0, 1.0, 3600.0])),
+                until=NOW + draw(st.sampled_from([-500.0, -20.0, 0.0, 1.0, 3600.0])),
                 for_all=draw(st.booleans()),
                 max_price=draw(st.sampled_from([None, 0.2])),
                 left=draw(st.integers(0, 2)),
@@ -107,11 +108,13 @@ def test_the_end_of_a_lease_is_certain(shown: Snapshot, rules: Policy) -> None:
     """Whatever answers, each machine of it that isn't gone, or asked to end just now, is ended."""
     made = plan(shown, rules)
     ended = {(one.cloud, m) for one in made.actions if isinstance(one, Terminate) for m in one.machines}
-    over = {one.name for one in shown.annexes if one.until <= NOW}
+    over = {one.name for one in shown.annexes if one.until + GRACE <= NOW}
+    begun = {one.name for one in shown.annexes if one.until <= NOW}
     roll = Roll()
     for machine in roll.look(shown, rules).machines:
         kept = machine.record
-        if annex_of(kept.variant) in over and machine.phase != "gone":
+        name = annex_of(kept.variant)
+        if (name in over or (name in begun and not machine.busy)) and machine.phase != "gone":
             asked = kept.terminate_asked_at
             assert (machine.cloud, machine.id) in ended or (asked is not None and NOW - asked < 15)
 
@@ -263,6 +266,7 @@ def test_idle_machines_leave_and_are_not_bought_again() -> None:
         ({"end": Reason("gone", ""), "drain": ("idle-limit", True)}, True),
         ({"end": Reason("gone", ""), "drain": ("idle-limit", False)}, False),
         ({"end": Reason("gone", ""), "drain": ("spot-notice", True)}, False),
+        ({"end": Reason("powered-off", ""), "drain": ("lease", True)}, False),
     ],
 )
 def test_who_has_left_of_itself(changes: dict[str, Any], left: bool) -> None:

@@ -1,11 +1,13 @@
 """How the machines of an annex leave: at the end of its lease for certain, before it when it is stopped."""
 
 from updraft.core.fates import Fate, Look, cloud_answers, drained, proves_empty, terminate
+from updraft.core.lifecycle import LEASE
 from updraft.core.model import Annex, Machine, Phase, Reason
 from updraft.core.wording import moment
 
 LEASE_OVER = "lease-over"
-STOPPED = "annex-stopped"
+GRACE = 30.0
+"""Seconds after the end of a lease in which a machine, which knows it too, lets its jobs save their work."""
 
 
 def of_annex(machine: Machine, look: Look) -> Fate | None:
@@ -18,11 +20,25 @@ def of_annex(machine: Machine, look: Look) -> Fate | None:
     if annex is None or machine.phase is Phase.GONE:
         return None
     if look.now >= annex.until:
-        text = f"the lease of annex {annex.name} ended at {moment(annex.until)}"
-        return terminate(machine, look, Reason(LEASE_OVER, text))
+        return _over(machine, look, annex)
+    drain = machine.record.drain
+    if (
+        machine.phase is Phase.DRAINING
+        and drain is not None
+        and drain.reason.code == LEASE
+        and not annex.kill_jobs
+    ):
+        return Fate(Reason("lease-closing", "its lease ends soon: no job begins there any more"))
     if annex.stopped is not None:
         return _stopped(machine, look, annex, annex.stopped)
     return None
+
+
+def _over(machine: Machine, look: Look, annex: Annex) -> Fate:
+    reason = Reason(LEASE_OVER, f"the lease of annex {annex.name} ended at {moment(annex.until)}")
+    if machine.busy and look.now < annex.until + GRACE:
+        return Fate(reason, deadline=annex.until + GRACE)
+    return terminate(machine, look, reason)
 
 
 def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Fate | None:

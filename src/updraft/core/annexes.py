@@ -12,7 +12,7 @@ from updraft.core.budget import Budget
 from updraft.core.caps import MANY, Caps
 from updraft.core.holdings import caps
 from updraft.core.launching import Wish
-from updraft.core.lifecycle import SPOT_NOTICE
+from updraft.core.lifecycle import LEASE, SPOT_NOTICE
 from updraft.core.model import (
     Annex,
     AnnexOutlook,
@@ -78,10 +78,16 @@ def parted(snapshot: Snapshot) -> tuple[Snapshot, Mapping[str, Sequence[Offer]]]
 
 
 def left_of_itself(record: MachineRecord) -> bool:
-    """Has this machine, which has ended, left for a cause of its own or by hand? Then none replaces it."""
+    """Has this machine, which has ended, left for a cause of its own or by hand? Then none replaces it.
+
+    One that ended with the lease that it knew was to stay, where its annex has a later one.
+    """
     drain = record.drain
-    if drain is not None and drain.accepted_at is not None and drain.reason.code != SPOT_NOTICE:
-        return True
+    if drain is not None and drain.accepted_at is not None:
+        if drain.reason.code == LEASE:
+            return False
+        if drain.reason.code != SPOT_NOTICE:
+            return True
     return record.end is not None and record.end.code not in REPLACED
 
 

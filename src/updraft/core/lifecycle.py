@@ -32,6 +32,7 @@ from updraft.core.settings import Policy
 
 OUR_DRAINS = "updraft"  # how the reason of a drain begins that this program asked for
 SPOT_NOTICE = "spot-notice"  # the code of a drain that a machine has begun itself, told by its cloud
+LEASE = "lease"  # the code of a drain that a machine has begun itself, before its lease ends
 LET_GO = "let-go"  # the reason code by which a record ends whose machine stays
 _SHORTEST_GAP = 20.0  # a shorter pause between two claims says nothing about waves of jobs
 _GAPS_KEPT = 6
