@@ -14,13 +14,15 @@ def annex(name: str = "big", **changes: object) -> Annex:
 
 
 def with_annexes(shown: Snapshot, annexes: Iterable[Annex]) -> Snapshot:
-    """The same with these annexes; all that is sold is sold for each of them too."""
+    """The same with these annexes; all that is sold is sold for each of them, for any jobs."""
     some = tuple(annexes)
-    offers, kinds = list(shown.offers), dict(shown.kinds)
+    offers, kinds, verdicts = list(shown.offers), dict(shown.kinds), dict(shown.verdicts)
     for one in some:
         for offer in shown.offers:
             if not offer.variant:
                 kind = f"{offer.kind}?{one.variant.text}"
                 kinds[kind] = Kind(kind, "[]", offer.resources)
+                fits = {pair: found for pair, found in shown.verdicts.items() if pair[1] == offer.kind}
+                verdicts |= {(group, kind): found for (group, _), found in fits.items()}
                 offers.append(replace(offer, variant=one.variant.text, kind=kind))
-    return replace(shown, offers=tuple(offers), kinds=kinds, annexes=some)
+    return replace(shown, offers=tuple(offers), kinds=kinds, verdicts=verdicts, annexes=some)

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.annexworlds import annex, with_annexes
-from tests.core.snapshots import NOW, offer, policies, policy, record, snapshot, snapshots
+from tests.core.snapshots import (
+    NOW,
+    group,
+    instance,
+    offer,
+    policies,
+    policy,
+    record,
+    slot,
+    snapshot,
+    snapshots,
+)
 from tests.core.test_cases import _policy, _snapshot, _told
 from tests.core.test_obedient import World
 from updraft.core.annex_leaving import GRACE
@@ -290,8 +301,6 @@ def test_an_annexes_machines_may_be_launched_and_idle_as_long_as_it_says() -> No
 
 def test_a_job_that_runs_beyond_the_lease_is_bought_another_machine() -> None:
     """An hour of work finds no room on a machine whose lease ends in ten minutes."""
-    from tests.core.snapshots import group, instance, slot
-
     kept = record("i-1", variant=BIG, joined_at=NOW - 3500, busy_at=NOW - 5, job_starts=3)
     shown = snapshot(
         instances=[instance("i-1", CloudState.RUNNING)],
@@ -303,3 +312,22 @@ def test_a_job_that_runs_beyond_the_lease_is_bought_another_machine() -> None:
     for until, launches in ((600.0, 1), (7200.0, 0)):
         seen = with_annexes(shown, [annex(until=NOW + until)])
         assert len(launched(plan(seen, policy()))) == launches
+
+
+def test_what_is_bought_for_an_annex_is_room_for_jobs_at_once() -> None:
+    seen = with_annexes(snapshot(groups=[group("g", 5)]), [annex(machines=2)])
+    made = launched(plan(seen, policy()))
+    assert [(one.count, one.annex is None) for one in made if one.annex is not None] == [(2, False)]
+    assert [one.count for one in made if one.annex is None] == [1], "four of five find room on the annex"
+
+
+def test_no_machine_of_an_annex_is_kept_for_the_next_wave_of_jobs() -> None:
+    """One of its class is: machines like it were wanted again soon after as long an idle time."""
+    told = {"joined_at": NOW - 3500, "busy_at": NOW - 650, "job_starts": 3, "gaps": (700.0,) * 6}
+    for text, drained in (("", []), (replace(annex(), idle=600.0).variant.text, ["i-1"])):
+        shown = snapshot(
+            instances=[instance("i-1")], slots=[slot("i-1")], records=[record("i-1", variant=text, **told)]
+        )
+        shown = replace(shown, ledger=replace(shown.ledger, boots={("img", "small"): (300.0,)}))
+        made = plan(with_annexes(shown, [annex(idle=600.0)]), policy())
+        assert [one.machine for one in made.actions if isinstance(one, Drain)] == drained
