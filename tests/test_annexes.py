@@ -14,7 +14,7 @@ from updraft.core.model import Annex
 from updraft.core.settings import Limits
 from updraft.core.variants import annex_of
 from updraft.errors import LedgerError, UsageError
-from updraft.ledger import Ledger, Reader, annexes
+from updraft.ledger import Ledger, Reader, RequestKind, annexes
 
 
 @pytest.fixture
@@ -195,3 +195,17 @@ def test_with_a_lost_ledger_its_machines_leave_when_idle_and_it_is_told(rig: Rig
     assert "annex-unknown" in codes(rig, "warning")
     rig.turn(daemon, 1500)
     assert of(rig) == []
+
+
+def test_what_was_destroyed_is_not_bought_again(rig: Rig) -> None:
+    daemon = rig.start()
+    ask(rig, idle=10_000.0)
+    rig.turn(daemon, 40)
+    with Ledger(rig.state / "ledger.db") as other:
+        other.request(rig.clock(), "ann@head", RequestKind.DESTROY)
+    rig.turn_to_zero(daemon, 200)
+    assert daemon.destroyed
+    again = rig.start()
+    rig.turn(again, 40)
+    assert rig.alive() == []
+    assert codes(rig) == ["annex-created", "annex-stopped"]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.core.annexworlds import annex, with_annexes
 from tests.core.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
 from updraft.cli import main
 from updraft.core.model import Plan, Reason, Snapshot, Verdict
@@ -45,6 +46,18 @@ def test_any_decision_can_be_made_again(
     again = list(replay(path, plan))
     assert [found.differs for found in again] == [(), (), ()]
     assert [found.at for found in again] == [one.now, one.now, later.now]
+
+
+def test_a_decision_about_annexes_can_be_made_again(tmp_path: Path) -> None:
+    some = [annex(machines=2, tags={"a": "b"}), annex("lab", stopped=Reason("annex-stopped", "x"))]
+    seen = with_annexes(snapshot(groups=(group("g", 5),)), some)
+    made = plan(seen, policy())
+    assert [one.name for one in made.annexes] == ["big", "lab"]
+    (path,) = recorded(tmp_path, (seen, policy()))
+    (found,) = replay(path, plan)
+    assert found.differs == ()
+    (found,) = replay(path, lambda shown, rules: replace(plan(shown, rules), annexes=()))
+    assert found.differs == ("annexes",)
 
 
 def test_another_plan_is_seen_and_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.daemon.adoption import adoption
-from updraft.ledger import Ledger, Request, RequestKind
+from updraft.ledger import Ledger, Request, RequestKind, annexes
 from updraft.ledger.reader import Reader
 
 OPERATOR = "operator"  # the reason code that the planner knows a wish by
@@ -118,7 +118,13 @@ def closing(ledger: Ledger | Reader) -> tuple[Request, ...]:
 
 
 def _all_go(request: Request, ledger: Ledger, snapshot: Snapshot) -> None:
-    """Where the jobs are to be killed, each machine gets that wish; else the closing policy drains them."""
+    """Where the jobs are to be killed, each machine gets that wish; else the closing policy drains them.
+
+    Annexes are stopped: a controller that is started later must not buy their machines again.
+    """
+    for annex in snapshot.annexes:
+        if not annex.over(snapshot.now):
+            annexes.stop(ledger, annex.name, request.who, snapshot.now, kill_jobs=request.kill_jobs)
     if request.kill_jobs:
         wish = _wish(request, snapshot.now)
         live = [r for r in snapshot.ledger.machines if r.ended_at is None]
