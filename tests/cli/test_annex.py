@@ -24,6 +24,7 @@ from updraft.cli.schemas import FORMS
 from updraft.core.model import Annex, Launch, MachineRecord, Plan, Reason
 from updraft.core.plan import plan
 from updraft.core.settings import Limits
+from updraft.core.variants import LONGEST, read
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, annexes
 
@@ -251,6 +252,14 @@ def test_list_and_status_show_how_it_stands_and_its_machines(ledger: Ledger, cap
     assert "the jobs of ann" in out
     assert "i-1 on here: small, joined: idle since" in out
     assert run(capsys, "status", "small")[0] == 2
+
+
+def test_the_longest_names_fit_into_a_tag(ledger: Ledger, capsys: Capture) -> None:
+    names = ("x" * 63, "--owner", "y" * 64 + "@" + "z" * 63)
+    assert run(capsys, "create", *names, "--class", "default", "--count", "1")[0] == 0
+    [made] = ledger.annexes()
+    assert len(made.variant.text) <= LONGEST
+    assert read(made.variant.text) == made.variant
 
 
 def test_the_owner_of_a_root_by_sudo_is_who_called(monkeypatch: pytest.MonkeyPatch) -> None:

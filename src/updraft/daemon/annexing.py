@@ -13,7 +13,7 @@ from updraft.errors import BootstrapError, UsageError
 
 DURATION, IDLE = 3000.0, 900.0  # seconds; those of condor_annex
 OWN_TAGS = "updraft:"
-_OWNER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
+_OWNER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(@[A-Za-z0-9.-]{1,63})?")  # all of it fits into a tag
 _LONGEST_KEY, _LONGEST_VALUE = 128, 255
 _MOST_TAGS = 30
 
