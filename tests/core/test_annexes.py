@@ -331,3 +331,12 @@ def test_no_machine_of_an_annex_is_kept_for_the_next_wave_of_jobs() -> None:
         shown = replace(shown, ledger=replace(shown.ledger, boots={("img", "small"): (300.0,)}))
         made = plan(with_annexes(shown, [annex(idle=600.0)]), policy())
         assert [one.machine for one in made.actions if isinstance(one, Drain)] == drained
+
+
+def test_one_that_ended_itself_with_its_lease_is_gone_for_that() -> None:
+    kept = record("i-1", variant=BIG, joined_at=NOW - 3500, busy_at=NOW - 5, job_starts=3)
+    shown = snapshot(instances=[instance("i-1", CloudState.TERMINATED)], records=[kept])
+    for until, code in ((NOW - 5, "lease-over"), (NOW + 5, "gone")):
+        made = plan(with_annexes(shown, [annex(until=until)]), policy())
+        assert [one.end.code for one in made.records if one.end] == [code]
+        assert [one.code for one in made.warnings] == (["gone"] if code == "gone" else [])

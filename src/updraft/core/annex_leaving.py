@@ -34,8 +34,18 @@ def of_annex(machine: Machine, look: Look) -> Fate | None:
     return None
 
 
+def lease_over(machine: Machine, look: Look) -> Reason | None:
+    """Why a machine is gone that nobody was asked to end: with its lease, which it knows; None for others."""
+    annex = look.annex(machine)
+    return _reason(annex) if annex is not None and look.now >= annex.until else None
+
+
+def _reason(annex: Annex) -> Reason:
+    return Reason(LEASE_OVER, f"the lease of annex {annex.name} ended at {moment(annex.until)}")
+
+
 def _over(machine: Machine, look: Look, annex: Annex) -> Fate:
-    reason = Reason(LEASE_OVER, f"the lease of annex {annex.name} ended at {moment(annex.until)}")
+    reason = _reason(annex)
     if machine.busy and look.now < annex.until + GRACE:
         return Fate(reason, deadline=annex.until + GRACE)
     return terminate(machine, look, reason)

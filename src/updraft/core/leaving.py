@@ -7,7 +7,7 @@ what to do now (perhaps nothing), why, and by when. Scaling in for want of work 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from updraft.core.annex_leaving import of_annex
+from updraft.core.annex_leaving import lease_over, of_annex
 from updraft.core.fates import Fate, Look, Rule, cloud_answers, drained, jobs_there, proves_empty, terminate
 from updraft.core.lifecycle import SPOT_NOTICE
 from updraft.core.model import (
@@ -79,7 +79,8 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
     if machine.phase is not Phase.GONE:
         return None
     record = machine.record
-    reason = record.end or Reason("gone", "the cloud has it no more, and it was not asked to end it")
+    reason = record.end or lease_over(machine, look)
+    reason = reason or Reason("gone", "the cloud has it no more, and it was not asked to end it")
     if record.end is None and record.drain is not None and record.drain.reason.code == SPOT_NOTICE:
         reason = record.drain.reason
     actions: list[Action] = []
