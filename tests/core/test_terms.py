@@ -27,6 +27,7 @@ SMALL = CloudOffer("c1", "z", "m1", "spot", Resources(4, 8192, 50 * GIB), 0.1)
 VARIANTS = (
     *(PLAIN, Variant(image="alma9"), Variant(network="lab"), Variant(user="eve"), Variant(layers="a,b")),
     *(Variant(image="al", user="bob", layers="b"), Variant(label="atlas"), Variant(keep_alive="60")),
+    Variant(user="eve", annex="burst"),
 )
 
 

@@ -7,6 +7,7 @@ from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
     TAG_LAUNCH,
+    TAG_LEASE,
     TAG_POOL,
     TAG_VARIANT,
     Driver,
@@ -84,6 +85,8 @@ class Launcher:
         }
         if offer.variant:
             tags[TAG_VARIANT] = offer.variant
+        if action.annex is not None:
+            tags[TAG_LEASE] = str(int(action.annex.until))
         return LaunchRequest(
             key=action.key,
             count=action.count,

@@ -4,7 +4,7 @@ HTCondor's own tools then tell why such a job waits (`condor_q -better-analyze`)
 machines of the site that are none of ours. The workers' START holds it to the same without this.
 """
 
-from updraft.core.terms import OWN_REQUIREMENTS, RESTRICTIVE, requirements
+from updraft.core.terms import OWN_REQUIREMENTS, RESTRICTIVE, TARGET_ANNEX, annex_requirement, requirements
 
 FILE = "91-updraft-terms.conf"
 _NAME = "UpdraftTerms"
@@ -16,12 +16,12 @@ def schedd_config() -> str:
     A job's own requirements are copied, never put in as text: as text they would be read for macros, and a
     `$ENV(…)` of a job's would show it the schedd's environment.
     """
-    asks = " || ".join(f"{name} isnt undefined" for name in RESTRICTIVE)
+    asks = " || ".join(f"{name} isnt undefined" for name in (*RESTRICTIVE, TARGET_ANNEX))
     return (
         f"JOB_TRANSFORM_NAMES = $(JOB_TRANSFORM_NAMES) {_NAME}\n"
         f"JOB_TRANSFORM_{_NAME} @=end\n"
         f"  REQUIREMENTS {asks}\n"
         f"  COPY Requirements {OWN_REQUIREMENTS}\n"
-        f"  SET Requirements MY.{OWN_REQUIREMENTS} && {requirements()}\n"
+        f"  SET Requirements MY.{OWN_REQUIREMENTS} && {requirements()} && {annex_requirement()}\n"
         "@end\n"
     )

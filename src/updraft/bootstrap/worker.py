@@ -12,9 +12,10 @@ from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
+from updraft.bootstrap.lease import lease_files
 from updraft.bootstrap.reach import Reach, reach_files, reach_settings
 from updraft.core.model import NOTHING, PLAIN, CloudOffer, Resources, Variant
-from updraft.core.terms import TAKES, says, takes
+from updraft.core.terms import TAKES, annex_says, says, takes
 from updraft.errors import BootstrapError
 
 DAY = 86400.0
@@ -51,7 +52,8 @@ class WorkerSpec:
     `reach` how it is reached.
     `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
     reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
-    CernVM's own contextualisation can read too.
+    CernVM's own contextualisation can read too. `lease_end` is when the machine ends whatever happens, in
+    epoch seconds; None without a lease.
     """
 
     pool: str
@@ -91,6 +93,7 @@ class WorkerSpec:
     reach: Reach = field(default_factory=Reach)
     cernvm: bool = False
     layers: tuple[Layer, ...] = ()
+    lease_end: float | None = None
 
 
 def worker_user_data(spec: WorkerSpec, *, limit: int = EC2_LIMIT) -> bytes:
@@ -123,6 +126,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             *cvmfs_files(spec.software),
             *reach_files(spec.reach),
             *_notice_files(spec),
+            *lease_files(spec.lease_end, spec.guard_interval),
         ],
     }
     return (
@@ -250,7 +254,11 @@ def _attributes(spec: WorkerSpec) -> dict[str, str | int | bool]:
     for name, value in spec.attributes.items():
         values[cc.attribute_name(name)] = cc.expression(name, value)
     advertised = " ".join(["UpdraftInstance", *values])
-    return values | {"STARTD_ATTRS": f"$(STARTD_ATTRS) {advertised}"}
+    master: dict[str, str | int | bool] = {}
+    if spec.variant.annex:
+        # By the master's ad, `condor_off -annex` knows whom to turn off.
+        master["MASTER_ATTRS"] = f"$(MASTER_ATTRS) {' '.join(annex_says(spec.variant))}"
+    return values | {"STARTD_ATTRS": f"$(STARTD_ATTRS) {advertised}"} | master
 
 
 def _check(spec: WorkerSpec) -> None:

@@ -181,6 +181,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         install=installed(worker, ask),
         software=software(worker),
         reach=reach(worker, collectors),
+        lease_end=None if launch.annex is None else launch.annex.until,
         cernvm=worker.contextualisation == "cernvm",
         layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in _layers(worker, made)),
     )

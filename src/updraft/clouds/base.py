@@ -98,6 +98,18 @@ class ImageInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Leases:
+    """What a cloud does for machines with a lease; a driver says it in its attribute `leases`.
+
+    `told`: a running machine reads its own tags, as they are now, from the metadata service, so that a later
+    lease reaches it. `ended`: a machine that powers itself off is ended by that, and not only stopped.
+    """
+
+    told: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """How many seconds a driver's last answers may serve while nothing is in motion.
 
@@ -170,6 +182,17 @@ def catalogue_of(driver: Driver) -> "Catalogue | None":
             return inner
         inner = getattr(inner, "driver", None)
     return None
+
+
+def leases_of(driver: Driver) -> Leases:
+    """What this driver, or the one it is wrapped around, says of leases; nothing is promised by default."""
+    inner: object = driver
+    while inner is not None:
+        found = getattr(inner, "leases", None)
+        if isinstance(found, Leases):
+            return found
+        inner = getattr(inner, "driver", None)
+    return Leases()
 
 
 FindingState = Literal["ok", "warning", "problem"]

@@ -26,6 +26,8 @@ NAMES = (
     HIGH_PRIORITY,
     TYPE_LIMIT,
     core.OWN_REQUIREMENTS,
+    core.TARGET_ANNEX,
+    core.MAY_USE_ANNEX,
 )
 """Every attribute that terms are read from; the requirements besides."""
 
@@ -74,6 +76,8 @@ class _Reading:
             disk=self._each(_count, (core.DISK,), 0) * _GIB,
             type_limit=self._type_limit(),
             high_priority=self._each(_count, (HIGH_PRIORITY,), 0),
+            annex=self._each(_plain_name, (core.TARGET_ANNEX,), ""),
+            annexes=self._each(_flag_or_nothing, (core.MAY_USE_ANNEX,), None),
         )
         self._each(_nothing, (core.FETCHED,), None)
         return replace(read, faults=tuple(self._faults))
@@ -181,6 +185,11 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
+def _flag_or_nothing(_name: str, value: Any) -> bool | None:
+    """What isn't a truth value is no objection, as for the machine: `+MayUseAWS = "True"` is often seen."""
+    return value if isinstance(value, bool) else None
+
+
 def _nothing(name: str, value: Any) -> None:
     if value != "":
         raise _FaultError(
@@ -222,6 +231,10 @@ def _name(name: str, text: str) -> str:
             'backslashes, "$" or control characters among them'
         )
     return text
+
+
+def _plain_name(name: str, value: Any) -> str:
+    return _name(name, _text(name, value))
 
 
 def _shown(text: str) -> str:

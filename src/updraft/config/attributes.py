@@ -19,7 +19,7 @@ _TAKEN = frozenset(
         "uid_domain", "filesystem_domain", "startd_attrs", "execute", "spool", "log", "lock", "run", "bin",
         "sbin", "lib", "libexec", "etc", "hostname", "full_hostname", "ip_address", "maxjobretirementtime",
         "machinemaxvacatetime", "runbenchmarks", "update_interval", "singularity", "docker", "collector_host",
-        "docker_perform_test", "singularity_extra_arguments", "use"
+        "annexname", "isannex", "docker_perform_test", "singularity_extra_arguments", "use"
     }
 )
 # fmt: on

@@ -6,6 +6,7 @@ What is to be said of each job group then is in `outlooks`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from updraft.core.annex_use import bound_to_annexes
 from updraft.core.budget import Budget
 from updraft.core.entries import Entry, idle_claims
 from updraft.core.holdings import caps
@@ -59,6 +60,7 @@ def place(
     counts = _unclaimed(queue.all, claimed)
     here = fill(counts, space.joined, table, snapshot.kinds)
     frozen = _frozen(here, space, staying, queue, snapshot, policy) | _faulty(queue)
+    frozen |= bound_to_annexes(queue.all, snapshot.annexes, snapshot.now)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
     buying = {

@@ -32,6 +32,12 @@ mean the same, the first that a job has counts."""
 LABEL = "VMType"
 """The attribute of a machine that Cloud Scheduler's jobs ask for in their requirements."""
 
+ANNEX = "AnnexName"
+"""The attribute of a machine that names its annex, as condor_annex had it."""
+
+TARGET_ANNEX, MAY_USE_ANNEX = "TargetAnnexName", "MayUseAWS"
+"""Of a job: the only annex that will do, and whether any will; nothing of either is no objection."""
+
 TAKES = "UpdraftTakes"
 """The attribute of a machine that is true for the jobs that it takes, as far as their terms go."""
 
@@ -71,7 +77,12 @@ def says(
         "UpdraftUser": variant.user,
         "UpdraftLayers": variant.layers,
     }
-    return found | {name: value for name, value in more.items() if value}
+    return found | {name: value for name, value in more.items() if value} | annex_says(variant)
+
+
+def annex_says(variant: Variant) -> dict[str, str | int | float | bool]:
+    """By what HTCondor knows the machines of an annex (`condor_status -annex`, `condor_off -annex`)."""
+    return {ANNEX: variant.annex, "IsAnnex": True} if variant.annex else {}
 
 
 def bought(offer: CloudOffer) -> Mapping[str, str | int | float | bool]:
@@ -88,7 +99,7 @@ def takes(variant: Variant = PLAIN) -> str:
     """
     terms = " && ".join(_conditions())
     only = list(_made_for(variant))
-    if len(only) == bool(variant.user):
+    if len(only) == bool(variant.user) + bool(variant.annex):
         terms = f"({_first(RESTRICTIVE)}) is undefined || ({terms})"
         return " && ".join([*only, f"({terms})"]) if only else terms
     return " && ".join([*only, terms])
@@ -97,6 +108,11 @@ def takes(variant: Variant = PLAIN) -> str:
 def requirements() -> str:
     """The same as a job's requirement of machines, whatever terms it has."""
     return " && ".join(_turned(condition) for condition in _conditions())
+
+
+def annex_requirement() -> str:
+    """What a job that names an annex requires of machines: others would take it."""
+    return f"(MY.{TARGET_ANNEX} is undefined || TARGET.{ANNEX} == MY.{TARGET_ANNEX})"
 
 
 def _conditions() -> Iterable[str]:
@@ -119,6 +135,10 @@ def _conditions() -> Iterable[str]:
 def _made_for(variant: Variant) -> Iterable[str]:
     if variant.user:
         yield "TARGET.Owner =?= MY.UpdraftUser"
+    if variant.annex:
+        # A job that names an annex wants that one; one that says no to annexes gets none.
+        named, may = f"TARGET.{TARGET_ANNEX}", f"TARGET.{MAY_USE_ANNEX}"
+        yield f"({named} == MY.{ANNEX} || {named} is undefined && {may} isnt false)"
     for names, made in ((IMAGE, variant.image), (NETWORK, variant.network), (LAYERS, variant.layers)):
         if made:
             yield f"({_first(names)}) isnt undefined"

@@ -16,6 +16,7 @@ PARAMETERS: Mapping[Feature, str] = {
     "client-token": r"client.?token",
     "tag-on-create": r"tag.?specification",
     "spot": r"(instance.?)?market.?options",
+    "metadata-tags": r"instance.?metadata.?tags",
     "metadata-options": r"metadata.?options",
     "shutdown-behavior": r"instance.?initiated.?shutdown",
     "paging": r"max.?results",
@@ -23,7 +24,7 @@ PARAMETERS: Mapping[Feature, str] = {
 _REFUSALS = re.compile(r"(Unknown|Invalid|Unsupported|Missing|Malformed|NotImplemented|Parameter)")
 # OpenStack's ec2-api says only this of a parameter that it doesn't know, not of which: one newer than itself.
 _UNNAMED = "TypeError"
-_NEWER: tuple[Feature, ...] = ("tag-on-create", "metadata-options")
+_NEWER: tuple[Feature, ...] = ("tag-on-create", "metadata-tags", "metadata-options")
 
 # What stands in for it, and what a person can do about it.
 _TEXTS: Mapping[Feature, tuple[str, str]] = {
@@ -41,6 +42,10 @@ _TEXTS: Mapping[Feature, tuple[str, str]] = {
         "no metadata options: IMDSv2 can't be required, and jobs are kept from the metadata service by the "
         "machine's own firewall alone",
         "keep credentials out of the machines: give them no instance profile",
+    ),
+    "metadata-tags": (
+        "machines can't read their own tags: an annex is not extended beyond the lease it was launched with",
+        "none needed; launch a further annex where more time is wanted",
     ),
     "shutdown-behavior": (
         "no shutdown behaviour: a machine that powers itself off stays as stopped until updraft ends it",
@@ -133,6 +138,7 @@ def learn_from_launch(
         "tag-on-create": lambda one: bool(one.get("Tags")),
         "spot": lambda one: one.get("InstanceLifecycle") == "spot",
         "metadata-options": lambda one: one.get("MetadataOptions", {}).get("HttpTokens") == "required",
+        "metadata-tags": lambda one: one.get("MetadataOptions", {}).get("InstanceMetadataTags") == "enabled",
     }
     instances = list(made)
     for feature in asked:

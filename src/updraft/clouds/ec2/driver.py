@@ -6,7 +6,7 @@ from typing import get_args
 
 from botocore.exceptions import ClientError
 
-from updraft.clouds.base import TAG_POOL, Finding, ImageInfo, LaunchRequest, Pace
+from updraft.clouds.base import TAG_POOL, Finding, ImageInfo, LaunchRequest, Leases, Pace
 from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.editing import terminate, write_tags
@@ -55,6 +55,12 @@ class EC2Driver:
         self._launcher = Launcher(
             name, pool, settings, connection, self.known, self._listing, self._images, self._prices
         )
+
+    @property
+    def leases(self) -> Leases:
+        """As far as the endpoint has shown that it has what is needed."""
+        told = self.known.may("metadata-options") and self.known.may("metadata-tags")
+        return Leases(told=told, ended=self.known.may("shutdown-behavior"))
 
     # --------------------------------------------------------------------------------------- the contract
 

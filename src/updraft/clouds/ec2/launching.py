@@ -2,12 +2,13 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from updraft.clouds.base import TAG_CLASS, TAG_LAUNCH, TAG_POOL, LaunchRequest
+from updraft.clouds.base import TAG_CLASS, TAG_LAUNCH, TAG_LEASE, TAG_POOL, LaunchRequest
 from updraft.clouds.ec2.capabilities import Capabilities, learn_from_launch
 from updraft.clouds.ec2.client import Answer, Connection
 from updraft.clouds.ec2.editing import write_tags
@@ -22,6 +23,7 @@ from updraft.errors import BadRequest, CloudError, CloudUnavailable, NoCapacity,
 
 LONGEST_TOKEN = 64
 USER_DATA_LIMIT = 16 * 1024
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9+=.,_:@-]+")
 
 
 class Launcher:
@@ -135,6 +137,9 @@ class Launcher:
         wanted: list[Feature] = ["client-token", "tag-on-create", "metadata-options", "shutdown-behavior"]
         if request.market == "spot":
             wanted.append("spot")
+        # Ahead of the options that it is one of; Amazon takes it where all keys of tags are plain.
+        if TAG_LEASE in request.tags and all(map(_PLAIN_KEY.fullmatch, self.tags(request))):
+            wanted.insert(0, "metadata-tags")
         return tuple(feature for feature in wanted if self._known.may(feature))
 
     def _parameters(self, request: LaunchRequest, tags: Mapping[str, str], token: str) -> dict[str, Any]:
@@ -161,8 +166,11 @@ class Launcher:
             "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": "terminate"},
             "spot": {"InstanceMarketOptions": self._spot(request.flavor)},
         }
-        for feature in self._features(request):
-            found |= extras[feature]
+        features = self._features(request)
+        for feature in features:
+            found |= extras.get(feature, {})
+        if {"metadata-tags", "metadata-options"} <= set(features):
+            found["MetadataOptions"] = {**found["MetadataOptions"], "InstanceMetadataTags": "enabled"}
         return found
 
     def _place(self, request: LaunchRequest) -> dict[str, Any]:

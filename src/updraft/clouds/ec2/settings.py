@@ -26,6 +26,7 @@ Feature = Literal[
     "tag-on-create",
     "spot",
     "metadata-options",
+    "metadata-tags",
     "shutdown-behavior",
     "instance-types",
     "paging",

@@ -16,6 +16,7 @@ from updraft.clouds.base import (
     Finding,
     ImageInfo,
     LaunchRequest,
+    Leases,
     Sold,
 )
 from updraft.clouds.fake.imaging import FakeImaging
@@ -37,6 +38,7 @@ class FakeCloud:
         self.pool = pool
         self.site = site
         self.imaging = FakeImaging(site, self._call)
+        self.leases = Leases(told=True, ended=True)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""

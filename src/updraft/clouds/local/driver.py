@@ -15,6 +15,7 @@ from updraft.clouds.base import (
     Finding,
     ImageInfo,
     LaunchRequest,
+    Leases,
     Sold,
 )
 from updraft.clouds.local.client import Client, role_credential
@@ -64,6 +65,7 @@ class LocalDriver:
         self._pool = pool
         self._client = client
         self.imaging = LocalImaging(name, client)
+        self.leases = Leases(told=True, ended=True)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""

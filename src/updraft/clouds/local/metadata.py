@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from updraft.clouds.base import TAG_LEASE
 from updraft.clouds.local.cloud import Cloud, Machine
 from updraft.clouds.local.config import DOMAIN, METADATA_ADDRESS, host_name
 from updraft.clouds.local.network import mac_of
@@ -114,6 +115,11 @@ def _tree(machine: Machine, credential: str) -> Tree:
         "network": {"interfaces": {"macs": {mac_of(machine.address): _interface(machine.address)}}},
         "placement": {"availability-zone": order.zone.encode(), "region": b"local"},
     }
+    tags = dict(machine.tags)
+    if (
+        TAG_LEASE in tags
+    ):  # other clouds show tags where the launch asks for it: a boot reads all that is shown
+        meta["tags"] = {"instance": {key: value.encode() for key, value in tags.items()}}
     if machine.notice_at is not None:
         end = datetime.fromtimestamp(machine.notice_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         meta["spot"] = {"instance-action": json.dumps({"action": "terminate", "time": end}).encode()}

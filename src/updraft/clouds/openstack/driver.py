@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import quote
 
-from updraft.clouds.base import Finding, ImageInfo, LaunchRequest, Pace
+from updraft.clouds.base import Finding, ImageInfo, LaunchRequest, Leases, Pace
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection
 from updraft.clouds.openstack.counting import Uncounted
@@ -40,6 +40,8 @@ class OpenStackDriver:
     ) -> None:
         self.name = name
         self.pace = Pace(machines=settings.listing_every, page=settings.page_size)
+        # A drive shows what was there at the launch. Nova leaves a machine that powers itself off as it is.
+        self.leases = Leases(told=settings.config_drive is not True, ended=False)
         self._settings = settings
         self._connection = connection
         self._listing = Listing(name, pool, connection, settings)

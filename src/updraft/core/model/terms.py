@@ -20,6 +20,7 @@ class Terms:
     VMType that the job's requirements ask for. `max_price` is per hour; `spot` True or False where only that
     market will do. `keep_alive` is how many seconds its machine may idle. `cpus`, `memory` (MiB) and `disk`
     (KiB) are of the whole machine. `type_limit` is how many machines of this user and class there may be.
+    `annex` is the only annex that will do; `annexes` False where none will, None where nothing is said.
     `high_priority` above 0 goes before all others, where the site allows it. `faults` say what in the ad is
     refused, and why: then no machine is bought for the job.
     """
@@ -39,6 +40,8 @@ class Terms:
     disk: int = 0
     type_limit: int | None = None
     high_priority: int = 0
+    annex: str = ""
+    annexes: bool | None = None
     faults: tuple[Reason, ...] = ()
 
 
