@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from updraft.config.annexes import Annexes
 from updraft.config.lines import KeyPath
 from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.part import Part
@@ -19,6 +20,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("[classes.NAME.spare]", Spare),
     ("limits", PoolLimits),
     ("users.NAME", UserLimits),
+    ("annexes", Annexes),
     ("timings", Timings),
 )
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
+from updraft.config.annexes import Annexes, AnnexKeys, budgets
 from updraft.config.checks import (
     checked_host,
     checked_name,
@@ -94,7 +95,7 @@ class PoolLimits(Limits):
     machine to count."""
 
 
-class UserLimits(Part):
+class UserLimits(AnnexKeys):
     """Ceilings of one submitter: [users.NAME], or [users."PATTERN"] for each whose name fits.
 
     For cores and for machines the first table counts that has the key: the user's own, then patterns in the
@@ -193,6 +194,7 @@ class Settings(Part):
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
+    annexes: Annexes = Annexes()
     timings: Timings = Timings()
 
     def policy(self) -> core.Policy:
@@ -206,6 +208,7 @@ class Settings(Part):
             timings=core.Timings(**self.timings.model_dump()),
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
+            annex_budgets=budgets(self.annexes, self.users),
         )
 
     def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:

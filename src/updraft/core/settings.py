@@ -79,6 +79,20 @@ class WorkerClass:
 
 
 @dataclass(frozen=True, slots=True)
+class AnnexBudget:
+    """What all annexes of one user may come to; None is no ceiling. `classes` are names or patterns.
+
+    A lease may end `longest` seconds from when it is asked for or extended.
+    """
+
+    machines: int | None = None
+    cores: int | None = None
+    cost_per_hour: float | None = None
+    longest: float = DAY
+    classes: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Ceilings that hold at every moment: machines, cores and cost per hour, and those of one user."""
 
@@ -149,6 +163,7 @@ class Policy:
     `users` are ceilings of users by name or pattern: see `caps` for which holds. `high_priority_users` are
     the patterns of those whose high priority counts in every class, beside each class's own.
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
+    `annex_budgets` are of the users (names or patterns) who may have annexes; the first that fits counts.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds.
     """
@@ -162,6 +177,7 @@ class Policy:
     users: Mapping[str, UserLimits] = field(default_factory=dict)
     high_priority_users: tuple[str, ...] = ()
     clouds: Mapping[str, CloudRule] = field(default_factory=dict)
+    annex_budgets: Mapping[str, AnnexBudget] = field(default_factory=dict)
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

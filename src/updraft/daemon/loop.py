@@ -70,6 +70,7 @@ class Daemon:
 
     `herald` None acts without asking who else does: for simulations, never for a real pool.
     `reload` makes the parts anew from the configuration; it raises UpdraftError where that is wrong.
+    `seen` is shown each turn and the policy that it went by.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Daemon:
         reload: Callable[[], Parts] | None = None,
         stopwatch: Callable[[], float] = time.monotonic,
         notify: Notify | None = None,
+        seen: "Callable[[Cycle, Policy], None] | None" = None,
     ) -> None:
         self.parts = parts
         self._ledger = ledger
@@ -98,6 +100,7 @@ class Daemon:
         self._reload = reload
         self._stopwatch = stopwatch
         self._notify = notify or notifier()
+        self._seen = seen
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
         self._loaded = 1
@@ -171,6 +174,8 @@ class Daemon:
         late = self._actor.carry_out(plan, snapshot) if standing is None else ()
         times["acted"] = self._stopwatch()
         cycle = Cycle(snapshot, plan, standing, late)
+        if self._seen is not None:
+            self._seen(cycle, policy)
         self._remember(cycle, _took(times), policy)
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)

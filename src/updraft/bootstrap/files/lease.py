@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 CONFIG = "/etc/updraft/lease.json"
 TAG = "updraft:lease"
@@ -178,7 +179,7 @@ def power_off(master: str, commands: "list[list[str]]", patience: float) -> None
             time.sleep(patience)
 
 
-def act(lease: Lease, what: str, told: "dict[str, object]", now: float) -> None:
+def act(lease: Lease, what: str, told: "dict[str, Any]", now: float) -> None:
     """Do the one thing that is due."""
     commands = told["commands"]
     if what in ("close", "open"):

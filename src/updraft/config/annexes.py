@@ -1,0 +1,85 @@
+"""What `updraft.toml` says of annexes that ordinary users may ask for: [annexes], keys of [users.NAME]."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from updraft.config.checks import tuple_of_one
+from updraft.config.part import Part
+from updraft.config.units import Duration
+from updraft.core import settings as core
+
+SOCKET = "/run/updraft/annex.sock"
+_Some = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)]
+_Count = Annotated[int, Field(ge=0)] | None
+_Money = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+
+
+class Annexes(Part):
+    """Annexes that ordinary users may ask for themselves, and what those of each user may come to.
+
+    A user is held to the largest and dearest machines that could be bought for what was asked. The limits of
+    the pool and the caps of the user hold besides.
+    """
+
+    users: _Some = ()
+    """Who may have annexes of their own: names of this machine's users, or patterns (`phys*`). Beside them,
+    everybody whose [users.NAME] has one of the keys that begin with `annex_`. Nobody: no socket is opened."""
+    machines: _Count = None
+    """Machines of all annexes of one user together, at one time."""
+    cores: _Count = None
+    """Cores of all annexes of one user together, at one time."""
+    cost_per_hour: _Money = None
+    """What all annexes of one user together may cost per hour, in the unit of the prices."""
+    longest: Annotated[Duration, Field(gt=0)] = 86400.0
+    """How long a user's lease may be, counted from when it is asked for or extended."""
+    classes: Annotated[_Some, Field(min_length=1)] = ("*",)
+    """Worker classes that annexes of users may be of, as names or patterns."""
+    socket: Annotated[Path, Field(strict=False)] = Path(SOCKET)
+    """Where users' requests are taken. `updraft annex` of users who can't read this file looks at the default
+    place, or where UPDRAFT_ANNEX_SOCKET says."""
+
+    @model_validator(mode="after")
+    def _has_a_ceiling(self) -> "Annexes":
+        if self.users and self.machines is None and self.cores is None and self.cost_per_hour is None:
+            raise ValueError(
+                "users may have annexes without any ceiling; set machines, cores or cost_per_hour"
+            )
+        return self
+
+
+class AnnexKeys(Part):
+    """What one user's annexes may come to, where it isn't what [annexes] says."""
+
+    annex_machines: _Count = None
+    """Machines of all annexes of this user together, in place of `machines` in [annexes]."""
+    annex_cores: _Count = None
+    """Cores of all annexes of this user together, in place of `cores` in [annexes]."""
+    annex_cost_per_hour: _Money = None
+    """What they may cost per hour together, in place of `cost_per_hour` in [annexes]."""
+
+
+def budgets(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> dict[str, core.AnnexBudget]:
+    """By user or pattern, the first that fits being the one that counts: users' own tables come first."""
+    found: dict[str, core.AnnexBudget] = {}
+    for name, keys in users.items():
+        own = (keys.annex_machines, keys.annex_cores, keys.annex_cost_per_hour)
+        if any(value is not None for value in own):
+            found[name] = _budget(annexes, *own)
+    for name in annexes.users:
+        found.setdefault(name, _budget(annexes, None, None, None))
+    return found
+
+
+def _budget(
+    annexes: Annexes, machines: int | None, cores: int | None, cost: float | None
+) -> core.AnnexBudget:
+    return core.AnnexBudget(
+        machines=annexes.machines if machines is None else machines,
+        cores=annexes.cores if cores is None else cores,
+        cost_per_hour=annexes.cost_per_hour if cost is None else cost,
+        longest=annexes.longest,
+        classes=annexes.classes,
+    )

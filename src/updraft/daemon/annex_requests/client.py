@@ -1,0 +1,48 @@
+"""How a user's `updraft annex` asks the daemon, who can read neither its configuration nor its ledger."""
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from updraft.config.annexes import SOCKET
+from updraft.daemon.annex_requests import wire
+from updraft.errors import ProblemFound, UsageError
+
+PLACE = "UPDRAFT_ANNEX_SOCKET"
+_PATIENCE = 30.0
+
+
+def place() -> Path:
+    """Where the daemon of this machine listens, as far as a user can tell."""
+    return Path(os.environ.get(PLACE) or SOCKET)
+
+
+def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fields: Any) -> dict[str, Any]:
+    """What the daemon answers: for the verbs and their fields see `desk`. Fields that are None are left out.
+
+    Raises UsageError with the daemon's sentence where it refuses, and ProblemFound where none answers, or one
+    that isn't the superuser's.
+    """
+    where = at or place()
+    question = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
+    try:
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
+            connection.settimeout(seconds)
+            connection.connect(str(where))
+            if wire.peer(connection) not in (0, os.geteuid()):
+                raise ProblemFound(f"what listens at {where} is not run by root: nothing was asked of it")
+            with contextlib.suppress(BrokenPipeError):  # refused unread: the answer says why
+                wire.send(connection, question, seconds)
+            answer = wire.receive(connection, wire.LONGEST_ANSWER, seconds)
+    except wire.MalformedError as error:
+        raise ProblemFound(f"the answer of updraft at {where} can't be read: {error}") from error
+    except OSError as error:
+        raise ProblemFound(
+            f"updraft takes no requests for annexes at {where} ({error.strerror or error}): its daemon has "
+            "to run, and [annexes] in updraft.toml to allow users annexes of their own"
+        ) from error
+    if answer.get("ok") is not True:
+        raise UsageError(str(answer.get("text", "refused")))
+    return answer

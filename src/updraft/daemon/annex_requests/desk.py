@@ -1,0 +1,242 @@
+"""Decides on users' requests for annexes of their own, by what the last look at pool and clouds has shown.
+
+A request is a stranger's text. Its fields are few and of one kind each; what else it has refuses it. Whose it
+is comes from the kernel. A user names no user-data (it would run as root, where the launch's token is), no
+tags (clouds have rights by them) and nobody else's jobs.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from updraft.core.annex_budget import budget_of, refusal, used
+from updraft.core.model import Annex, AnnexOutlook, Snapshot
+from updraft.core.settings import AnnexBudget, Policy
+from updraft.daemon import annexing
+from updraft.daemon.annexing import Asked
+from updraft.daemon.loop import Cycle
+from updraft.errors import ProblemFound, UsageError
+from updraft.ledger import annexes as book
+from updraft.ledger.store import Ledger
+
+STALE = 300.0  # seconds: by an older look nobody is told what things cost
+_LONGEST_TEXT = 64
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the daemon has seen last, and whether it acts."""
+
+    snapshot: Snapshot
+    policy: Policy
+    outlooks: tuple[AnnexOutlook, ...] = ()
+    acting: bool = True
+
+
+class Desk:
+    """Answers users. Safe for many threads; requests that change something are taken one at a time."""
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._look: Look | None = None
+
+    def seen(self, look: Look) -> None:
+        """What is decided by from now on."""
+        self._look = look
+
+    def watch(self, cycle: Cycle, policy: Policy) -> None:
+        """The same, of one turn of the daemon's loop."""
+        self.seen(Look(cycle.snapshot, policy, cycle.plan.annexes, cycle.standing is None))
+
+    def answer(self, user: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to one question of this user. Raises UsageError or ProblemFound to refuse it.
+
+        `create`: name, class, machines or cores, and duration, idle (seconds), spot, max_price, dry_run.
+        `extend`: name, duration. `stop` and `delete`: name, kill_jobs. `list`: nothing, `status`: name.
+        """
+        fields = dict(question)
+        verb = fields.pop("verb", "")
+        verbs = {
+            "create": self._create,
+            "extend": self._extend,
+            "stop": self._end,
+            "delete": self._end,
+            "list": self._list,
+            "status": self._list,
+        }
+        if not isinstance(verb, str) or verb not in verbs:
+            raise UsageError(
+                "that is nothing that can be asked: create, extend, stop, delete, list or status"
+            )
+        look = self._current()
+        budget = budget_of(user, look.policy)
+        if budget is None:
+            raise UsageError(f"{user} may have no annexes here: its operator allows them in [annexes]")
+        asking = Asking(user, verb, Fields(fields), look, budget, self._clock())
+        with self._lock:
+            return verbs[verb](asking)
+
+    def _current(self) -> Look:
+        look = self._look
+        if look is None or not look.acting or self._clock() - look.snapshot.now > STALE:
+            raise ProblemFound("updraft doesn't act for the pool at the moment: ask again later")
+        return look
+
+    # ------------------------------------------------------------------------------------------- verbs
+
+    def _create(self, asking: "Asking") -> Mapping[str, Any]:
+        fields, now = asking.fields, asking.now
+        asked = Asked(
+            name=fields.text("name"),
+            owner=asking.user,
+            worker_class=fields.text("class", ""),
+            machines=fields.count("machines"),
+            cores=fields.count("cores"),
+            duration=fields.number("duration", annexing.DURATION),
+            idle=fields.number("idle", annexing.IDLE),
+            spot=fields.flag("spot"),
+            max_price=fields.number("max_price", None),
+        )
+        dry_run = bool(fields.flag("dry_run"))
+        fields.done()
+        annex = annexing.annex_of(asked, asking.look.policy, now)
+        mine = self._of(asking.user)
+        self._allow(asking, annex, mine)
+        if not dry_run:
+            annex = book.create(self._ledger, annex, asking.who)
+        return {"annex": shown(annex, None, now), "dry_run": dry_run, **self._budget(asking, [*mine, annex])}
+
+    def _extend(self, asking: "Asking") -> Mapping[str, Any]:
+        name, duration = asking.fields.text("name"), asking.fields.number("duration", None)
+        asking.fields.done()
+        if duration is None:
+            raise UsageError("say with duration how long it is to last, counted from now")
+        annex, now = self._mine(asking, name), asking.now
+        until = annexing.extended(annex, duration, asking.look.policy, now)
+        others = [one for one in self._of(asking.user) if one.name != annex.name]
+        self._allow(asking, replace(annex, until=until), others)
+        annex = book.extend(self._ledger, annex.name, until, asking.who, now)
+        return {"annex": shown(annex, None, now)}
+
+    def _end(self, asking: "Asking") -> Mapping[str, Any]:
+        name, kill = asking.fields.text("name"), bool(asking.fields.flag("kill_jobs"))
+        asking.fields.done()
+        annex = self._mine(asking, name)
+        change = book.stop if asking.verb == "stop" else book.delete
+        ended = change(self._ledger, annex.name, asking.who, asking.now, kill_jobs=kill)
+        return {"annex": shown(ended, None, asking.now)}
+
+    def _list(self, asking: "Asking") -> Mapping[str, Any]:
+        name = asking.fields.text("name", "")
+        asking.fields.done()
+        mine = [self._mine(asking, name)] if name else self._of(asking.user)
+        outlooks = {one.name: one for one in asking.look.outlooks}
+        rows = [shown(one, outlooks.get(one.name), asking.now) for one in mine]
+        return {"annexes": rows, **self._budget(asking, self._of(asking.user))}
+
+    # ------------------------------------------------------------------------------------------ inside
+
+    def _of(self, user: str) -> list[Annex]:
+        return [one for one in self._ledger.annexes() if one.owner == user]
+
+    def _mine(self, asking: "Asking", name: str) -> Annex:
+        """The user's annex of this name; of another's it isn't even said that it is there."""
+        found = next((one for one in self._of(asking.user) if one.name == name), None)
+        if found is None:
+            raise UsageError(f"{asking.user} has no annex {name[:_LONGEST_TEXT]!r}")
+        return found
+
+    def _allow(self, asking: "Asking", annex: Annex, mine: list[Annex]) -> None:
+        seen = asking.look.snapshot
+        no = refusal(annex, asking.budget, mine, seen.ledger, seen.offers, asking.now)
+        if no is not None:
+            raise UsageError(no.text)
+
+    def _budget(self, asking: "Asking", annexes: list[Annex]) -> Mapping[str, Any]:
+        seen = asking.look.snapshot
+        use = used(annexes, seen.ledger, seen.offers, asking.now)
+        return {"budget": asdict(asking.budget), "used": asdict(use)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question, and by what it is decided."""
+
+    user: str
+    verb: str
+    fields: "Fields"
+    look: Look
+    budget: AnnexBudget
+    now: float
+
+    @property
+    def who(self) -> str:
+        """Who is said to have asked."""
+        return f"user {self.user}"
+
+
+class Fields:
+    """The fields of a request, each read once and as one kind of value; UsageError says which is wrong."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._left = fields
+
+    def text(self, name: str, missing: str | None = None) -> str:
+        """A short plain text."""
+        value = self._left.pop(name, missing)
+        if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
+            raise UsageError(f"{name} has to be a text of at most {_LONGEST_TEXT} plain characters")
+        return value
+
+    def count(self, name: str) -> int:
+        """A whole number from 0; 0 where nothing is said."""
+        value = self._left.pop(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+            raise UsageError(f"{name} has to be a whole number from 0 to {_MOST}")
+        return value
+
+    def number(self, name: str, missing: Any) -> Any:
+        """A number from 0; `missing` where nothing is said."""
+        value = self._left.pop(name, None)
+        if value is None:
+            return missing
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if not plain or not 0 <= value < 1e15 or not math.isfinite(value):
+            raise UsageError(f"{name} has to be a number from 0")
+        return float(value)
+
+    def flag(self, name: str) -> bool | None:
+        """True or false; None where nothing is said."""
+        value = self._left.pop(name, None)
+        if value is not None and not isinstance(value, bool):
+            raise UsageError(f"{name} has to be true or false")
+        return value
+
+    def done(self) -> None:
+        """Nothing else may have been said."""
+        if self._left:
+            name = next(iter(self._left))[:_LONGEST_TEXT]
+            raise UsageError(f"{name!r} is nothing that a user may say here")
+
+
+def shown(annex: Annex, outlook: AnnexOutlook | None, now: float) -> dict[str, Any]:
+    """An annex as its owner is told of it: what was asked for, and how it stands where that is known."""
+    row: dict[str, Any] = {
+        "name": annex.name,
+        "class": annex.worker_class,
+        "machines": annex.machines,
+        "cores": annex.cores,
+        "until": annex.until,
+        "idle": annex.idle,
+        "spot": annex.spot,
+        "max_price": annex.max_price,
+        "over": annex.over(now),
+    }
+    if outlook is not None:
+        row["outlook"] = asdict(outlook)
+    return row
