@@ -96,7 +96,8 @@ def test_a_user_sees_and_changes_own_annexes_only(desk: Desk, ledger: Ledger) ->
     with pytest.raises(UsageError, match="there is an annex burst already"):
         desk.answer("ben", CREATE)
     (row,) = desk.answer("ann", {"verb": "status", "name": "burst"})["annexes"]
-    assert row["outlook"]["state"] == "whole"
+    assert row["look"]["state"] == "whole"
+    assert row["instances"] == []
     desk.answer("ann", {"verb": "extend", "name": "burst", "duration": 7200})
     assert ledger.annexes()[0].until == NOW + 7200
     desk.answer("ann", {"verb": "delete", "name": "burst", "kill_jobs": True})

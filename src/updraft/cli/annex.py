@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli import annex_asking as asking
 from updraft.cli.annex_making import ALL, ME, SPAN, layer_of, me, tags_of
 from updraft.cli.documents import daemon_state, near
 from updraft.cli.main import Call
@@ -85,6 +86,11 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     from updraft.config import load
     from updraft.daemon.annexing import annex_of as made_of
 
+    if asking.needed(call):
+        row = asking.create(said, dry_run=dry_run)["annex"]
+        _answered(row, "within your budget" if dry_run else "", as_json, {"launches": [], "outlook": None})
+        return
+
     settings = load(call.file)
     asked = _asked(said)
     new = made_of(asked, settings.policy(), time.time())
@@ -148,16 +154,21 @@ def _show_dry_run(document: Row, new: Annex, as_json: bool) -> None:
 def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
     """Let the lease end later: --duration from now.
 
-    The machines learn it from their cloud's metadata, where it tells a machine its tags; where it doesn't,
-    those that are there end with the lease that they were launched with, and others take their place.
+    The machines learn it from their cloud's metadata, where it tells a machine its tags. Where it doesn't,
+    the lease can't be moved while machines are there: they end with the one that they were launched with.
     """
     from updraft.config import load
-    from updraft.daemon.annexing import extended
+    from updraft.daemon.annex_requests.desk import TOLD
+    from updraft.daemon.annexing import check_told, extended
 
+    if asking.needed(call):
+        _answered(asking.change("extend", name, duration=duration), "", as_json)
+        return
     now, policy = time.time(), load(call.file).policy()
     old = _one(call, name)
     until = extended(old, duration, policy, now)
     with Ledger(call.place.ledger) as ledger:
+        check_told(old, ledger.view(now).machines, ledger.noted(TOLD) or {})
         annexes.extend(ledger, name, until, who(), now)
     _told(call, name, f"extended; its lease ends at {clock(until)}", as_json)
 
@@ -169,6 +180,9 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
 @click.pass_obj
 def stop(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
     """End its machines: each when its jobs have ended, at the end of the lease at the latest."""
+    if asking.needed(call):
+        _answered(asking.change("stop", name, kill_jobs=kill_jobs), "stopped; its machines leave", as_json)
+        return
     _one(call, name)
     with Ledger(call.place.ledger) as ledger:
         annexes.stop(ledger, name, who(), time.time(), kill_jobs=kill_jobs)
@@ -182,10 +196,21 @@ def stop(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
 @click.pass_obj
 def delete(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
     """Stop it, and forget it once its machines are gone."""
+    if asking.needed(call):
+        _answered(asking.change("delete", name, kill_jobs=kill_jobs), "deleted; its machines leave", as_json)
+        return
     _one(call, name)
     with Ledger(call.place.ledger) as ledger:
         annexes.delete(ledger, name, who(), time.time(), kill_jobs=kill_jobs)
     _told(call, name, "deleted; forgotten once its machines are gone", as_json)
+
+
+def _answered(row: Row, what: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+    """Say what the daemon has answered."""
+    if as_json:
+        say_json({"daemon": {"alive": True, "acting": True}, "annex": row, **(more or {})})
+    else:
+        click.echo(f"annex {row['name']}: {what or 'its lease ends at ' + clock(row['until'])}")
 
 
 def _told(call: Call, name: str, what: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
@@ -256,9 +281,12 @@ COLUMNS: Sequence[tuple[Column, bool, Callable[[Row], str]]] = (
 @click.pass_obj
 def status(call: Call, name: str | None, as_json: bool) -> None:
     """Show all that is known of an annex, its machines with it."""
-    if name is not None:
-        _one(call, name)
-    rows = [row for row in _rows(call) if name in (None, row["name"])]
+    if asking.needed(call):
+        rows = asking.rows(name)
+    else:
+        if name is not None:
+            _one(call, name)
+        rows = [row for row in _rows(call) if name in (None, row["name"])]
     if as_json:
         say_json({"annexes": rows})
         return
@@ -291,6 +319,8 @@ def _story(row: Row) -> Sequence[tuple[str, str]]:
 
 
 def _rows(call: Call) -> list[Row]:
+    if asking.needed(call):
+        return asking.rows()
     try:
         reader = Reader(call.place.ledger)
     except LedgerError:

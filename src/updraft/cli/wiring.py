@@ -19,6 +19,7 @@ from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
 from updraft.cli.headfacts import filled
+from updraft.cli.serving import annex_desk
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import Driver, Pace
 from updraft.clouds.paced import Paced
@@ -37,6 +38,7 @@ from updraft.core.kinds import kind_key
 from updraft.core.model import Launch, Variant, variant
 from updraft.core.plan import plan
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, controller_id
+from updraft.daemon.loop import Seen
 from updraft.errors import CloudError, UsageError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
@@ -254,7 +256,8 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         switch = Switch()
         switch.install()
         try:
-            make_daemon(settings, ledger, judge, switch, parts_now, decide).run()
+            with annex_desk(settings, ledger) as desk:
+                make_daemon(settings, ledger, judge, switch, parts_now, decide, desk.watch).run()
         finally:
             if isinstance(decide, Recorder):
                 decide.close()
@@ -282,6 +285,7 @@ def make_daemon(
     switch: Switch,
     parts_now: Callable[[], Parts],
     decide: Planner = plan,
+    seen: Seen | None = None,
 ) -> Daemon:
     """The daemon with everything plugged in; `parts_now` makes the parts of the configuration as it is."""
     parts, host = parts_now(), socket.getfqdn()
@@ -309,6 +313,7 @@ def make_daemon(
             Rhythm(settings.pool.announce, 8 * settings.pool.announce),
         ),
         reload=parts_now,
+        seen=seen,
     )
 
 

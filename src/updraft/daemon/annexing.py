@@ -1,13 +1,14 @@
 """What may be asked for as an annex: the one place that says no, whoever asks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from updraft.bootstrap.layers import parse_layer
-from updraft.core.model import Annex
+from updraft.core.model import Annex, MachineRecord
 from updraft.core.model.annexes import NAME
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.variants import annex_of as of_annex
 from updraft.core.wording import spell
 from updraft.errors import BootstrapError, UsageError
 
@@ -95,6 +96,21 @@ def extended(annex: Annex, duration: float, policy: Policy, now: float) -> float
             f"{annex.name} would be older: create another one"
         )
     return until
+
+
+def check_told(annex: Annex, records: Iterable[MachineRecord], told: Mapping[str, bool]) -> None:
+    """Raises UsageError where machines of it are on a cloud that tells them of no later lease.
+
+    They would end with the lease that they were launched with, jobs and all. `told` says it of each cloud;
+    one of which nothing is known does.
+    """
+    live = [one for one in records if one.ended_at is None and of_annex(one.variant) == annex.name]
+    deaf = sorted({one.cloud for one in live if not told.get(one.cloud, True)})
+    if deaf:
+        raise UsageError(
+            f"cloud {deaf[0]} tells its machines of no later lease, and those of annex {annex.name} end by "
+            "themselves with the one that they have: create another annex"
+        )
 
 
 def _check_worker(asked: Asked, worker: WorkerClass) -> None:

@@ -65,12 +65,16 @@ class Cycle:
     late: tuple[str, ...] = ()
 
 
+Seen = Callable[[Cycle, Policy, Mapping[str, Driver]], None]
+"""Who is shown each turn of the loop, with the policy that it went by and the drivers; raises nothing."""
+
+
 class Daemon:
     """Keeps a pool as its policy wants it, until told to stop or everything is destroyed.
 
     `herald` None acts without asking who else does: for simulations, never for a real pool.
     `reload` makes the parts anew from the configuration; it raises UpdraftError where that is wrong.
-    `seen` is shown each turn and the policy that it went by.
+    `seen` is shown each turn.
     """
 
     def __init__(
@@ -87,7 +91,7 @@ class Daemon:
         reload: Callable[[], Parts] | None = None,
         stopwatch: Callable[[], float] = time.monotonic,
         notify: Notify | None = None,
-        seen: "Callable[[Cycle, Policy], None] | None" = None,
+        seen: Seen | None = None,
     ) -> None:
         self.parts = parts
         self._ledger = ledger
@@ -175,7 +179,7 @@ class Daemon:
         times["acted"] = self._stopwatch()
         cycle = Cycle(snapshot, plan, standing, late)
         if self._seen is not None:
-            self._seen(cycle, policy)
+            self._seen(cycle, policy, self.parts.drivers)
         self._remember(cycle, _took(times), policy)
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)

@@ -8,12 +8,14 @@ tags (clouds have rights by them) and nobody else's jobs.
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from updraft.clouds.base import Driver, leases_of
 from updraft.core.annex_budget import budget_of, refusal, used
-from updraft.core.model import Annex, AnnexOutlook, Snapshot
+from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexBudget, Policy
+from updraft.core.variants import annex_of
 from updraft.daemon import annexing
 from updraft.daemon.annexing import Asked
 from updraft.daemon.loop import Cycle
@@ -22,6 +24,8 @@ from updraft.ledger import annexes as book
 from updraft.ledger.store import Ledger
 
 STALE = 300.0  # seconds: by an older look nobody is told what things cost
+TOLD = "leases"
+"""The ledger's note of which clouds tell their machines of a later lease."""
 _LONGEST_TEXT = 64
 _MOST = 1_000_000
 
@@ -34,6 +38,8 @@ class Look:
     policy: Policy
     outlooks: tuple[AnnexOutlook, ...] = ()
     acting: bool = True
+    machines: tuple[MachineOutlook, ...] = ()
+    told: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Desk:
@@ -49,9 +55,13 @@ class Desk:
         """What is decided by from now on."""
         self._look = look
 
-    def watch(self, cycle: Cycle, policy: Policy) -> None:
-        """The same, of one turn of the daemon's loop."""
-        self.seen(Look(cycle.snapshot, policy, cycle.plan.annexes, cycle.standing is None))
+    def watch(self, cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
+        """The same, of one turn of the daemon's loop; which clouds tell leases is written down for others."""
+        told = {name: leases_of(driver).told for name, driver in drivers.items()}
+        if self._look is None or told != self._look.told:
+            self._ledger.note(TOLD, told, cycle.snapshot.now)
+        plan = cycle.plan
+        self.seen(Look(cycle.snapshot, policy, plan.annexes, cycle.standing is None, plan.machines, told))
 
     def answer(self, user: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to one question of this user. Raises UsageError or ProblemFound to refuse it.
@@ -109,7 +119,11 @@ class Desk:
         self._allow(asking, annex, mine)
         if not dry_run:
             annex = book.create(self._ledger, annex, asking.who)
-        return {"annex": shown(annex, None, now), "dry_run": dry_run, **self._budget(asking, [*mine, annex])}
+        return {
+            "annex": shown(annex, asking.look),
+            "dry_run": dry_run,
+            **self._budget(asking, [*mine, annex]),
+        }
 
     def _extend(self, asking: "Asking") -> Mapping[str, Any]:
         name, duration = asking.fields.text("name"), asking.fields.number("duration", None)
@@ -118,10 +132,11 @@ class Desk:
             raise UsageError("say with duration how long it is to last, counted from now")
         annex, now = self._mine(asking, name), asking.now
         until = annexing.extended(annex, duration, asking.look.policy, now)
+        annexing.check_told(annex, asking.look.snapshot.ledger.machines, asking.look.told)
         others = [one for one in self._of(asking.user) if one.name != annex.name]
         self._allow(asking, replace(annex, until=until), others)
         annex = book.extend(self._ledger, annex.name, until, asking.who, now)
-        return {"annex": shown(annex, None, now)}
+        return {"annex": shown(annex, asking.look)}
 
     def _end(self, asking: "Asking") -> Mapping[str, Any]:
         name, kill = asking.fields.text("name"), bool(asking.fields.flag("kill_jobs"))
@@ -129,14 +144,13 @@ class Desk:
         annex = self._mine(asking, name)
         change = book.stop if asking.verb == "stop" else book.delete
         ended = change(self._ledger, annex.name, asking.who, asking.now, kill_jobs=kill)
-        return {"annex": shown(ended, None, asking.now)}
+        return {"annex": shown(ended, asking.look)}
 
     def _list(self, asking: "Asking") -> Mapping[str, Any]:
         name = asking.fields.text("name", "")
         asking.fields.done()
         mine = [self._mine(asking, name)] if name else self._of(asking.user)
-        outlooks = {one.name: one for one in asking.look.outlooks}
-        rows = [shown(one, outlooks.get(one.name), asking.now) for one in mine]
+        rows = [shown(one, asking.look) for one in mine]
         return {"annexes": rows, **self._budget(asking, self._of(asking.user))}
 
     # ------------------------------------------------------------------------------------------ inside
@@ -224,19 +238,19 @@ class Fields:
             raise UsageError(f"{name!r} is nothing that a user may say here")
 
 
-def shown(annex: Annex, outlook: AnnexOutlook | None, now: float) -> dict[str, Any]:
-    """An annex as its owner is told of it: what was asked for, and how it stands where that is known."""
-    row: dict[str, Any] = {
-        "name": annex.name,
-        "class": annex.worker_class,
-        "machines": annex.machines,
-        "cores": annex.cores,
-        "until": annex.until,
-        "idle": annex.idle,
-        "spot": annex.spot,
-        "max_price": annex.max_price,
-        "over": annex.over(now),
-    }
-    if outlook is not None:
-        row["outlook"] = asdict(outlook)
-    return row
+def shown(annex: Annex, look: Look) -> dict[str, Any]:
+    """An annex as its owner is told of it: what was asked for, how it stood at the last look, its machines.
+
+    The form is that of `updraft annex status --json`.
+    """
+    outlook = next((one for one in look.outlooks if one.name == annex.name), None)
+    said = {(one.cloud, one.machine): one for one in look.machines}
+    machines = []
+    for record in look.snapshot.ledger.machines:
+        if record.ended_at is None and record.variant and annex_of(record.variant) == annex.name:
+            about = {"id": record.id, "cloud": record.cloud, "flavor": record.flavor}
+            one = said.get((record.cloud, record.id))
+            phase, text = (str(one.phase), one.reason.text) if one else ("requested", "just asked for")
+            machines.append({**about, "phase": phase, "text": f"{phase}: {text}" if one else text})
+    stands = None if outlook is None else asdict(outlook)
+    return {**asdict(annex), "layer": bool(annex.layer), "look": stands, "instances": machines}
