@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from updraft.clouds.base import TAG_LEASE
 from updraft.clouds.local import image, process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
 from updraft.clouds.local.driver import from_settings
@@ -139,6 +140,15 @@ def test_metadata_says_who_asks(site: Site) -> None:
     site.admin.notice(machine)
     action = site.run(machine, "python3", "-c", FETCH, "meta-data/spot/instance-action")
     assert json.loads(action)["action"] == "terminate"
+
+
+def test_a_machine_with_a_lease_reads_its_own_tags_as_they_are_now(site: Site) -> None:
+    leased, plain = site.boot(key="leased", tags={TAG_LEASE: "1"}), site.boot(key="plain", tags={"a": "b"})
+    path = f"meta-data/tags/instance/{TAG_LEASE}"
+    assert site.run(leased, "python3", "-c", FETCH, path) == "1"
+    site.admin.tag([leased], {TAG_LEASE: "2"})
+    assert site.run(leased, "python3", "-c", FETCH, path) == "2"
+    assert site.run(plain, "python3", "-c", FETCH, "meta-data/tags/") == "404"
 
 
 def test_only_a_controller_gets_the_credential(site: Site) -> None:

@@ -14,7 +14,7 @@ from updraft.clouds.ec2.errors import is_missing, is_unknown_call
 from updraft.clouds.ec2.groups import about_groups
 from updraft.clouds.ec2.images import Images
 from updraft.clouds.ec2.imaging import EC2Imaging
-from updraft.clouds.ec2.launching import Launcher
+from updraft.clouds.ec2.launching import Launcher, shows_tags
 from updraft.clouds.ec2.listing import TAG_DISOWNED, Listing
 from updraft.clouds.ec2.offers import Offers
 from updraft.clouds.ec2.prices import Prices
@@ -59,7 +59,11 @@ class EC2Driver:
     @property
     def leases(self) -> Leases:
         """As far as the endpoint has shown that it has what is needed."""
-        told = self.known.may("metadata-options") and self.known.may("metadata-tags")
+        told = (
+            self.known.may("metadata-options")
+            and self.known.may("metadata-tags")
+            and shows_tags(self._settings.tags)
+        )
         return Leases(told=told, ended=self.known.may("shutdown-behavior"))
 
     # --------------------------------------------------------------------------------------- the contract

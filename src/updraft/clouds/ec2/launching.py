@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -137,9 +137,8 @@ class Launcher:
         wanted: list[Feature] = ["client-token", "tag-on-create", "metadata-options", "shutdown-behavior"]
         if request.market == "spot":
             wanted.append("spot")
-        # Ahead of the options that it is one of; Amazon takes it where all keys of tags are plain.
-        if TAG_LEASE in request.tags and all(map(_PLAIN_KEY.fullmatch, self.tags(request))):
-            wanted.insert(0, "metadata-tags")
+        if TAG_LEASE in request.tags and shows_tags(self.tags(request)):
+            wanted.insert(0, "metadata-tags")  # ahead of the options that it is one of
         return tuple(feature for feature in wanted if self._known.may(feature))
 
     def _parameters(self, request: LaunchRequest, tags: Mapping[str, str], token: str) -> dict[str, Any]:
@@ -248,6 +247,11 @@ class Launcher:
             raise BadRequest(f"cloud {self._cloud}: {network} is no subnet (subnet-…)")
         if network in subnets.values() and subnets.get(request.zone) != network:
             raise BadRequest(f"cloud {self._cloud}: {network} isn't in zone {request.zone}")
+
+
+def shows_tags(keys: Iterable[str]) -> bool:
+    """Whether the metadata service can show tags with these keys; a launch that asks for others is refused."""
+    return all(_PLAIN_KEY.fullmatch(key) for key in keys)
 
 
 def client_token(key: str) -> str:
