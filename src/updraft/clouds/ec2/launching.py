@@ -250,7 +250,7 @@ class Launcher:
 
 
 def shows_tags(keys: Iterable[str]) -> bool:
-    """Whether the metadata service can show tags with these keys; a launch that asks for others is refused."""
+    """Whether the metadata service can show tags with these keys; a launch that asks for others fails."""
     return all(_PLAIN_KEY.fullmatch(key) for key in keys)
 
 
