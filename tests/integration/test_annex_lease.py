@@ -83,7 +83,7 @@ def test_a_user_without_the_ledger_asks_within_a_budget_and_condor_off_sees_the_
 
 def test_the_machines_end_with_a_later_lease_though_the_controller_is_killed(shared: RealPool) -> None:
     made = shared.updraft(
-        "annex", "create", "burst", "--owner", USER, "--count", "2", "--duration", "200s", "--idle", "15m"
+        "annex", "create", "burst", "--owner", USER, "--count", "2", "--duration", "150s", "--idle", "15m"
     )
     assert made.returncode == 0, made.stderr
     first = lease_of(shared, "burst")
