@@ -36,7 +36,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         desk = Desk(made, time.time)
         rules = policy(annex_budgets={ME: AnnexBudget(machines=3)})
         desk.seen(Look(replace(snapshot(), now=time.time()), rules))
-        with Server(folder / "annex.sock", desk.answer):
+        with Server(folder / "annex.sock", desk.answer, seconds=60):
             yield made
     shutil.rmtree(folder)
 

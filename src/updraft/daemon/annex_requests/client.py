@@ -3,6 +3,8 @@
 import contextlib
 import os
 import socket
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from updraft.errors import ProblemFound, UsageError
 
 PLACE = "UPDRAFT_ANNEX_SOCKET"
 _PATIENCE = 30.0
+_BUSY, _AGAIN = 5.0, 0.1
 
 
 def place() -> Path:
@@ -25,8 +28,18 @@ def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fiel
     Raises UsageError with the daemon's sentence where it refuses, and ProblemFound where none answers, or one
     that isn't the superuser's.
     """
-    where = at or place()
+    where, end = at or place(), time.monotonic() + min(seconds, _BUSY)
     question = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
+    answer = _asked(where, question, seconds)
+    while answer.get("code") == "busy" and time.monotonic() < end:  # one's own last call may still be ending
+        time.sleep(_AGAIN)
+        answer = _asked(where, question, seconds)
+    if answer.get("ok") is not True:
+        raise UsageError(str(answer.get("text", "refused")))
+    return answer
+
+
+def _asked(where: Path, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     try:
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
             connection.settimeout(seconds)
@@ -35,7 +48,7 @@ def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fiel
                 raise ProblemFound(f"what listens at {where} is not run by root: nothing was asked of it")
             with contextlib.suppress(BrokenPipeError):  # refused unread: the answer says why
                 wire.send(connection, question, seconds)
-            answer = wire.receive(connection, wire.LONGEST_ANSWER, seconds)
+            return wire.receive(connection, wire.LONGEST_ANSWER, seconds)
     except wire.MalformedError as error:
         raise ProblemFound(f"the answer of updraft at {where} can't be read: {error}") from error
     except OSError as error:
@@ -43,6 +56,3 @@ def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fiel
             f"updraft takes no requests for annexes at {where} ({error.strerror or error}): its daemon has "
             "to run, and [annexes] in updraft.toml to allow users annexes of their own"
         ) from error
-    if answer.get("ok") is not True:
-        raise UsageError(str(answer.get("text", "refused")))
-    return answer
