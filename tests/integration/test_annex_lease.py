@@ -34,7 +34,9 @@ LATE = 60.0  # seconds after its lease by which a machine must be gone
 
 @pytest.fixture(scope="module")
 def shared(module_pool: Pools) -> RealPool:
-    return module_pool(Wishes(settings=settings(worker={"flavors": ["small"]}, more=USERS)))
+    pool = module_pool(Wishes(settings=settings(worker={"flavors": ["small"]}, more=USERS)))
+    until(lambda: pool.show("status")["daemon"]["acting"], 60, "the controller acts")
+    return pool
 
 
 def as_user(pool: RealPool, *words: str, user: str = USER) -> "subprocess.CompletedProcess[str]":
@@ -83,7 +85,7 @@ def test_a_user_without_the_ledger_asks_within_a_budget_and_condor_off_sees_the_
 
 def test_the_machines_end_with_a_later_lease_though_the_controller_is_killed(shared: RealPool) -> None:
     made = shared.updraft(
-        "annex", "create", "burst", "--owner", USER, "--count", "2", "--duration", "150s", "--idle", "15m"
+        "annex", "create", "burst", "--owner", USER, "--count", "2", "--duration", "100s", "--idle", "15m"
     )
     assert made.returncode == 0, made.stderr
     first = lease_of(shared, "burst")

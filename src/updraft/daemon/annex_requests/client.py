@@ -25,8 +25,8 @@ def place() -> Path:
 def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fields: Any) -> dict[str, Any]:
     """What the daemon answers: for the verbs and their fields see `desk`. Fields that are None are left out.
 
-    Raises UsageError with the daemon's sentence where it refuses, and ProblemFound where none answers, or one
-    that isn't the superuser's.
+    Raises UsageError with the daemon's sentence where it refuses, ProblemFound where it can't take it up now,
+    none answers, or one that isn't the superuser's.
     """
     where, end = at or place(), time.monotonic() + min(seconds, _BUSY)
     question = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
@@ -34,9 +34,11 @@ def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fiel
     while answer.get("code") == "busy" and time.monotonic() < end:  # one's own last call may still be ending
         time.sleep(_AGAIN)
         answer = _asked(where, question, seconds)
-    if answer.get("ok") is not True:
-        raise UsageError(str(answer.get("text", "refused")))
-    return answer
+    if answer.get("ok") is True:
+        return answer
+    raise (UsageError if answer.get("code") == "refused" else ProblemFound)(
+        str(answer.get("text", "refused"))
+    )
 
 
 def _asked(where: Path, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:

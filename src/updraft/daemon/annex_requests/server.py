@@ -14,7 +14,7 @@ from typing import Any, Self
 import structlog
 
 from updraft.daemon.annex_requests import wire
-from updraft.errors import LedgerError, UpdraftError
+from updraft.errors import LedgerError, UpdraftError, UsageError
 
 Answer = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """From a user's name and what was asked to what is answered; raises UpdraftError to refuse."""
@@ -132,8 +132,10 @@ class Server:
         except LedgerError as error:  # of the operator, who reads the log: it may name paths
             self._log.error("a request for an annex failed", why=str(error))
             return _refused("failed", "updraft can't take this up now: ask its operator")
-        except UpdraftError as error:
+        except UsageError as error:
             return _refused("refused", str(error))
+        except UpdraftError as error:
+            return _refused("not-now", str(error))
         except Exception:
             self._log.exception("a request for an annex failed by a fault of updraft itself")
             return _refused("failed", "updraft can't take this up: ask its operator")
