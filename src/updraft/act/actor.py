@@ -97,6 +97,8 @@ class Actor:
         self._step("plan: before the records")
         with self._ledger.together():
             self._ledger.remember(plan.records)
+            if plan.at_work is not None:
+                self._ledger.keep_at_work(plan.at_work, snapshot.now)
             self._ledger.settle(plan.settled)
             for machine, kind, reason in news(plan, snapshot):
                 self._ledger.event(snapshot.now, kind, machine, reason)
