@@ -152,6 +152,8 @@ class Budget:
         return _MANY, None
 
     def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
+        if not self._resting:
+            return _MANY, None
         image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         place = _offer_key(offer)
         names = [("cloud", offer.cloud), ("image", image), ("offer", place)]
