@@ -10,6 +10,8 @@ BIN := .venv/bin
 LOCKED := .venv/.locked-$(shell sha256sum requirements/dev.lock | cut -c1-12)
 INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
+# What Python compiles is kept, whatever the environment says: every worker and every child would do it again.
+export PYTHONDONTWRITEBYTECODE :=
 # Every core is at work. Real pools, of which each file has its own, mostly wait: two at a time.
 QUICK := -m "not integration" -n auto --dist worksteal
 REAL := -m integration -n 2 --dist loadfile

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "quick", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "thorough",

@@ -14,6 +14,7 @@ from updraft.act import Actor, Lanes
 from updraft.act.lanes import Task
 from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.core.model import (
+    AtWork,
     Disown,
     Drain,
     DrainMode,
@@ -164,6 +165,15 @@ def test_an_empty_drain_is_tagged_first(rig: Rig, monkeypatch: pytest.MonkeyPatc
     assert record is not None
     assert record.drain is not None
     assert record.drain.accepted_at == rig.clock()
+
+
+def test_who_is_at_work_is_written_with_the_records(rig: Rig) -> None:
+    actor, ledger, snapshot, [machine] = running(rig)
+    busy = frozenset({("c1", machine)})
+    actor.carry_out(Plan(at_work=busy), snapshot)
+    assert ledger.view(rig.clock()).at_work == AtWork(busy, snapshot.now)
+    actor.carry_out(Plan(), snapshot)
+    assert ledger.view(rig.clock()).at_work == AtWork(busy, snapshot.now), "it didn't say"
 
 
 def test_a_refused_drain_leaves_no_trace(rig: Rig) -> None:

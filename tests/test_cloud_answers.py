@@ -83,7 +83,7 @@ def test_a_launch_refused_in_mid_run_for_its_credentials_is_made_once_when_they_
     assert made(rig) == 0
     tries = [call for call in rig.site.calls if call.name == "launch"]
     assert 1 <= len(tries) <= 6, "it isn't tried at every look"
-    rig.turn(daemon, 900)
+    rig.turn(daemon, 900, 6.0)
     assert rig.pool.queues["schedd"].idle == 0
     assert made(rig) <= 2
 
@@ -97,7 +97,7 @@ def test_throttled_it_asks_more_rarely_and_doubles_nothing(rig: Rig) -> None:
     tries = [call for call in rig.site.calls if call.name == "launch"]
     assert made(rig) == 0
     assert 1 <= len(tries) <= 7, "never within what the cloud asked it to wait"
-    rig.turn(daemon, 900)
+    rig.turn(daemon, 900, 6.0)
     assert rig.pool.queues["schedd"].idle == 0
     assert made(rig) <= 2
 
@@ -137,7 +137,7 @@ def test_spot_beyond_its_cap_falls_back_to_on_demand_and_comes_back(tmp_path: Pa
     assert rig.pool.queues["schedd"].idle == 0, "the jobs don't wait for spot to be cheap"
     assert [instance.market for instance in rig.site.instances.values()] == ["on-demand"]
     driver.until = rig.clock()
-    rig.turn(daemon, 2000)
+    rig.turn(daemon, 2000, 20.0)
     rig.pool.finish()
     rig.pool.queues["schedd"].idle = 4
     rig.turn(daemon, 60)

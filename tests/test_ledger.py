@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from updraft.core.model import (
+    AtWork,
     DrainMode,
     DrainRecord,
     LaunchRecord,
@@ -77,6 +78,49 @@ def test_what_is_remembered_reads_the_same_anew_and_at_the_next_look(path: Path)
     assert by_name["m1"] == machine(busy_at=5.0, job_starts=7)
     assert by_name["m2"] == machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))
     assert TOKEN not in by_name["m3"].drain.reason.text
+
+
+def test_who_was_at_work_is_kept_in_one_place(path: Path) -> None:
+    some = frozenset({("c1", "m1"), ("c1", "m2"), ("c2", "m1")})
+    with Ledger(path) as ledger:
+        assert ledger.view(NOW).at_work == AtWork(frozenset(), 0.0)
+        ledger.keep_at_work(frozenset(), NOW)
+        assert ledger.view(NOW).at_work == AtWork(frozenset(), 0.0), "nobody is no news"
+        ledger.keep_at_work(some, NOW)
+        first = ledger.view(NOW).at_work
+        assert first == AtWork(some, NOW)
+        ledger.keep_at_work(some, NOW + 2)
+        again = ledger.view(NOW + 2).at_work
+        assert again is not None
+        assert (again.machines, again.at) == (some, NOW + 2)
+        with Reader(path) as reader:
+            assert reader.view(NOW).at_work == again
+    with Ledger(path) as ledger:
+        assert ledger.view(NOW).at_work == again
+        ledger.keep_at_work(frozenset(), NOW + 4)
+        assert ledger.view(NOW).at_work == AtWork(frozenset(), NOW + 4)
+
+
+def test_what_nobody_has_changed_is_the_same_view_and_the_same_records(path: Path) -> None:
+    with Ledger(path) as ledger, Reader(path) as reader:
+        ledger.intend(launch())
+        ledger.remember((machine(), machine("m2")))
+        first, seen = ledger.view(NOW), reader.view(NOW)
+        assert ledger.view(NOW) is first
+        assert reader.view(NOW) is seen
+        later = ledger.view(NOW + 1)
+        assert (later.launches is first.launches, later.machines is first.machines) == (True, True)
+        ledger.remember((machine("m2", busy_at=3.0),))
+        changed = ledger.view(NOW + 1)
+        assert changed.machines[0] is first.machines[0]
+        assert changed.machines[1].busy_at == reader.view(NOW).machines[1].busy_at == 3.0
+        with Ledger(path) as other:  # as a verb does
+            other.remember((machine("m3"),))
+        assert [one.id for one in ledger.view(NOW + 1).machines] == ["m1", "m2", "m3"]
+    with Ledger(path) as ledger:
+        assert ledger.view(NOW + 2 * DAY).launches == ledger.view(NOW).launches, "this one has no answer yet"
+        ledger.settle(("k",))
+        assert ledger.view(NOW + 2 * DAY).launches == ()
 
 
 def test_a_machine_is_written_as_its_fields_are() -> None:

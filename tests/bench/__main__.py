@@ -16,6 +16,7 @@ from typing import Any
 from tests.bench import (
     apidown,
     buying,
+    cycle,
     decide,
     ec2,
     ec2live,
@@ -208,6 +209,11 @@ class Bench:
         return tenclouds.in_a_process()
 
     @cached_property
+    def cycle_5000(self) -> dict[str, Any]:
+        """Cycles about 5,000 machines on a real head."""
+        return cycle.measure(self.image, self._folder / "cycle", say)
+
+    @cached_property
     def few_groups(self) -> dict[str, Any]:
         """The same with a tenth of the groups, and of the jobs."""
         return self._decisions(decide.FEW_GROUPS)
@@ -321,6 +327,7 @@ class Bench:
             *self.buying_rows(),
             *self.large_rows(),
             *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
+            *cycle.rows(lambda: dict(self.once("cycle_5000"))),
             *apidown.rows(),
             Row(
                 "simulate-lcg",

@@ -28,6 +28,8 @@ JOBS, GROUPS, OWNERS = 100_000, 200, 20
 MACHINES = len(CLOUDS) * len(CLASSES) * len(FAMILIES) * len(SIZES) * EACH
 OFFERS = len(CLOUDS) * len(CLASSES) * len(FAMILIES) * len(SIZES)
 ROOM_FOR_MORE = 100
+STARTED = 1_700_000_000.0
+UPDATES = 300.0  # seconds from one ad of a machine to the next, as HTCondor's own default is
 PER_CHILD = Resources(2, 2048, 2 * 1024 * 1024)
 
 
@@ -105,8 +107,8 @@ def _slot(batch: Batch, number: int, now: float) -> Slot:
         free=whole - PER_CHILD.times(len(children)),
         state="Unclaimed",
         activity="Idle",
-        heard=now - 30,
-        started=now - 3000,
+        heard=now - (now + number + 7 * batch.first) % UPDATES,
+        started=STARTED,
         children=children,
         job_starts=7,
         launch_key=batch.key,

@@ -27,10 +27,10 @@ queue {each} Cores, Mem from (
 """
 
 
-def submit(pool: RealPool) -> None:
+def submit(pool: RealPool, groups: int = GROUPS) -> None:
     """Two users submit all of it."""
-    rows = [f"{1 + number % 4} {500 + 10 * number}" for number in range(GROUPS)]
-    for begin in range(0, GROUPS, PER_SUBMIT):
+    rows = [f"{1 + number % 4} {500 + 10 * number}" for number in range(groups)]
+    for begin in range(0, groups, PER_SUBMIT):
         text = JOB.format(each=EACH, rows="\n".join(rows[begin : begin + PER_SUBMIT]))
         user = "alice" if begin // PER_SUBMIT % 2 else "bob"
         done = pool.on_head("condor_submit", "-terse", "-", user=user, stdin=text, timeout=300)

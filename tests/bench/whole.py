@@ -30,9 +30,10 @@ from updraft.core.model import (
     ScheddView,
     Snapshot,
 )
-from updraft.core.plan import plan
+from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Parts, Switch
+from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.observe import Observer
 
@@ -134,7 +135,7 @@ def daemon(
         ledger=ledger,
         observer=observer,
         actor=actor,
-        plan=plan,
+        plan=Planning(),
         clock=time.time,
         switch=Switch(),
     )
@@ -151,6 +152,7 @@ def measure(folder: Path) -> dict[str, Any]:
         with ledger.together():
             drivers = {name: cloud(name, ledger, now) for name in crowd.CLOUDS}
         controller = daemon(ledger, drivers, pool, judge)
+        look_seldom()
         begun, cycle = timed(controller.cycle)
         cycles, resident, parts = [], [], []
         for _ in range(CYCLES):

@@ -281,6 +281,14 @@ def test_machines_have_phase_and_reason(site: Path, capsys: Capture) -> None:
     assert ("i-dead", "gone", "never-joined") in [(r["id"], r["phase"], r["reason"]["code"]) for r in gone]
 
 
+def test_a_machine_at_work_was_busy_at_the_last_decision(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        ledger.keep_at_work(frozenset({("here", "i-0001a9")}), NOW + 77)
+    machines = {row["id"]: row["busy_at"] for row in shown(capsys, "machines")["machines"]}
+    assert (machines["i-0001a9"], machines["i-0002a9"]) == (NOW + 77, None)
+    assert shown(capsys, "explain", "i-0001a9")["machine"]["busy_at"] == NOW + 77
+
+
 def test_events_have_their_reason(site: Path, capsys: Capture) -> None:
     event = shown(capsys, "events")
     assert (event["subject"], event["code"]) == ("i-dead", "never-joined")

@@ -11,6 +11,7 @@ from updraft.condor.collector import SlotMemory, collector_started, learn, settl
 from updraft.condor.demand import MAX_GROUPS, group, running_job, unmade
 from updraft.condor.naming import referred_names, significant_names
 from updraft.condor.request import UndecidableError, request_of, too_large
+from updraft.condor.reread import Reread
 from updraft.condor.tools import DrainingAlreadyError, failed
 from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
 from updraft.core.model import Resources
@@ -81,6 +82,34 @@ def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:
     settle_children([ad], at_work)
     assert asked == [["slot1_2@w1.pool.test", "slot1_3@w1.pool.test"]]
     assert [child.activity for child in slot(ad, "test").children] == ["Busy", "Idle", "Busy", "Busy"]
+
+
+def test_ads_that_say_nothing_new_are_not_read_again() -> None:
+    read: list[str] = []
+
+    def counted(ad: Any, pool: str) -> Any:
+        read.append(ad["Name"])
+        return slot(ad, pool)
+
+    def ads(**changes: Any) -> list[Any]:
+        claim = ["Busy", "Idle", "Busy", "Busy"]
+        return [
+            recorded("slot-busy.ad", **{"UpdraftPool": "test", "LastHeardFrom": 7, **changes}),
+            recorded("slot-draining.ad", UpdraftPool="test"),
+            recorded("slot-busy.ad", Name="slot1@w2", ChildActivity=claim),
+        ]
+
+    last = Reread(counted, settle_children)
+    busy: list[str] = []
+    for changes, news in (({}, 3), ({}, 1), ({"Cpus": 1}, 2), ({"LastHeardFrom": 8}, 2), ({}, 2)):
+        read.clear()
+        found = last.slots(ads(**changes), "test", lambda _names: busy)
+        plain = ads(**changes)
+        settle_children(plain, lambda _names: busy)
+        assert found == [slot(ad, "test") for ad in plain]
+        assert len(read) == news, "a claim that waits is asked about each time"
+        busy[:] = ["slot1_2@w1.pool.test"]
+    assert last.slots(ads(), "another", lambda _names: busy)[0].instance_id == ""
 
 
 def test_a_slot_of_a_variant_is_of_a_kind_of_its_own() -> None:

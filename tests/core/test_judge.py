@@ -105,6 +105,15 @@ def test_a_child_that_dies_is_replaced(judge: Judge) -> None:
     assert cycles[-1].copies == 4
 
 
+def test_a_child_that_was_begun_early_is_the_one_that_is_asked(judge: Judge) -> None:
+    judge.begin()
+    pool = judge._pool
+    assert judge.verdicts([group("a", "alice")], [KIND], 0.0, 30.0)["a", "k"].copies == 4
+    judge.begin()
+    assert judge._pool is pool
+    assert judge._loading is None
+
+
 def test_an_ad_that_could_end_the_process_is_not_read(judge: Judge) -> None:
     deep = "[ Requirements = " + "(" * 400_000 + "true" + ")" * 400_000 + " ]"
     first = judge.verdicts([group("deep", "eve", deep), group("a", "alice")], [KIND], 0.0, 30.0)

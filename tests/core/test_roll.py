@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +34,7 @@ from updraft.core.model import (
     Snapshot,
     Unknown,
 )
-from updraft.core.plan import plan
+from updraft.core.plan import Planning, plan
 from updraft.core.roll import Roll
 from updraft.core.settings import Policy
 
@@ -198,3 +200,26 @@ def test_a_ledger_that_knows_of_nobody_at_work_is_told() -> None:
     site.now += 60.0
     site.at_work = AtWork(frozenset(), NOW)
     assert {one.busy_at for one in plan(site.look(0), policy, roll).records} == {site.now}
+
+
+def test_a_decision_that_failed_halfway_leaves_nothing_behind() -> None:
+    site, policy, planning = Site(), POLICIES[0], Planning()
+    for _ in range(2):
+        site.remember(planning(site.look(0), policy))
+    site.step("i-3", "idle")
+    seen = site.look(2)
+    broken = replace(seen, schedds=None)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        planning(broken, policy)
+    site.step("i-5", "gone")
+    seen = site.look(2)
+    assert planning(seen, policy) == plan(seen, policy)
+
+
+def test_planning_remembers() -> None:
+    site, policy, planning = Site(), POLICIES[0], Planning()
+    for _ in range(2):
+        site.remember(planning(site.look(0), policy))
+    seen = site.look(0)
+    with mock.patch("updraft.core.roll.merged", side_effect=AssertionError):
+        assert planning(seen, policy).machines

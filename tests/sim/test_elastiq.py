@@ -254,7 +254,7 @@ def test_error_machines_replaced_without_pause() -> None:
     old.run(HOUR)
     assert old.result().launched > 150
 
-    new = ours(small(limits=Limits(machines=3)), broken, work)
+    new = ours(small(limits=Limits(machines=3), timings={"cycle": 15.0}), broken, work)
     new.run(2 * HOUR)
     assert new.result().launched <= 20
 

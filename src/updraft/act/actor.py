@@ -100,6 +100,8 @@ class Actor:
         with self._ledger.together():
             self._ledger.remember(plan.records)
             self._count_annexes(plan, snapshot)
+            if plan.at_work is not None:
+                self._ledger.keep_at_work(plan.at_work, snapshot.now)
             self._ledger.settle(plan.settled)
             for machine, kind, reason in news(plan, snapshot):
                 self._ledger.event(snapshot.now, kind, machine, reason)

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from updraft.core.model import MachineRecord, Reason
+from updraft.core.model import AtWork, MachineRecord, Reason
 from updraft.ledger.reader import Event, Reader
 
 Document = dict[str, Any]
@@ -77,12 +77,18 @@ def process_lives(note: Mapping[str, Any]) -> bool:
 def machine_rows(reader: Reader, cycle: Mapping[str, Any], now: float) -> list[Document]:
     """Every machine that isn't gone: the ledger's record with the outlook of the last cycle."""
     outlooks = {(row["cloud"], row["machine"]): row for row in cycle.get("machines", [])}
-    records = [record for record in reader.view(now).machines if record.ended_at is None]
-    return [machine_row(record, outlooks.get((record.cloud, record.id)), now) for record in records]
+    view = reader.view(now)
+    return [
+        machine_row(record, outlooks.get((record.cloud, record.id)), now, view.at_work)
+        for record in view.machines
+        if record.ended_at is None
+    ]
 
 
-def machine_row(record: MachineRecord, outlook: Mapping[str, Any] | None, now: float) -> Document:
-    """One machine: what was bought, where it is in its life, and why."""
+def machine_row(
+    record: MachineRecord, outlook: Mapping[str, Any] | None, now: float, at_work: AtWork | None = None
+) -> Document:
+    """One machine: what was bought, where it is in its life, and why; `at_work` as the ledger has it."""
     phase, reason = _phase(record, outlook)
     return {
         "id": record.id,
@@ -101,11 +107,18 @@ def machine_row(record: MachineRecord, outlook: Mapping[str, Any] | None, now: f
         "deadline": None if outlook is None else outlook.get("deadline"),
         "requested_at": record.requested_at,
         "joined_at": record.joined_at,
-        "busy_at": record.busy_at,
+        "busy_at": _busy_at(record, at_work),
         "ended_at": record.ended_at,
         "age": max(0.0, (record.ended_at or now) - record.requested_at),
         "drain": None if record.drain is None else asdict(record.drain),
     }
+
+
+def _busy_at(record: MachineRecord, at_work: AtWork | None) -> float | None:
+    """When it last had a claim: that it still has one isn't in its record."""
+    if at_work is None or (record.cloud, record.id) not in at_work.machines:
+        return record.busy_at
+    return max(at_work.at, record.busy_at or 0.0)
 
 
 def _phase(record: MachineRecord, outlook: Mapping[str, Any] | None) -> tuple[str, Document]:

@@ -261,7 +261,7 @@ def machine_document(reader: Reader, what: str, now: float) -> Document:
         *reader.events(subject=record.id, limit=EVENTS_SHOWN),
     ]
     return {
-        "machine": machine_row(record, outlook, now),
+        "machine": machine_row(record, outlook, now, reader.view(now).at_work),
         "launch": None if launch is None else asdict(launch),
         "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
         "console": reader.console(record.id, record.cloud),

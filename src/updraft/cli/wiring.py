@@ -36,7 +36,7 @@ from updraft.config.worker import Layer, WorkerClass
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.model import Launch, Variant, variant
-from updraft.core.plan import plan
+from updraft.core.plan import Planning, plan
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, controller_id
 from updraft.daemon.loop import Seen
 from updraft.errors import CloudError, UsageError
@@ -244,7 +244,9 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     settings = load(file)
     start_log(log_form)
     look_seldom()
-    decide: Planner = plan if record is None else Recorder(record, plan, warn=_tell_of_recording)
+    decide: Planner = Planning()
+    if record is not None:
+        decide = Recorder(record, decide, warn=_tell_of_recording)
     pools: list[Pool] = []
 
     def parts_now() -> Parts:
@@ -253,6 +255,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         return parts
 
     with StateLock(settings.pool.state_dir), Ledger(settings.pool.ledger) as ledger, Judge() as judge:
+        judge.begin()
         switch = Switch()
         switch.install()
         try:

@@ -19,6 +19,7 @@ from updraft.condor.base import (
     ControllerAd,
     PoolSlots,
 )
+from updraft.condor.reread import Reread
 from updraft.core.kinds import foreign_kind_key, kind_key, template
 from updraft.core.model import Child, CollectorView, Resources, Slot
 from updraft.errors import PoolError
@@ -63,8 +64,8 @@ def read_slots(
 
     source = htcondor2.Collector(collector)
     ads = source.query(htcondor2.AdType.Startd, _SLOTS, _PROJECTION)
-    settle_children(ads, lambda names: _at_work(source, names))
-    slots = [slot(ad, pool) for ad in ads if _text(ad, "Name")]
+    named = [ad for ad in ads if _text(ad, "Name")]
+    slots = _LAST_LOOK.slots(named, pool, lambda names: _at_work(source, names))
     slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
     view = CollectorView(
         tuple(slots), collector_started(_own_ads(source)), _cycle_ended(source), read_shares(source)
@@ -115,12 +116,13 @@ def _job_starts(ad: Any) -> int | None:
     return _int(ad, "JobStarts") + _int(ad, "ClaimRequests")
 
 
-def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Iterable[str]]) -> None:
+def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Iterable[str]]) -> tuple[Any, ...]:
     """Correct what partitionable slots' ads say of their children's activity, where it is older than theirs.
 
     A startd tells at once when a dynamic slot begins a job, but its parent's ad, which repeats it, follows
     with the next regular update: minutes later by HTCondor's own default. Until then the claim would look
-    as if it were still to take a job. `at_work` says which of these dynamic slots are busy.
+    as if it were still to take a job. `at_work` says which of these dynamic slots are busy. Returns the ads
+    that had to be asked about: what they say may be another thing at the next look without being newer.
     """
     waiting: dict[str, tuple[Any, int]] = {}
     for ad in ads:
@@ -138,6 +140,10 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
             activities = _list(ad, "ChildActivity")
             activities[at] = "Busy"
             ad["ChildActivity"] = activities
+    return tuple(ad for ad, _ in waiting.values())
+
+
+_LAST_LOOK = Reread(slot, settle_children)
 
 
 def _at_work(source: Any, names: Sequence[str]) -> Iterable[str]:

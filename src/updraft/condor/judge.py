@@ -80,6 +80,7 @@ class Judge:
         self._budget = budget_per_owner
         self._memo = Memo()
         self._pool: Any = None
+        self._loading: Any = None
         self._resting: dict[Mark, _Rest] = {}
         self._owners: dict[str, _Owner] = {}
 
@@ -91,12 +92,24 @@ class Judge:
     ) -> None:
         self.close()
 
+    def begin(self) -> None:
+        """Start the child, and don't wait for it: the first questions find it ready, or nearly so."""
+        if self._pool is None:
+            self._pool = pebble.ProcessPool(
+                max_workers=1,
+                initializer=prepare,
+                initargs=({}, os.getpid()),
+                context=get_context("spawn"),
+            )
+            # Loading HTCondor's library is on nobody's budget.
+            self._loading = self._pool.schedule(_warm_up, timeout=_START)
+
     def close(self) -> None:
         """End the child."""
         if self._pool is not None:
             self._pool.stop()
             self._pool.join()
-            self._pool = None
+            self._pool = self._loading = None
 
     def verdicts(
         self, groups: Iterable[JobGroup], kinds: Iterable[Kind], now: float, deadline: float
@@ -174,15 +187,10 @@ class Judge:
         return self._memo.oracle.unanswered(question)
 
     def _child(self) -> Any:
-        if self._pool is None:
-            self._pool = pebble.ProcessPool(
-                max_workers=1,
-                initializer=prepare,
-                initargs=({}, os.getpid()),
-                context=get_context("spawn"),
-            )
-            # Loading HTCondor's library is on nobody's budget.
-            self._pool.schedule(_warm_up, timeout=_START).result()
+        self.begin()
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            loading.result()
         return self._pool
 
 

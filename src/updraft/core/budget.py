@@ -129,12 +129,15 @@ class Budget:
 
     def _take(self, offer: Offer, count: int) -> None:
         self.pool.add(count, offer.resources, offer.price)
-        self.per_cloud.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
+        for uses in (self.per_cloud, self.unlisted):
+            if offer.cloud not in uses:
+                uses[offer.cloud] = Use()
+            uses[offer.cloud].add(count, offer.resources, offer.price)
         self.count(offer.worker_class, count, offer.resources.cpus)
         image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         self.on_the_way[image] = self.on_the_way.get(image, 0) + count
-        self.unlisted.setdefault(offer.cloud, Use()).add(count, offer.resources, offer.price)
-        self.granted[_offer_key(offer)] = self.granted.get(_offer_key(offer), 0) + count
+        place = _offer_key(offer)
+        self.granted[place] = self.granted.get(place, 0) + count
 
     def count(self, worker: str, count: int, cores: int) -> None:
         """Count `count` machines of a class, each with so many cores."""
@@ -152,6 +155,8 @@ class Budget:
         return _MANY, None
 
     def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
+        if not self._resting:
+            return _MANY, None
         image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         place = _offer_key(offer)
         names = [("cloud", offer.cloud), ("image", image), ("offer", place)]

@@ -83,6 +83,21 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     )
 
 
+class Planning:
+    """`plan` with a memory of its own, for one that decides again and again about the same pool."""
+
+    def __init__(self) -> None:
+        self._roll: Roll | None = None
+
+    def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
+        """What to do about this snapshot: what `plan` says."""
+        # A decision that fails halfway leaves nothing behind that the next one would believe.
+        roll, self._roll = self._roll or Roll(), None
+        made = plan(snapshot, policy, roll)
+        self._roll = roll
+        return made
+
+
 def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
     """What becomes of machines whatever the queue says, in the order of their keys.
 

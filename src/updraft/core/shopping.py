@@ -300,9 +300,11 @@ class _Shop:
 
     def _ask_why(self, waiting: list[int]) -> None:
         """Ask each offer that would serve who waits once: no machine may be had, but the reasons may."""
+        serves = np.ascontiguousarray((self.sale.kind_copies[waiting] > 0).T)  # kind by kind
         for at in np.flatnonzero(self._useful(waiting)).tolist():
-            serves = self.sale.kind_copies[waiting, self.sale.of_kind[at]] > 0
-            row = next((row for row in np.array(waiting)[serves].tolist() if self._may(row, at)), -1)
+            mine = serves[self.sale.of_kind[at]]
+            some = np.flatnonzero(mine).tolist() if self.who.caps else [int(mine.argmax())]
+            row = next((waiting[one] for one in some if self._may(waiting[one], at)), -1)
             if row >= 0 and self._granted(at, 1):
                 queue = [self._order(self._line(row, at))]
                 self._cut(queue)

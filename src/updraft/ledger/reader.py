@@ -2,20 +2,23 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from updraft.core.model import Annex, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import check_version
-from updraft.ledger.rows import annex_from_doc, launch_from_doc, machine_from_doc
+from updraft.ledger.rows import annex_from_doc, at_work_from_doc, launch_from_doc, machine_from_doc
 
+T = TypeVar("T")
 BOOTS_KEPT = 50
+AT_WORK, AT_WORK_AT = "at-work", "at-work-at"
+"""The notes of who had a claim at the last decision, and of when that was."""
 
 
 class RequestKind(StrEnum):
@@ -61,7 +64,28 @@ class Event:
 
 
 class _Rows(Protocol):
+    @property
+    def total_changes(self) -> int: ...
     def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor: ...
+
+
+class Kept(Generic[T]):
+    """Records by the texts that they are kept as: most are at the next look as they were at the last."""
+
+    def __init__(self, read: Callable[[str], T]) -> None:
+        self.known: dict[str, T] = {}
+        self._read = read
+        self._texts: list[str] = []
+        self._found: tuple[T, ...] = ()
+
+    def read(self, texts: list[str]) -> tuple[T, ...]:
+        """The records of these texts, in their order: the same objects where the texts are the same."""
+        if texts != self._texts:
+            old = self.known
+            found = [(text, old.get(text) or self._read(text)) for text in texts]
+            self._texts, self.known = texts, dict(found)
+            self._found = tuple([record for _, record in found])
+        return self._found
 
 
 @contextmanager
@@ -85,8 +109,12 @@ class Queries:
     """The questions that reader and writer share; a subclass says on which connection."""
 
     path: Path
-    _known: dict[str, MachineRecord] | None = None
-    """Machines by the text that they are kept as: most are at the next look as they were at the last."""
+
+    def __init__(self) -> None:
+        self._machines: Kept[MachineRecord] = Kept(machine_from_doc)
+        self._launches: Kept[LaunchRecord] = Kept(launch_from_doc)
+        self._worked: tuple[str, frozenset[tuple[str, str]]] = "", frozenset()
+        self._seen: tuple[object, LedgerView] | None = None
 
     @contextmanager
     def _reading(self) -> Iterator[_Rows]:
@@ -96,31 +124,41 @@ class Queries:
     def view(self, now: float) -> LedgerView:
         """Live machines, launches without an answer, both of the last day, and boots: for the planner."""
         with self._reading() as rows:
-            launches = rows.execute(
-                "SELECT doc FROM launches WHERE asked_at >= ? OR state IN (?, ?) ORDER BY asked_at, key",
-                (now - DAY, LaunchState.INTENDED, LaunchState.UNKNOWN),
-            ).fetchall()
-            machines = rows.execute(
-                "SELECT doc FROM machines WHERE ended_at IS NULL OR ended_at >= ? ORDER BY cloud, id",
-                (now - DAY,),
-            ).fetchall()
-            boots: dict[tuple[str, str], tuple[float, ...]] = {}
-            for image, flavor, seconds in rows.execute(
-                "SELECT image, flavor, seconds FROM boots ORDER BY id"
-            ):
-                known = boots.get((image, flavor), ())
-                boots[image, flavor] = (*known, seconds)[-BOOTS_KEPT:]
-            return LedgerView(
-                launches=tuple(launch_from_doc(doc) for (doc,) in launches),
-                machines=self._read(doc for (doc,) in machines),
-                boots=boots,
-            )
+            # What nobody has written to since is as it was.
+            stamp = now, rows.execute("PRAGMA data_version").fetchone()[0], rows.total_changes
+            if self._seen is None or self._seen[0] != stamp:
+                self._seen = stamp, self._view(rows, now)
+            return self._seen[1]
 
-    def _read(self, docs: Iterable[str]) -> tuple[MachineRecord, ...]:
-        old = self._known or {}
-        found = [(doc, old.get(doc) or machine_from_doc(doc)) for doc in docs]
-        self._known = dict(found)
-        return tuple([record for _, record in found])
+    def _view(self, rows: _Rows, now: float) -> LedgerView:
+        launches = rows.execute(
+            "SELECT doc FROM launches WHERE asked_at >= ? OR state IN (?, ?) ORDER BY asked_at, key",
+            (now - DAY, LaunchState.INTENDED, LaunchState.UNKNOWN),
+        ).fetchall()
+        machines = rows.execute(
+            "SELECT doc FROM machines WHERE ended_at IS NULL OR ended_at >= ? ORDER BY cloud, id",
+            (now - DAY,),
+        ).fetchall()
+        boots: dict[tuple[str, str], tuple[float, ...]] = {}
+        for image, flavor, seconds in rows.execute("SELECT image, flavor, seconds FROM boots ORDER BY id"):
+            known = boots.get((image, flavor), ())
+            boots[image, flavor] = (*known, seconds)[-BOOTS_KEPT:]
+        return LedgerView(
+            launches=self._launches.read([doc for (doc,) in launches]),
+            machines=self._machines.read([doc for (doc,) in machines]),
+            boots=boots,
+            at_work=self._at_work(rows),
+        )
+
+    def _at_work(self, rows: _Rows) -> AtWork:
+        """Who had a claim at the last decision; nobody where no note says so."""
+        found = rows.execute("SELECT key, doc FROM notes WHERE key IN (?, ?)", (AT_WORK, AT_WORK_AT))
+        notes: dict[str, str] = dict(found.fetchall())
+        text = notes.get(AT_WORK, "")
+        if text != self._worked[0]:
+            self._worked = text, at_work_from_doc(text)
+        at = json.loads(notes.get(AT_WORK_AT, "{}")).get("at", 0.0)
+        return AtWork(self._worked[1], at)
 
     def machine(self, machine: str, cloud: str | None = None) -> MachineRecord | None:
         """The record of one machine, ended ones included; the latest where two clouds use one id."""
@@ -212,6 +250,7 @@ class Reader(Queries):
     """A read-only look at the ledger. Raises LedgerError where there is none, or none that can be read."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
         if not path.exists():
             raise LedgerError(f"there is no ledger at {path} yet: start the daemon with `updraft run`")

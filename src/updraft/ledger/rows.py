@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
@@ -106,6 +106,21 @@ def machine_from_doc(doc: str) -> MachineRecord:
         values["let_go"] = _reason(values.get("let_go"))
         values["gaps"] = tuple(values.get("gaps", ()))
         return MachineRecord(**values)
+
+
+def at_work_to_doc(machines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Machines, by cloud and id, as a document: the ids of each cloud."""
+    found: dict[str, list[str]] = {}
+    for cloud, machine in sorted(machines):
+        found.setdefault(cloud, []).append(machine)
+    return found
+
+
+def at_work_from_doc(doc: str) -> frozenset[tuple[str, str]]:
+    """The machines of what `at_work_to_doc` made, as JSON; none of an empty text."""
+    with _decoding():
+        found = json.loads(doc or "{}")
+        return frozenset((str(cloud), str(one)) for cloud, ids in found.items() for one in ids)
 
 
 def _reason(value: dict[str, str] | None) -> Reason | None:

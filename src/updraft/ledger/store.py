@@ -12,11 +12,12 @@ from typing import Any, Self
 from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import migrate
-from updraft.ledger.reader import Queries, RequestKind, edge
+from updraft.ledger.reader import AT_WORK, AT_WORK_AT, Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
 from updraft.ledger.rows import (
     REMOVED,
     annex_to_doc,
+    at_work_to_doc,
     dump,
     launch_from_doc,
     launch_to_doc,
@@ -36,6 +37,7 @@ class Ledger(Queries):
     """
 
     def __init__(self, path: Path, retention: Retention | None = None) -> None:
+        super().__init__()
         self.path = path
         self._retention = retention or Retention()
         self._lock = threading.RLock()
@@ -125,7 +127,7 @@ class Ledger(Queries):
         """Write down machines as they are now known, and the boot of each that has just joined."""
         records = list(records)
         with self._writing() as rows:
-            known = (self._known or {}).values() if len(records) > MANY else ()
+            known = self._machines.known.values() if len(records) > MANY else ()
             joined = {(one.cloud, one.id) for one in known if one.joined_at is not None}
             docs = []
             for record in records:
@@ -140,10 +142,22 @@ class Ledger(Queries):
                     for record, doc in zip(records, docs, strict=True)
                 ],
             )
-            if self._known is not None:  # they read as they were written
-                self._known.update(
-                    (doc, record) for record, doc in zip(records, docs, strict=True) if REMOVED not in doc
-                )
+            # They read as they were written.
+            self._machines.known.update(
+                (doc, record) for record, doc in zip(records, docs, strict=True) if REMOVED not in doc
+            )
+
+    def keep_at_work(self, machines: frozenset[tuple[str, str]], at: float) -> None:
+        """Write down which machines (cloud and id) had a claim at the decision of a look at that time.
+
+        In one place, since it is most of them at most looks: their records would all have to be written anew.
+        """
+        with self._writing() as rows:
+            before = self._at_work(rows).machines
+            if machines != before:
+                self.note(AT_WORK, at_work_to_doc(machines), at)
+            if machines or before:
+                self.note(AT_WORK_AT, {"at": at}, at)
 
     def _note_boot(self, rows: sqlite3.Connection, record: MachineRecord) -> None:
         # Only launches of our own teach how long a boot takes: of an adopted machine we know the join

@@ -45,6 +45,7 @@ from updraft.core.spare import spare_groups
 from updraft.core.variants import most_for, wanted
 from updraft.observe import places
 from updraft.observe.offers import Kinds, Shelf
+from updraft.observe.same import SameSources
 from updraft.observe.schedds import ANY, Schedds
 from updraft.observe.sources import Asker
 
@@ -152,6 +153,7 @@ class Observer:
         self._shelf = Shelf(kinds)
         self._templates: dict[str, str] | None = None
         self._clouds: dict[str, _Cloud] = {}
+        self._same = SameSources()
         self._collector: Asker[PoolSlots] = Asker(
             "the collector", stale_after=2 * self._deadlines.pool, inline=inline
         )
@@ -181,6 +183,7 @@ class Observer:
             return now + (self._stopwatch() - begun)
 
         self._ask_first(now)
+        self._ledger.view(now)  # while the others think: to read it for the first time takes a while
         collector = self._collector.answer(self._deadlines.pool, clock())
         clouds = self._cloud_views(begun, clock)
         known = self._ledger.view(now)
@@ -215,7 +218,8 @@ class Observer:
             first = cloud.offers.asked_at == cloud.machines.asked_at
             offers = cloud.offers.answer(left if first else 0.0, clock())
             quota = cloud.quota.answer(left if first else 0.0, clock())
-            views[name] = CloudView(machines, _or_last(offers), _or_lately(quota, clock()))
+            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()))
+            views[name] = self._same.cloud(name, view)
         return views
 
     def _judged(
@@ -248,7 +252,7 @@ class Observer:
             now=clock(),
             pool=self.policy.pool,
             schedds=schedds,
-            collector=view,
+            collector=self._same.collector(view),
             clouds=clouds,
             ledger=ledger,
             offers=offers,

@@ -1,0 +1,60 @@
+"""The same objects from look to look, for what has not changed: whoever remembers them sees that at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from updraft.core.model import CloudView, CollectorView, Instance, Known, Slot, Source
+
+T = TypeVar("T")
+
+
+class Same(Generic[T]):
+    """One list, as it was at the last look; `key` says which objects of two looks may be the same."""
+
+    def __init__(self, key: Callable[[T], object]) -> None:
+        self._key = key
+        self._last: tuple[T, ...] = ()
+
+    def of(self, found: Sequence[T]) -> tuple[T, ...]:
+        """This list, with the objects of the last one in place of those that are equal to them.
+
+        No object is in it twice: two that are alike stay two. A list that is equal is the last one.
+        """
+        if found is self._last:
+            return self._last
+        old = {self._key(one): one for one in self._last}
+        made = []
+        for one in found:
+            known = old.pop(self._key(one), None)
+            made.append(known if known is not None and known == one else one)
+        same = len(made) == len(self._last) and all(map(_is, made, self._last))
+        if not same:
+            self._last = tuple(made)
+        return self._last
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+class SameSources:
+    """The slots of the collector and the instances of each cloud; what is unknown is left as it is."""
+
+    def __init__(self) -> None:
+        self._slots: Same[Slot] = Same(lambda slot: slot.name)
+        self._instances: dict[str, Same[Instance]] = {}
+
+    def collector(self, source: Source[CollectorView]) -> Source[CollectorView]:
+        """The collector's word."""
+        if not isinstance(source, Known):
+            return source
+        slots = self._slots.of(source.value.slots)
+        return replace(source, value=replace(source.value, slots=slots))
+
+    def cloud(self, name: str, view: CloudView) -> CloudView:
+        """This cloud's word."""
+        if not isinstance(view.machines, Known):
+            return view
+        same = self._instances.setdefault(name, Same(lambda instance: instance.id))
+        return replace(view, machines=replace(view.machines, value=same.of(view.machines.value)))
