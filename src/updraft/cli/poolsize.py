@@ -1,21 +1,28 @@
 """How large the pool may become by its configuration: what workers and heads are made for."""
 
+import math
 from collections.abc import Callable, Iterable
 
 from updraft.bootstrap.scaled import CHILDREN
 from updraft.config.model import Settings
 from updraft.errors import PoolError
 
+CORES = 8  # of a machine of which nothing is known, as PoolSize has it
+
 
 def largest(settings: Settings) -> int | None:
-    """The most machines that the limits allow at one time; None where nothing limits them."""
+    """The most machines that the limits allow at one time; None where nothing limits them.
+
+    Where only cores are limited, machines are reckoned to have eight.
+    """
     ceilings = [
         settings.limits.machines,
-        settings.limits.cores,  # a machine has one at least
         _together(one.max for one in settings.classes.values()),
         _together(one.limits.machines for one in settings.clouds.values()),
     ]
-    return min((one for one in ceilings if one is not None), default=None)
+    cores = settings.limits.cores
+    by_cores = None if cores is None else math.ceil(cores / CORES)
+    return min((one for one in ceilings if one is not None), default=by_cores)
 
 
 def _together(ceilings: Iterable[int | None]) -> int | None:
