@@ -269,17 +269,20 @@ def _between(least: int, value: int, most: int) -> int:
 _MADE: Mapping[str, Callable[[PoolSize], Iterator[Setting]]] = {"head": _head, "submit": _only_submit}
 ROLES: Sequence[str] = ("head", "submit", "worker")
 
-LEFT_OUT: Mapping[str, str] = {
-    "USE_SHARED_PORT": "one inbound port",
-    "COLLECTOR_USES_SHARED_PORT": "the collectors, too, are behind it",
-    "UPDATE_COLLECTOR_WITH_TCP": "TCP updates",
+_ANY, _HEAD = ("head", "submit", "worker"), ("head",)
+LEFT_OUT: Mapping[str, tuple[Sequence[str], str]] = {
+    "USE_SHARED_PORT": (_ANY, "one inbound port"),
+    "COLLECTOR_USES_SHARED_PORT": (_HEAD, "the collectors, too, are behind it"),
+    "UPDATE_COLLECTOR_WITH_TCP": (_ANY, "TCP updates"),
     "SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION": (
-        "a claim's secret opens the session between schedd and startd"
+        _ANY,
+        "a claim's secret opens the session between schedd and startd",
     ),
-    "NEGOTIATOR_INFORM_STARTD": "no notice of a match, on which vanished machines would hang it",
-    "NEGOTIATOR_PREFETCH_REQUESTS": "jobs are fetched ahead, many in one message",
+    "NEGOTIATOR_INFORM_STARTD": (_HEAD, "no notice of a match, on which vanished machines would hang it"),
+    "NEGOTIATOR_PREFETCH_REQUESTS": (_HEAD, "jobs are fetched ahead, many in one message"),
     "ENABLE_KERNEL_TUNING": (
-        "as root it sets ip_local_port_range (at schedds) to 1024-65535, somaxconn to 4096 or more"
+        ("head", "submit"),
+        "as root it raises somaxconn to 4096, and where a schedd is, local ports are 1024-65535",
     ),
 }
-"""What large pools need and HTCondor does by itself."""
+"""What large pools need and HTCondor does by itself: for which roles, and what it is good for."""

@@ -10,6 +10,7 @@ from updraft.bootstrap.sizing.size import PoolSize, child_collectors
 from updraft.bootstrap.sizing.system import DROP_IN, SYSCTL, Least, kernel, needs, unit_limit
 
 _WIDTH = 100
+TITLES = {"head": "A head", "submit": "A submit node", "worker": "A worker"}
 PARTS = ("all", "htcondor", "systemd", "sysctl")
 
 
@@ -19,6 +20,7 @@ class Configuration:
 
     role: str
     version: str
+    machines: int
     settings: tuple[Setting, ...]
     unit: Least | None
     kernel: tuple[Least, ...]
@@ -35,14 +37,15 @@ def configuration(size: PoolSize, role: str, *, version: str, machine: str = "")
     return Configuration(
         role=role,
         version=release,
+        machines=size.machines,
         settings=settings(size, role, version=version, machine=machine),
         unit=unit_limit(size, role),
         kernel=kernel(size, role),
         needs=needs(size, role),
         left_out=tuple(
             Setting(name, own[name], why, "HTCondor's default", known.since(name))
-            for name, why in LEFT_OUT.items()
-            if name in own
+            for name, (roles, why) in LEFT_OUT.items()
+            if name in own and role in roles
         ),
         notes=tuple(_notes(size, role, machine)),
     )
@@ -84,7 +87,10 @@ def rendered(found: Configuration, part: str = "all") -> str:
 
 
 def _htcondor(found: Configuration) -> str:
-    lines = [f"# A {found.role} of HTCondor {found.version}, by `updraft pool config`."]
+    lines = [
+        f"# {TITLES[found.role]} of HTCondor {found.version} in a pool of {found.machines} machines at most,",
+        "# by `updraft pool config`.",
+    ]
     lines += [line for note in found.notes for line in _comment(note)]
     before = ""
     for one in found.settings:
