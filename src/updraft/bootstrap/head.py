@@ -120,7 +120,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
             *machine.boot_files(boot),
             *_controller_files(spec),
             *install_files(spec.install),
-            *scaled_files(spec.machines),
+            *scaled_files(spec.machines, spec.broker),
             *(machine.file(path, text, "0600") for path, text in spec.files.items()),
             *_samples(spec),
         ],

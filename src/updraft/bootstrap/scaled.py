@@ -6,7 +6,7 @@ from typing import Any
 from updraft.bootstrap import machine
 from updraft.bootstrap.sizing.roles import settings
 from updraft.bootstrap.sizing.size import JOBS_PER_SCHEDD, PoolSize, broker_descriptors, child_collectors
-from updraft.bootstrap.sizing.system import DROP_IN, kernel, unit_limit
+from updraft.bootstrap.sizing.system import DROP_IN, UNIT_LIMIT, kernel, unit_limit
 
 CHILDREN = "UPDRAFT_CHILD_COLLECTORS"
 """The setting by which the controller knows how many children there are for its workers to report to."""
@@ -46,22 +46,27 @@ def scaled_settings(machines: int | None, daemons: str, broker: bool) -> Mapping
     return made
 
 
-def scaled_files(machines: int | None) -> list[dict[str, Any]]:
+def scaled_files(machines: int | None, broker: bool) -> list[dict[str, Any]]:
     """The unit's and the kernel's limits of such a head, where what they are isn't enough."""
     if not machines:
         return []
     size = _size(machines)
-    limit, least = unit_limit(size, "head"), kernel(size, "head")
+    limit, least = _unit_limit(size, broker), kernel(size, "head")
     text = "[Service]\n"
-    if limit is not None:
-        text += f"LimitNOFILE={limit.value}\n"
+    if limit > UNIT_LIMIT:
+        text += f"LimitNOFILE={limit}\n"
     if least:
         text += f"ExecStartPre=-/bin/sh {machine.SCRIPTS}/raise-kernel\n"
-    files = [machine.file(DROP_IN, text)] if limit is not None or least else []
+    files = [machine.file(DROP_IN, text)] if limit > UNIT_LIMIT or least else []
     if least:
         lines = "".join(f"{one.name} {one.value}\n" for one in least)
         files.append(machine.file("/etc/updraft/kernel.conf", lines))
-        files.append(
-            machine.file(f"{machine.SCRIPTS}/raise-kernel", machine.shipped("raise-kernel.sh"), "0755")
-        )
+        script = machine.shipped("raise-kernel.sh")
+        files.append(machine.file(f"{machine.SCRIPTS}/raise-kernel", script, "0755"))
     return files
+
+
+def _unit_limit(size: PoolSize, broker: bool) -> int:
+    found = unit_limit(size, "head")
+    own = UNIT_LIMIT if found is None else found.value
+    return max(own, broker_descriptors(size.machines, size.slots)) if broker else own
