@@ -177,6 +177,18 @@ def test_a_large_head_has_its_tree_its_limits_and_says_so() -> None:
     assert config["JOB_DEFAULT_LEASE_DURATION"] == "2400"
 
 
+@pytest.mark.parametrize(("words", "children"), [((), "3"), (("--machines", "50"), None)])
+def test_a_head_is_made_for_what_the_file_allows(
+    read: Read, tmp_path: Path, words: tuple[str, ...], children: str | None
+) -> None:
+    read(limits="machines = 3000")
+    base = ["--config", str(tmp_path / "updraft.toml"), "userdata", "head", *words]
+    done = CliRunner().invoke(updraft, base)
+    assert done.exit_code == 0, done.output
+    text = written(done.stdout_bytes)["/etc/condor/config.d/90-updraft.conf"]["content"]
+    assert settings_of(text).get(CHILDREN) == children
+
+
 def test_a_large_head_raises_what_its_machine_allows() -> None:
     files = written(head_user_data(HeadSpec("pool.test", "pool.test", machines=20_000, broker=True)))
     unit = files["/etc/systemd/system/condor.service.d/90-pool-size.conf"]["content"]
