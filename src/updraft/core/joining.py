@@ -1,8 +1,8 @@
 """How many machines may be joining at once: as many as the collectors take, which they themselves tell.
 
 Each join costs a collector a fresh session, so that a burst can drown it, and with it the updates of those
-that are there already. What it takes is not known beforehand: it is tried, twice as many at a time, and halved
-at the first sign that it was too much. Two looks at each collector's own ad are compared.
+that are there already. What it takes is not known beforehand: it is tried, twice as many at a time, and
+halved at the first sign that it was too much. Two looks at each collector's own ad are compared.
 
 Nothing calls this yet.
 """

@@ -102,7 +102,7 @@ def _forwarding(size: PoolSize) -> Iterator[Setting]:
     )
     yield Setting(
         "CONDOR_VIEW_CLASSAD_TYPES",
-        "Machine,Submitter,DaemonMaster,StartDaemon",
+        "Machine,Submitter,DaemonMaster,StartD",
         "Masters' and startds' own ads are passed on as well: condor_off and condor_drain look for "
         "them at the top.",
         TREE,
