@@ -1,4 +1,4 @@
-"""What a load test says to collectors and asks them: the bindings' side of `updraft.load`. Runs on the head."""
+"""What a load test says to collectors and asks them: the bindings' side of `updraft.load`, on the head."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The ads of a simulated machine: those that a real one of HTCondor 25 sends, with its own names and numbers."""
+"""The ads of a simulated machine: those of a real one of HTCondor 25, with its own names and numbers."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +26,7 @@ _OF_A_MASTER = ("Condor", "MyCurrent", "Uid", "FileSystem", "MonitorSelf", "Daem
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One update of one machine: `number` is its sequence number, `sent` the time, `started` the machine's start."""
+    """One update of one machine: its sequence `number`, when it was `sent`, when the machine `started`."""
 
     seat: int
     life: int
@@ -42,8 +42,8 @@ class Update:
     @property
     def address(self) -> str:
         """Where its startd would listen: an address of the range that is kept for such tests."""
-        at = (self.seat + self.life * 65537) % (1 << 17)
-        return f"<198.{18 + (at >> 16)}.{at >> 8 & 255}.{at & 255}:9618?sock=startd>"
+        at = self.seat % (1 << 17)
+        return f"<198.{18 + (at >> 16)}.{at >> 8 & 255}.{at & 255}:{9618 + self.life}?sock=startd>"
 
 
 def made(update: Update) -> dict[str, list[Any]]:

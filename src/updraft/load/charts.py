@@ -1,13 +1,14 @@
-"""The figures of load tests over the number of machines, as a file of four plots. Needs matplotlib."""
+"""The figures of load tests over the number of machines, as a file of plots. Needs matplotlib."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from updraft.load.figures import MOST_CYCLE, MOST_STATUS, Figures
+from updraft.load.figures import COLLECTOR_DESCRIPTORS, MOST_CYCLE, MOST_STATUS, Figures
 from updraft.sim.charts import MUTED, SERIES, STYLE, save
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ def draw(runs: Sequence[Figures], path: Path) -> None:
 
 
 def over_machines(runs: Sequence[Figures]) -> Figure:
-    """Seconds, lost ads, memory and descriptors, each over the number of machines."""
+    """Six panels over the number of machines; what is extrapolated is dashed and says so."""
     runs = sorted(runs, key=lambda one: one.machines)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.2, 6.4))
-        (status, cycle), (memory, descriptors) = figure.subplots(2, 2)
+        figure = Figure(figsize=(9.2, 9.2))
+        (status, cycle), (memory, descriptors), (calls, ads) = figure.subplots(3, 2)
         _line(status, runs, lambda one: one.status, SERIES[0], "median")
         _line(status, runs, lambda one: one.status_longest, SERIES[1], "longest")
         _panel(status, "condor_status of all, seconds", MOST_STATUS)
@@ -34,27 +35,28 @@ def over_machines(runs: Sequence[Figures]) -> Figure:
         _line(cycle, runs, lambda one: one.cycle.cpu if one.cycle else None, SERIES[2], "its CPU")
         _panel(cycle, "Negotiation cycle, seconds", MOST_CYCLE)
         for colour, name in zip(SERIES, ("collector", "negotiator", "schedd"), strict=False):
-            _line(memory, runs, lambda one, name=name: _memory(one, name), colour, name)
+            _line(memory, runs, partial(_memory, name), colour, name)
         _panel(memory, "Memory of all such daemons, MiB")
-        _line(descriptors, runs, lambda one: float(one.updates.lost), SERIES[1], "lost")
-        _line(descriptors, runs, lambda one: float(one.updates.delayed), SERIES[3], "delayed")
-        _panel(descriptors, "Ads lost and delayed")
-        for axes in (memory, descriptors):
+        _line(descriptors, runs, _descriptors, SERIES[0], "measured")
+        _line(descriptors, runs, _extrapolated, SERIES[1], "with real machines (extrapolated)", style="--")
+        _panel(descriptors, "Descriptors of a child collector")
+        _line(calls, runs, lambda one: one.updates.join_call, SERIES[0], "join")
+        _line(calls, runs, lambda one: one.updates.call, SERIES[2], "update")
+        _panel(calls, "A machine's call, seconds (median)")
+        _line(ads, runs, lambda one: float(one.updates.lost), SERIES[1], "lost")
+        _line(ads, runs, lambda one: float(one.updates.delayed), SERIES[3], "delayed")
+        _panel(ads, "Ads lost and delayed")
+        for axes in (calls, ads):
             axes.set_xlabel("machines")
     return figure
 
 
-def _line(axes: "Axes", runs: Sequence[Figures], of: Of, colour: str, label: str) -> None:
+def _line(axes: "Axes", runs: Sequence[Figures], of: Of, colour: str, label: str, style: str = "-") -> None:
     """The points that are known: what isn't leaves a gap, never a zero."""
     found = [(one.machines, value) for one in runs if (value := of(one)) is not None]
-    axes.plot(
-        [at for at, _ in found],
-        [value for _, value in found],
-        marker="o",
-        markersize=4,
-        color=colour,
-        label=label,
-    )
+    if found:
+        at, values = zip(*found, strict=True)
+        axes.plot(at, values, style, marker="o", markersize=4, color=colour, label=label)
 
 
 def _panel(axes: "Axes", title: str, bound: float | None = None) -> None:
@@ -66,5 +68,14 @@ def _panel(axes: "Axes", title: str, bound: float | None = None) -> None:
     axes.legend(loc="upper left")
 
 
-def _memory(one: Figures, name: str) -> float:
+def _memory(name: str, one: Figures) -> float:
     return sum(daemon.memory for daemon in one.daemons if daemon.name.split(" ")[0] == name)
+
+
+def _descriptors(one: Figures) -> float | None:
+    found = [daemon.descriptors for daemon in one.daemons if daemon.name.startswith("collector ")]
+    return float(max(found)) if found else None
+
+
+def _extrapolated(one: Figures) -> float | None:
+    return one.extrapolated.get(COLLECTOR_DESCRIPTORS)

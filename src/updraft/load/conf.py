@@ -95,7 +95,7 @@ def real_startds(count: int, host: str, collectors: Sequence[str], domain: str) 
 
 
 def dummy_jobs(groups: int, each: int) -> str:
-    """Jobs of that many groups which every slot is tried for and none takes: a simulated one can't run any."""
+    """Jobs of so many groups, tried on all slots and taken by none: a simulated one can't run any."""
     return _jobs("60", "TARGET.UpdraftLoadNever =?= True", "$(memory)") + (
         f"queue {each} memory in ({', '.join(str(256 + group) for group in range(groups))})\n"
     )

@@ -12,6 +12,7 @@ MIB = 1024.0 * 1024.0
 LATE = 5.0
 """Seconds after which an update that was heard counts as delayed."""
 
+COLLECTOR_DESCRIPTORS = "descriptors of each child collector"
 MOST_STATUS = 3.0
 MOST_CYCLE = 60.0
 _FULL = 0.8  # of a limit
@@ -22,7 +23,7 @@ _BEHIND = 10.0  # seconds: more, and it was the load itself that came too slowly
 class Updates:
     """Counts are of ads. `lost` were sent without an error and not taken; `delayed` of the last ones only.
 
-    `failed` calls had an error; `call` and `slowest` are seconds of a connection with its ads: median and longest.
+    `failed` calls had an error. `call` and `slowest` are seconds of one machine's update, median and longest.
     `behind` is how many seconds late the load itself was at worst, for want of processor time.
     """
 
@@ -40,7 +41,7 @@ class Updates:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """All processes of one name: how many, MiB together (shared pages by share), and the worst of the others."""
+    """All processes of one name: how many, MiB together (shared pages by share), the worst of the others."""
 
     name: str
     processes: int
@@ -109,8 +110,8 @@ class Figures:
 def updates(results: Sequence[Mapping[str, Any]], heard: Iterable[Mapping[str, Any]]) -> Updates:
     """What the senders sent, against what the collectors at the leaves have had of it.
 
-    An ad of a collector counts its own updates (`UpdatesTotal`). An ad of a machine that vanished may have expired:
-    then nothing is known of its updates, and they count on neither side.
+    A collector counts the updates of each ad in the ad (`UpdatesTotal`). That of a machine that vanished may
+    have expired: then nothing is known of its updates, and they count on neither side.
     """
     taken, late = _taken(heard)
     sent = lost = got = 0
@@ -170,7 +171,7 @@ def daemons(seen: Iterable[Mapping[str, Any]]) -> tuple[Daemon, ...]:
 
 
 def cycle(found: Iterable[Mapping[str, Any]], since: float, slots: int) -> Cycle | None:
-    """The longest cycle that began after `since` and had at least `slots` slots; None where there was none."""
+    """The longest cycle that began after `since` and had at least `slots` slots; None where none did."""
     whole = [one for one in found if one["Time"] >= since and (one["TotalSlots"] or 0) >= slots]
     if not whole:
         return None
@@ -194,11 +195,11 @@ def middle(seconds: Iterable[float]) -> tuple[float | None, float | None]:
 
 
 def extrapolated(real: Real | None, machines: int, children: int) -> dict[str, float]:
-    """What so many real machines with a job each would add, from what the real startds took. Never measured."""
+    """What so many real machines with a job each would add, by what the real startds took: not measured."""
     if real is None or not real.running:
         return {}
     per = {
-        "descriptors of each child collector": (real.collector_descriptors, machines / children),
+        COLLECTOR_DESCRIPTORS: (real.collector_descriptors, machines / children),
         "descriptors of the schedd": (real.schedd_descriptors, float(machines)),
         "shadows, MiB": (real.shadow, float(machines)),
     }

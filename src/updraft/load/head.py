@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,10 @@ class Head:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def look(self) -> dict[str, Any]:
-        """What `load.look` sees now."""
-        text = self.run(*_PYTHON, "updraft.load.look", stdin=json.dumps(self.leaves), timeout=_LOOK_DEADLINE)
+    def look(self, *, whole: bool) -> dict[str, Any]:
+        """What `load.look` sees now; not `whole` is without what the collectors hold."""
+        leaves = json.dumps(self.leaves if whole else ())
+        text = self.run(*_PYTHON, "updraft.load.look", stdin=leaves, timeout=_LOOK_DEADLINE)
         seen: dict[str, Any] = json.loads(text)
         return seen
 
@@ -95,10 +97,14 @@ def _await_leaves(head: Head, leaves: Sequence[str]) -> None:
     """Until every child collector answers: they start after the others."""
     for leaf in leaves:
         wait_for(
-            lambda leaf=leaf: head.pool.on_head("condor_status", "-pool", leaf, "-any").returncode == 0,
+            partial(_answers, head, leaf),
             _TREE_DEADLINE,
             f"the collector {leaf} does not answer",
         )
+
+
+def _answers(head: Head, leaf: str) -> bool:
+    return head.pool.on_head("condor_status", "-pool", leaf, "-any").returncode == 0
 
 
 def wait_for(

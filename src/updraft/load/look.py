@@ -21,7 +21,7 @@ _ATTRIBUTES = ("MyType", "Machine", "UpdatesTotal", "UpdatesLost", "LastHeardFro
 
 
 def daemons(proc: Path = Path("/proc")) -> list[dict[str, Any]]:
-    """Every HTCondor process: its name, memory in bytes (`pss` counts shared pages by share), descriptors, CPU."""
+    """Every HTCondor process: its name, bytes of memory (`pss`: shared pages by share), descriptors, CPU."""
     found = []
     for entry in proc.iterdir():
         if not entry.name.isdigit():
@@ -76,10 +76,10 @@ def _numbers(path: Path) -> dict[str, int]:
     return {name: int(value.split()[0]) for name, value in pairs if value.strip().endswith(" kB")}
 
 
-def status_seconds() -> list[float]:
+def status_seconds(times: int) -> list[float]:
     """How long condor_status over all slots takes, some times; `nan` where it fails."""
     took = []
-    for _ in range(_SAMPLES):
+    for _ in range(times):
         began = time.monotonic()
         done = subprocess.run(
             ["condor_status"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -89,15 +89,19 @@ def status_seconds() -> list[float]:
 
 
 def everything(leaves: list[str]) -> dict[str, Any]:
-    """All that there is to see; `heard` and `statistics` by leaf, `top` with what reached the top collector."""
+    """All that there is to see; `heard` and `statistics` by leaf, `top` is what reached the top collector.
+
+    Without leaves only what costs the collectors little: status, cycles and daemons.
+    """
     simulated = f"{SENT} =!= undefined"
+    slots = f'{simulated} && MyType == "Machine"'
     return {
         "at": time.time(),
         "daemons": daemons(),
-        "status": status_seconds(),
+        "status": status_seconds(_SAMPLES if leaves else 1),
         "heard": {leaf: loading.heard(leaf, _ATTRIBUTES, simulated) for leaf in leaves},
         "statistics": {leaf: loading.own_statistics(leaf) for leaf in leaves},
-        "top": loading.heard(None, ("Machine", "LastHeardFrom"), f'{simulated} && MyType == "Machine"'),
+        "top": loading.heard(None, ("Machine", "LastHeardFrom"), slots) if leaves else [],
         "cycles": loading.cycles(None),
     }
 

@@ -31,7 +31,7 @@ CONDOR_CONFIG=$home/condor_config setsid condor_master -f </dev/null >/dev/null 
 
 
 def start(head: Head, count: int) -> Real:
-    """Start them, give each a job, wait until all run, and say what it took. They stay until the head ends."""
+    """Start them, give each a job, wait until all run, and say what it took. They end with the head."""
     before = head.daemons()
     config = conf.real_startds(count, head.address, head.leaves, DOMAIN)
     deadline = _DEADLINE + _MORE_FOR_EACH * count
@@ -41,7 +41,7 @@ def start(head: Head, count: int) -> Real:
     head.pool.submit(conf.real_jobs(joined, _JOB_SECONDS), USER)
     head.run("condor_reschedule")
     running, to_run = _reach(lambda: _slots(head, 'Activity == "Busy"'), joined, deadline)
-    return costs(before, idle, head.daemons(), (count, joined, running), (to_join, to_run), len(head.leaves))
+    return costs(before, idle, head.daemons(), (count, joined, running), (to_join, to_run))
 
 
 def _slots(head: Head, constraint: str) -> int:
@@ -67,9 +67,8 @@ def costs(
     after: Sequence[Mapping[str, Any]],
     counts: tuple[int, int, int],
     seconds: tuple[float, float],
-    children: int,
 ) -> Real:
-    """What one real startd, one starter and one shadow cost, from looks before, without jobs and with them."""
+    """What a real startd, a starter and a shadow cost, by looks before, without jobs and with them."""
     asked, joined, running = counts
     of_collectors = _descriptors(idle, "collector ") - _descriptors(before, "collector ")
     if not any(

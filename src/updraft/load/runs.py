@@ -1,4 +1,4 @@
-"""Load tests, one after the other: a new head for each number of machines, the load, the looks, the figures."""
+"""Load tests, one after the other: for each number of machines a new head, the load, looks and figures."""
 
 import json
 import subprocess
@@ -86,8 +86,8 @@ def _measure(wish: Wish, load: Load, head: Head, say: Say) -> Figures:
     begins = time.time() + _LEAD
     senders = [_send(head, load, part, begins) for part in range(_SENDERS)]
     say(
-        f"{load.machines} machines join {len(head.leaves)} collectors in {load.joined_after:.0f} s, and update "
-        f"for {load.seconds:.0f} s."
+        f"{load.machines} machines join {len(head.leaves)} collectors in {load.joined_after:.0f} s, "
+        f"and update for {load.seconds:.0f} s."
     )
     try:
         seen = _watch(head, jobs, begins, load, senders)
@@ -100,7 +100,7 @@ def _measure(wish: Wish, load: Load, head: Head, say: Say) -> Figures:
     present = sum(
         1 for result in results for count, _, lost in result["machines"].values() if count and not lost
     )
-    _look(head, seen)
+    _look(head, seen, whole=True)
     _await_cycle(head, seen, joined_at, present)
     return _figures(wish, load, head, results, seen, (joined_at, begins, present))
 
@@ -120,18 +120,20 @@ def _watch(
     """Jobs come and go while machines join; from the last join on there are looks as well."""
     seen = _Seen([], {}, {})
     ends = begins + load.ends_after
-    while time.time() < ends and all(sender.poll() is None for sender in senders):
+    while time.time() < ends and not any(sender.poll() for sender in senders):
         jobs.move()
         if time.time() > begins + load.joined_after:
-            _look(head, seen)
+            _look(head, seen, whole=False)
         time.sleep(max(0.0, min(_LOOK_EVERY, ends - time.time())))
     return seen
 
 
-def _look(head: Head, seen: _Seen) -> None:
-    seen.last = head.look()
-    seen.status += seen.last["status"]
-    seen.cycles.update({cycle["Time"]: cycle for cycle in seen.last["cycles"]})
+def _look(head: Head, seen: _Seen, *, whole: bool) -> None:
+    found = head.look(whole=whole)
+    seen.status += found["status"]
+    seen.cycles.update({cycle["Time"]: cycle for cycle in found["cycles"]})
+    if whole:
+        seen.last = found
 
 
 def _result(sender: "subprocess.Popen[str]", load: Load) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def _await_cycle(head: Head, seen: _Seen, since: float, slots: int) -> None:
     while figures.cycle(seen.cycles.values(), since, slots) is None and time.monotonic() < until:
         head.run("condor_reschedule")
         time.sleep(5.0)
-        _look(head, seen)
+        _look(head, seen, whole=False)
 
 
 def _figures(

@@ -22,9 +22,9 @@ class Kind(StrEnum):
 class Load:
     """What is put on a pool. `machines` join at `join_rate` a second, one after the other.
 
-    Each updates its ads every `updates_every` seconds, give or take the part `jitter` of that. `loss_rate` is the
-    part of the machines that vanishes in an hour without a word; each is replaced. It goes on for `seconds`
-    after the last of the first `machines` has joined.
+    Each updates its ads every `updates_every` seconds, give or take the part `jitter` of that. `loss_rate` is
+    the part of the machines that vanishes in an hour without a word; each is replaced. It goes on for
+    `seconds` after the last of the first `machines` has joined.
     """
 
     machines: int
@@ -48,9 +48,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Event:
-    """Something due `at` so many seconds after the begin. `seat` is one of the pool's `machines` places.
+    """Something due `at` so many seconds after the begin. `seat` is one of the `machines` places of the pool.
 
-    `life` counts the machines that have had this seat before; `number` is the update's sequence number, from 1.
+    `life` counts the machines that had this seat before; `number` is the update's sequence number, from 1.
     """
 
     at: float
@@ -70,9 +70,9 @@ def events(load: Load, part: int = 0, parts: int = 1) -> list[Event]:
 
 def _course(load: Load, seat: int) -> Iterator[Event]:
     chance = Random(f"{load.seed}/{seat}")  # noqa: S311  # a load, not a secret
-    begins, life = seat / load.join_rate, 0
+    begins, life, rate = seat / load.join_rate, 0, load.loss_rate / HOUR
     while begins <= load.ends_after:
-        ends = begins + chance.expovariate(load.loss_rate / HOUR) if load.loss_rate else float("inf")
+        ends = begins + chance.expovariate(rate) if rate else float("inf")
         yield from _life(load, chance, Event(begins, seat, life, 1, Kind.JOIN), ends)
         begins, life = ends + REPLACED_AFTER, life + 1
 

@@ -1,9 +1,9 @@
 """Simulated machines at work: joins over sessions of their own, updates over one that goes on.
 
-Runs on the head as `python3 -m updraft.load.sender`: an order as JSON on stdin, at the end the result as JSON on
-stdout. A join is a process of its own, since the bindings keep a session per process; so the collector
-authenticates each machine anew, as it would a real one. All updates come from one more process, over a new connection
-each: that is a little more work for the collector than a real startd's connection, which stays open.
+Runs on the head as `python3 -m updraft.load.sender`: an order as JSON on stdin, at the end the result as JSON
+on stdout. A join is a process of its own, since the bindings keep a session per process; so the collector
+authenticates each machine anew, as it would a real one. All updates come from one more process, over a new
+connection each: a little more work for the collector than a real startd's connection, which stays open.
 """
 
 import json
@@ -68,7 +68,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Result:
-    """All that a sender did. `calls` are the seconds that each update took; `behind` how late the latest began."""
+    """All that a sender did. `calls` are the seconds that each update took; `behind` the worst delay."""
 
     joins: int = 0
     updates: int = 0
@@ -162,7 +162,8 @@ class Sender:
             with os.fdopen(theirs) as orders:
                 for line in orders:
                     *three, due = line.split()
-                    self._talk(*map(int, three), due=float(due))
+                    seat, life, number = map(int, three)
+                    self._talk(seat, life, number, float(due))
         finally:
             os._exit(0)
 

@@ -36,7 +36,7 @@ ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     (f"condor_status (≤ {MOST_STATUS:g} s)", lambda one: _seconds(one.status, 2)),
     ("condor_status, longest", lambda one: _seconds(one.status_longest, 2)),
     (f"negotiation cycle (≤ {MOST_CYCLE:g} s)", _cycle),
-    ("slots × job groups in it", lambda one: _UNKNOWN if one.cycle is None else f"{one.cycle.slots} × {one.groups}"),
+    ("slots × job groups in it", lambda one: f"{one.cycle.slots} × {one.groups}" if one.cycle else _UNKNOWN),
     ("idle jobs in it", lambda one: _UNKNOWN if one.cycle is None else str(one.cycle.idle_jobs)),
     ("busiest child collector", lambda one: _UNKNOWN if one.duty is None else f"{one.duty:.0%}"),
     ("sessions in child collectors", lambda one: str(one.sessions)),
@@ -76,8 +76,8 @@ def sentences(runs: Sequence[Figures], real: Real | None) -> list[str]:
         said += [f"  an error: {error}" for error in one.updates.errors]
     if real is not None:
         said.append(
-            f"real startds: {real.joined} of {real.asked} joined in {real.seconds_to_join:.0f} s, {real.running} ran a "
-            f"job {real.seconds_to_run:.0f} s after it was submitted"
+            f"real startds: {real.joined} of {real.asked} joined in {real.seconds_to_join:.0f} s, "
+            f"{real.running} ran a job {real.seconds_to_run:.0f} s after it was submitted"
         )
         said.append(
             f"  each: startd {_mib(real.startd)}, starter {_mib(real.starter)}, shadow {_mib(real.shadow)}"
