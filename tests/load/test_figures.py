@@ -156,6 +156,7 @@ def test_what_is_within_its_bounds_carries_the_load() -> None:
         ({"cycle": replace(FINE.cycle, seconds=61.0)}, "61.0 s"),
         ({"cycle": replace(FINE.cycle, out_of_time="alice")}, "negotiator"),
         ({"daemons": (replace(FINE.daemons[0], descriptors=9000),)}, "9000 of 10240"),
+        ({"cycle": replace(FINE.cycle, considered=2)}, "2 of 100 job groups"),
         ({"duty": 0.97}, "97%"),
     ],
 )

@@ -24,7 +24,11 @@ def children_for(machines: int) -> int:
 
 
 def tuned(machines: int, children: int) -> str:
-    """A head's configuration for that many machines, where none is given: no more than what matters here."""
+    """A head's configuration for that many machines, where none is given: no more than what matters here.
+
+    Per-user limits of matches are off: with them, a schedd of 25.14 offers the negotiator no more jobs of a
+    user in one cycle than it would upload at once (20), and one user would take hours to fill a large pool.
+    """
     descriptors = max(_LEAST_DESCRIPTORS, 2 * _SOCKETS_PER_MACHINE * machines)
     lines = [f"use FEATURE:ChildCollector({child})" for child in range(1, children + 1)]
     return "\n".join(
@@ -34,6 +38,7 @@ def tuned(machines: int, children: int) -> str:
             f"SHARED_PORT_MAX_FILE_DESCRIPTORS = {descriptors}",
             "COLLECTOR_FORWARD_FILTERING = True",
             "NEGOTIATOR_CONSIDER_PREEMPTION = False",
+            "SCHEDD_ENABLE_PER_USER_MATCH_LIMITS = False",
             "NEGOTIATOR_INTERVAL = 60",
             "NEGOTIATOR_CYCLE_DELAY = 20",
             "",

@@ -222,6 +222,11 @@ def gives_out(figures: Figures) -> tuple[str, ...]:
         found.append("the negotiator: no whole cycle in this time")
     elif figures.cycle.seconds > MOST_CYCLE or figures.cycle.out_of_time:
         found.append(f"the negotiator: a cycle of {_seconds(figures.cycle.seconds)}")
+    elif figures.cycle.considered < figures.groups:
+        found.append(
+            f"the negotiator: a cycle considered {figures.cycle.considered} of {figures.groups} job groups "
+            "(SCHEDD_ENABLE_PER_USER_MATCH_LIMITS = False lets a user have more than 20 jobs offered)"
+        )
     found += [
         f"{one.name}: {one.descriptors} of {one.descriptor_limit} descriptors"
         for one in figures.daemons
