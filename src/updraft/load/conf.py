@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 CONFIG = "/etc/condor/config.d/95-load.conf"
+OURS = "/etc/condor/config.d/94-load.conf"
 MEASURING = "/etc/condor/config.d/99-load-measuring.conf"
 REAL_HOME = "/var/lib/updraft-load"
 REAL_PORT = 9620
@@ -11,6 +12,17 @@ _MACHINES_PER_CHILD = 1250
 _SOCKETS_PER_MACHINE = 4
 _LEAST_DESCRIPTORS = 10240
 
+# The head that is tested was made for a demonstration: its intervals become HTCondor's own again. The test's
+# one user stands for the many of a pool, and all of its job groups are offered in each cycle. (By default a
+# schedd of 25.14 offers no more jobs of a user in one cycle than it would upload at once, which is 20.) Where
+# the configuration under test says otherwise, that holds.
+_OURS = """\
+NEGOTIATOR_INTERVAL = 60
+NEGOTIATOR_CYCLE_DELAY = 20
+NEGOTIATOR_MIN_INTERVAL = 5
+SCHEDD_INTERVAL = 300
+SCHEDD_ENABLE_PER_USER_MATCH_LIMITS = False
+"""
 # What is only there to be measured: daemons tell at once what they otherwise tell every quarter of an hour.
 _MEASURING = """\
 COLLECTOR_UPDATE_INTERVAL = 10
@@ -24,11 +36,7 @@ def children_for(machines: int) -> int:
 
 
 def tuned(machines: int, children: int) -> str:
-    """A head's configuration for that many machines, where none is given: no more than what matters here.
-
-    Per-user limits of matches are off: with them, a schedd of 25.14 offers the negotiator no more jobs of a
-    user in one cycle than it would upload at once (20), and one user would take hours to fill a large pool.
-    """
+    """A head's configuration for that many machines, where none is given: no more than what matters here."""
     descriptors = max(_LEAST_DESCRIPTORS, 2 * _SOCKETS_PER_MACHINE * machines)
     lines = [f"use FEATURE:ChildCollector({child})" for child in range(1, children + 1)]
     return "\n".join(
@@ -37,13 +45,16 @@ def tuned(machines: int, children: int) -> str:
             f"COLLECTOR_MAX_FILE_DESCRIPTORS = {descriptors}",
             f"SHARED_PORT_MAX_FILE_DESCRIPTORS = {descriptors}",
             "COLLECTOR_FORWARD_FILTERING = True",
+            "UPDATE_VIEW_COLLECTOR_WITH_TCP = True",
             "NEGOTIATOR_CONSIDER_PREEMPTION = False",
-            "SCHEDD_ENABLE_PER_USER_MATCH_LIMITS = False",
-            "NEGOTIATOR_INTERVAL = 60",
-            "NEGOTIATOR_CYCLE_DELAY = 20",
             "",
         ]
     )
+
+
+def ours() -> str:
+    """What the test's own part of the head is told, before the configuration that is tested."""
+    return _OURS
 
 
 def measuring() -> str:

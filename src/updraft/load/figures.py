@@ -225,7 +225,7 @@ def gives_out(figures: Figures) -> tuple[str, ...]:
     elif figures.cycle.considered < figures.groups:
         found.append(
             f"the negotiator: a cycle considered {figures.cycle.considered} of {figures.groups} job groups "
-            "(SCHEDD_ENABLE_PER_USER_MATCH_LIMITS = False lets a user have more than 20 jobs offered)"
+            "(SCHEDD_ENABLE_PER_USER_MATCH_LIMITS limits what is offered of one user)"
         )
     found += [
         f"{one.name}: {one.descriptors} of {one.descriptor_limit} descriptors"

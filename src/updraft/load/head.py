@@ -63,7 +63,8 @@ class Head:
 
 def bring_up_head(image: Image, folder: Path, say: Say, config: str) -> Head:
     """A new head with this configuration; its cloud ends with this process, or by `pool.cloud.stop`."""
-    files = [machine.file(conf.CONFIG, config), machine.file(conf.MEASURING, conf.measuring())]
+    texts = {conf.OURS: conf.ours(), conf.CONFIG: config, conf.MEASURING: conf.measuring()}
+    files = [machine.file(path, text) for path, text in texts.items()]
     layer = Layer("the load test's configuration", {"write_files": files})
     pool = bring_up(image, folder, say, Wishes(controller=False, head_layers=(layer,)))
     try:
