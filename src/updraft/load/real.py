@@ -45,8 +45,9 @@ def start(head: Head, count: int) -> Real:
 
 
 def _slots(head: Head, constraint: str) -> int:
-    done = head.pool.on_head("condor_status", "-af", "Name", "-constraint", f"{_ONLY} && {constraint}")
-    return len(done.stdout.splitlines())
+    """Slots of real startds, as the collectors at the leaves have them: the top one may hear of it later."""
+    words = ("condor_status", "-af", "Name", "-constraint", f"{_ONLY} && {constraint}", "-pool")
+    return sum(len(head.pool.on_head(*words, leaf).stdout.splitlines()) for leaf in head.leaves)
 
 
 def _reach(count: Any, wanted: int, deadline: float) -> tuple[int, float]:
