@@ -1,13 +1,15 @@
-"""`updraft pool`: a pool of a size, before there is one."""
+"""`updraft pool`: a pool of a size, before there is one: its configuration, and the proof of it."""
 
 import click
 
 from updraft.cli.pool_config import config
+from updraft.cli.pool_load import load
 
 
 @click.group()
 def pool() -> None:
-    """What a pool of a size needs."""
+    """What a pool of a size needs: its configuration, and that under load."""
 
 
 pool.add_command(config)
+pool.add_command(load)

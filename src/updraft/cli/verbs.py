@@ -24,6 +24,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "cloud": ("updraft.cli.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
     "annex": ("updraft.cli.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
     "events": ("updraft.cli.events:events", "Show what happened, and why."),
+    "pool": ("updraft.cli.pool:pool", "Prove the pool's own configuration under load."),
     "simulate": ("updraft.cli.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("updraft.cli.explain:explain", "Why a job waits; what will become of a machine."),
     "drain": ("updraft.cli.wishes:drain", "Close machines to new jobs; they go when their jobs are done."),

@@ -41,7 +41,7 @@ _PLACES = tuple(
                          (0, 7 + away, 0.5), (0, -18 - away, 0.5))
 )  # fmt: skip
 _BLUE, _ORANGE, _GREEN, _PURPLE = SERIES[:4]
-_STYLE: Any = {  # its type would list every key that there is
+STYLE: Any = {  # its type would list every key that there is
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10,
@@ -71,7 +71,7 @@ _STYLE: Any = {  # its type would list every key that there is
 def course(run: "Run") -> Figure:
     """What went on over time: jobs, cores, machines and the cost, one above the other."""
     outcome = run.outcome
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 8.4))
         rows = figure.subplots(4, 1, sharex=True, height_ratios=(3, 3, 2, 2))
         scale, unit = time_scale(outcome.ended - outcome.begun)
@@ -90,7 +90,7 @@ def course(run: "Run") -> Figure:
 
 def waits(runs: Sequence["Run"]) -> Figure:
     """Which share of the jobs had begun after how long a wait, a line for each setting."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         names = [shortened(run.name, 60) for run in runs]
         columns = 2 if max(map(len, names), default=0) > 24 else 4
         below = -(-len(runs) // columns) if len(runs) > 1 else 0
@@ -128,7 +128,7 @@ def costs(runs: Sequence["Run"], best: Sequence[int]) -> Figure:
         Dot(run.name, run.metrics.cost, run.metrics.wait_mean, run.setting.rival, run.metrics.killed > 0)
         for run in runs
     ]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 4.6))
         axes = figure.subplots()
         _dots(axes, dots, [dots[index] for index in best])
@@ -161,7 +161,7 @@ def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
     far = [dot for dot in dots if dot.wait > longest]
     dots = [dot for dot in dots if dot.wait <= longest]
     best = [dot for dot in best if dot.wait <= longest]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 5.6))
         axes = figure.subplots()
         _dots(axes, dots, best)
@@ -185,14 +185,14 @@ def landscape(dots: Sequence[Dot], best: Sequence[Dot], title: str) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """The figure as a file of its own, in the format that its name says. Raises OSError."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(path, facecolor="white")
 
 
 def svg(figure: Figure, name: str) -> str:
     """The figure as an element of a page, its colours variables of the page; `name` keeps its ids apart."""
     out = io.StringIO()
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
