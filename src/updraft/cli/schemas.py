@@ -11,6 +11,7 @@ from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
 from updraft.cli.image_schemas import IMAGE_FORMS
 from updraft.cli.tally_schemas import CLOUD_FORMS, TALLIES
+from updraft.cli.token_schemas import TOKEN_FORMS
 
 RESOURCES = _form(
     "A quantity of machine.",
@@ -261,6 +262,7 @@ FORMS: Mapping[str, Schema] = {
     ),
     **CLOUD_FORMS,
     **IMAGE_FORMS,
+    **TOKEN_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,
     "replay": _form(

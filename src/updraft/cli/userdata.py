@@ -77,12 +77,23 @@ def worker(
         pool = HTCondorPool(access(settings))
         try:
             spec = replace(spec, token=pool.mint_token(launch.key, spec.lifetime + spec.drain_deadline))
+            _note(settings, launch, spec.token)
             spec = with_broker_token(spec, pool)
         finally:
             pool.close()
     _show(worker_layers(spec), form, cernvm=spec.cernvm)
     for line in _about_token(launch, with_token, spec.lifetime + spec.drain_deadline):
         click.echo(f"updraft: {line}", err=True)
+
+
+def _note(settings: "Settings", launch: "Launch", token: str) -> None:
+    """In the ledger, where there is one: `updraft tokens` knows this token too, then."""
+    from updraft.act.launching import note_token
+    from updraft.ledger import Ledger
+
+    if settings.pool.ledger.exists():
+        with Ledger(settings.pool.ledger) as ledger:
+            note_token(ledger, launch.key, launch.offer.worker_class, token)
 
 
 def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, str, str]) -> "Launch":

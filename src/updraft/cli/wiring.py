@@ -13,7 +13,8 @@ import structlog
 
 from updraft.act import Actor, UserData
 from updraft.bootstrap.cvmfs import Repository, SharedSoftware
-from updraft.bootstrap.head import SIGNING_KEY, WORKER_USER
+from updraft.bootstrap.head import SIGNING_KEY
+from updraft.bootstrap.identities import WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
