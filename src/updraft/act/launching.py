@@ -13,7 +13,7 @@ from updraft.clouds.base import (
     LaunchRequest,
 )
 from updraft.condor.base import Pool
-from updraft.condor.tokens import claims
+from updraft.condor.tokens import claims, life
 from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
 from updraft.core.variants import refusal
@@ -75,7 +75,14 @@ class Launcher:
         refused = refusal(offer.variant, worker, offer.image)
         if refused is not None:
             raise BadRequest(refused.text)
-        token = self._pool.mint_token(action.key, worker.lifetime + worker.drain_deadline)
+        token = self._pool.mint_token(
+            action.key,
+            life(
+                lifetime=worker.lifetime,
+                drain_deadline=worker.drain_deadline,
+                boot_deadline=worker.boot_deadline,
+            ),
+        )
         note_token(self._ledger, action.key, offer.worker_class, token)
         tags = {
             TAG_POOL: self._policy.pool,

@@ -58,7 +58,7 @@ COLUMNS: Sequence[tuple[Column, bool, Any]] = (  # column, in a narrow table too
     (Column("launch", wide=True), True, lambda row: row["launch"]),
     (Column("class"), True, lambda row: row["class"]),
     (Column("machines", right=True), True, lambda row: str(row["machines"])),
-    (Column("issued"), False, lambda row: clock(row["issued"])),
+    (Column("issued"), False, lambda row: "?" if row["issued"] is None else clock(row["issued"])),
     (Column("ends"), True, _until),
     (Column("key"), False, lambda row: row["key"] or "?"),
     (Column("identity", wide=True), False, lambda row: row["identity"]),

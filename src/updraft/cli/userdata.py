@@ -63,7 +63,7 @@ def worker(
     care.
     """
     from updraft.bootstrap.worker import worker_layers
-    from updraft.cli.wiring import access, asker, with_broker_token, worker_spec
+    from updraft.cli.wiring import access, asker, token_life, with_broker_token, worker_spec
     from updraft.condor.pool import HTCondorPool
     from updraft.config import load
 
@@ -76,13 +76,13 @@ def worker(
     if with_token:
         pool = HTCondorPool(access(settings))
         try:
-            spec = replace(spec, token=pool.mint_token(launch.key, spec.lifetime + spec.drain_deadline))
+            spec = replace(spec, token=pool.mint_token(launch.key, token_life(spec)))
             _note(settings, launch, spec.token)
             spec = with_broker_token(spec, pool)
         finally:
             pool.close()
     _show(worker_layers(spec), form, cernvm=spec.cernvm)
-    for line in _about_token(launch, with_token, spec.lifetime + spec.drain_deadline):
+    for line in _about_token(launch, with_token, token_life(spec)):
         click.echo(f"updraft: {line}", err=True)
 
 

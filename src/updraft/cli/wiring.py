@@ -28,6 +28,7 @@ from updraft.condor.access import PoolAccess
 from updraft.condor.base import Pool
 from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.tokens import life
 from updraft.condor.tools import Tools
 from updraft.config import load
 from updraft.config.drivers import driver_entry
@@ -118,11 +119,16 @@ def user_data(settings: Settings, pool: HTCondorPool) -> UserData:
     return make
 
 
+def token_life(spec: WorkerSpec) -> float:
+    """For how long a token for such a worker is good, in seconds."""
+    return life(lifetime=spec.lifetime, drain_deadline=spec.drain_deadline, boot_deadline=spec.boot_deadline)
+
+
 def with_broker_token(spec: WorkerSpec, pool: HTCondorPool) -> WorkerSpec:
     """The same with a token for the broker, where its machines are reached through one."""
     if not spec.reach.broker:
         return spec
-    token = pool.mint_broker_token(spec.launch_key, spec.lifetime + spec.drain_deadline)
+    token = pool.mint_broker_token(spec.launch_key, token_life(spec))
     return replace(spec, reach=replace(spec.reach, token=token))
 
 

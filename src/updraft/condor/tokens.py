@@ -18,6 +18,7 @@ from updraft.errors import PoolError
 
 _BEYOND_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 _KEY_BYTES = 64
+_SPARE = 300.0  # seconds: a machine looks at its age now and then, and takes time to power off
 _HIGHEST = 10**9  # what is behind a dash in a key's name counts up to here
 
 
@@ -33,6 +34,14 @@ class Claims:
     issued: float
     expires: float | None
     key: str
+
+
+def life(*, lifetime: float, drain_deadline: float, boot_deadline: float) -> float:
+    """For how long the token of a launch is good, in seconds: longer than any machine of it can be there.
+
+    Tokens aren't renewed. A machine counts its lifetime from its boot, which may take until its deadline.
+    """
+    return boot_deadline + lifetime + drain_deadline + _SPARE
 
 
 def claims(token: str) -> Claims | None:
