@@ -24,8 +24,8 @@ class Probe(pool.Probe, brokers.Probe, Protocol):
 class Site:
     """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
 
-    `brokers` find the address of the broker of each class that is reached through one. `own_role` asks for the
-    role that the cloud has given to this machine.
+    `brokers` find the address of the broker of each class that is reached through one. `own_role` asks for
+    the role that the cloud has given to this machine.
     """
 
     file: Path
