@@ -103,7 +103,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe: StubProbe) -> P
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("UPDRAFT_DEBUG", raising=False)
-    monkeypatch.setattr("updraft.checks.role.role_of", lambda: "")
     write(tmp_path)
     with ledger_of(tmp_path) as ledger:
         alive(ledger)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from updraft.checks import brokers, clouds, host, pool, role
+from updraft.checks import brokers, clouds, host, pool
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
@@ -24,8 +24,7 @@ class Probe(pool.Probe, brokers.Probe, Protocol):
 class Site:
     """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
 
-    `brokers` find the address of the broker of each class that is reached through one. `own_role` asks for
-    the role that the cloud has given to this machine.
+    `brokers` find the address of the broker of each class that is reached through one.
     """
 
     file: Path
@@ -37,7 +36,6 @@ class Site:
     known_schedds: Sequence[str]
     now: float
     brokers: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    own_role: Callable[[], role.RoleFacts] = role.facts
 
 
 def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
@@ -50,14 +48,12 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     for name, make in site.drivers.items():
         images = clouds.images_wanted(site.settings, name)
         asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
-    answers = ask(asked | {"here: role": site.own_role}, deadline)
+    answers = ask(asked, deadline)
     yield from host.versions()
     yield from host.configuration(site.file, site.settings)
     yield from host.state_dir(site.settings.pool.state_dir)
     yield from host.daemon(site.ledger)
     yield from host.boots(site.ledger)
-    if answers["here: role"].value is not None:
-        yield from role.judge(answers["here: role"].value)
     yield from pool.judge(
         pool.PoolFacts(
             now=site.now,
