@@ -23,7 +23,7 @@ ATTR_GENERATION = "UpdraftGeneration"
 ATTR_INSTANCE = "UpdraftInstance"
 ATTR_VARIANT = "UpdraftVariant"  # only of a machine that isn't the plain one of its class
 
-ATTR_IDENTITY = "AuthenticatedIdentity"
+SHOWN_IDENTITY = "AuthenticatedIdentity"
 """As whom the collector knows who advertises: it writes it into the ad itself."""
 
 WORKER_USER = "worker-"

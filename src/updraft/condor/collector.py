@@ -12,11 +12,11 @@ from updraft.condor.base import (
     ATTR_CLOUD,
     ATTR_FLAVOR,
     ATTR_GENERATION,
-    ATTR_IDENTITY,
     ATTR_INSTANCE,
     ATTR_LAUNCH,
     ATTR_POOL,
     ATTR_VARIANT,
+    SHOWN_IDENTITY,
     WORKER_USER,
     ControllerAd,
     PoolSlots,
@@ -35,7 +35,7 @@ _PROJECTION = [
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
-    *(ATTR_VARIANT, ATTR_IDENTITY),
+    *(ATTR_VARIANT, SHOWN_IDENTITY),
 ]
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 40
@@ -119,7 +119,7 @@ def _whose(ad: Any, pool: str) -> tuple[str, str]:
     explains it. Of another pool's slot the launch is that of its token.
     """
     says, said_launch, said_pool = (_text(ad, name) for name in (ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL))
-    shown = _text(ad, ATTR_IDENTITY)
+    shown = _text(ad, SHOWN_IDENTITY)
     by_token = launch_of(shown)
     if by_token and not (says and said_pool and is_of(shown, said_launch)):
         return says or _text(ad, "Name"), shown.removeprefix(WORKER_USER)
