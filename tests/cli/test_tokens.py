@@ -83,7 +83,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told) -> Path:
             note(ledger, Issued(launch, "default", of(launch), f"id-{launch}", KEYS, now - 100, ends))
         ledger.remember(
             [
-                record("i-1", launch_key="one", requested_at=now - 100),
+                record("i-1", launch_key="one", requested_at=now - 100, joined_at=now - 80),
                 record("i-2", launch_key="one", requested_at=now - 100),
                 record("i-3", launch_key="two", requested_at=now - 100, ended_at=now - 50),
                 record("i-4", launch_key="old", requested_at=now - 300),
@@ -137,7 +137,9 @@ def test_revoke_writes_the_file_tells_the_daemons_and_forgets_the_ads(
     assert states == {"old": "good", "one": "revoked", "three": "good"}
     with Ledger(config.load(site / "updraft.toml").pool.ledger) as ledger:
         [event] = ledger.events(kinds=["tokens"])
+        wishes = ledger.requests()
     assert (event.subject, event.code) == ("one", "token-revoked")
+    assert [(wish.kind, wish.machine) for wish in wishes] == [("drain", "i-2")], "the one that hasn't joined"
     shown(capsys, "revoke", "old")
     assert set(revoked.read(site / "revoked.conf").identities) == {of("one"), of("old")}, "both, now"
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 
 from updraft.bootstrap import identities
 from updraft.condor import base
+from updraft.condor.access import PoolAccess
 from updraft.condor.collector import slot
+from updraft.condor.pool import HTCondorPool
 from updraft.condor.revoked import SESSION, Revoked, more, read, text, write
+from updraft.condor.revoking import _any_of
 from updraft.condor.tokens import (
     claims,
     drop_keys,
@@ -23,6 +27,7 @@ from updraft.condor.tokens import (
     newest_key,
     user_of,
 )
+from updraft.condor.tools import Tools
 from updraft.errors import PoolError
 
 DOMAIN = "pool.test"
@@ -214,3 +219,31 @@ def test_keys_are_made_in_their_order_and_the_newest_signs(tmp_path: Path) -> No
     assert b"\0" not in key.read_bytes()
     drop_keys(folder, ["updraft-workers", "updraft-workers-2"])
     assert make_key(folder, "updraft-workers") == "updraft-workers-4", "a name never comes back"
+
+
+def test_a_launch_is_signed_with_the_newest_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, ...]] = []
+
+    def run(_tools: Tools, words: Sequence[str], _deadline: float) -> str:
+        calls.append(tuple(words))
+        return token(sub=WORKER, iat=1) if "condor_token_create" in words else f"{tmp_path}\n"
+
+    monkeypatch.setattr(Tools, "run", run)
+    access = PoolAccess("main", trust_domain=DOMAIN, worker_identity="worker-{launch}")
+    with HTCondorPool(access) as pool:
+        pool.mint_token("batch_1-18f-0", 60)
+        make_key(tmp_path, "updraft-workers")
+        make_key(tmp_path, "updraft-workers")
+        pool.mint_token("batch_1-18f-0", 60)
+    first, second = [words for words in calls if "condor_token_create" in words]
+    assert first[first.index("-key") + 1] == "updraft-workers"
+    assert second[second.index("-key") + 1] == "updraft-workers-2", "while the daemon runs"
+    assert second[second.index("-identity") + 1] == WORKER
+
+
+def test_what_is_forgotten_is_named_by_identity() -> None:
+    asked = classad2.ExprTree(_any_of([WORKER, "worker-x@d"]))
+    for identity, gone in ((WORKER, True), ("worker-x@d", True), ("worker-y@d", False)):
+        assert asked.eval(classad2.ClassAd({"AuthenticatedIdentity": identity})) is gone
+    with pytest.raises(PoolError):
+        _any_of(['x" || true || "'])

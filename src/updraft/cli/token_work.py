@@ -1,6 +1,7 @@
 """What `updraft tokens` is made of: what is known of tokens, and how they are ended."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +14,11 @@ from updraft.cli.wishes import who
 from updraft.condor import revoked
 from updraft.condor.revoking import Revoker
 from updraft.condor.tokens import drop_keys, key_names, make_key, user_of
-from updraft.core.model import LaunchRecord, Reason
+from updraft.core.model import LaunchRecord, MachineRecord, Reason
 from updraft.errors import LedgerError, PoolError, ProblemFound, UsageError
 from updraft.ledger import Ledger
 from updraft.ledger.issued import Issued, issued
-from updraft.ledger.reader import Reader
+from updraft.ledger.reader import Reader, RequestKind
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -28,17 +29,21 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known: tokens that were made, other launches, and how many machines of each launch live.
+    """What is known: tokens that were made, other launches, and the machines that live.
 
-    `classes` are those of launches with machines; `domain` is the trust domain.
+    `domain` is the trust domain.
     """
 
     domain: str
     made: Mapping[str, Issued]
     launches: Mapping[str, LaunchRecord]
-    machines: Mapping[str, int]
-    classes: Mapping[str, str]
+    living: Sequence[MachineRecord]
     revoked: revoked.Revoked
+
+    @property
+    def machines(self) -> Mapping[str, int]:
+        """How many machines of each launch live."""
+        return Counter(one.launch_key for one in self.living)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -77,14 +82,9 @@ def facts(call: Call) -> Facts:
         if call.place.ledger.exists():
             raise
         view, made = None, {}
-    machines: dict[str, int] = {}
-    classes: dict[str, str] = {}
-    for machine in () if view is None else view.machines:
-        if machine.ended_at is None and machine.launch_key:
-            machines[machine.launch_key] = machines.get(machine.launch_key, 0) + 1
-            classes[machine.launch_key] = machine.worker_class
-    launches = {} if view is None else {one.key: one for one in view.launches}
-    return Facts(_domain(settings), made, launches, machines, classes, revoked.read(FILE))
+    living = [one for one in (view.machines if view else ()) if one.ended_at is None and one.launch_key]
+    launches = {one.key: one for one in (view.launches if view else ())}
+    return Facts(_domain(settings), made, launches, living, revoked.read(FILE))
 
 
 def _domain(settings: "Settings") -> str:
@@ -98,16 +98,17 @@ def _domain(settings: "Settings") -> str:
 
 def rows_of(known: Facts, now: float) -> list[Row]:
     """A row for each token that may be in use, the oldest first."""
-    rows = []
+    rows, alive = [], known.machines
+    classes = {one.launch_key: one.worker_class for one in known.living}
     for launch, identity in known.identities.items():
         made, record = known.made.get(launch), known.launches.get(launch)
         at = made.issued if made else record.asked_at if record else None
-        machines = known.machines.get(launch, 0)
+        machines = alive.get(launch, 0)
         over = made is not None and made.expires <= now
         if not machines and (over or made is None):
             continue
         gone = known.revoked.has(identity, at)
-        worker_class = made.worker_class if made else record.worker_class if record else known.classes[launch]
+        worker_class = made.worker_class if made else classes[launch]
         rows.append(
             {
                 "launch": launch,
@@ -158,7 +159,7 @@ def revoke_now(
         revoker.reconfigure()
         still = revoker.taken(launches[:1])
         revoker.forget(list(ends), everything=everything)
-    _tell_ledger(call, launches, everything, now)
+    _tell_ledger(call, known, launches, everything)
     if still:
         raise ProblemFound(
             f"{FILE} is written, and the collector still takes {still}: is this its machine? It has to read "
@@ -207,12 +208,18 @@ def _revoker(call: Call) -> Revoker:
     return Revoker(access(settings))
 
 
-def _tell_ledger(call: Call, launches: Sequence[str], everything: bool, now: float) -> None:
-    name = who()
+def _tell_ledger(call: Call, known: Facts, launches: Sequence[str], everything: bool) -> None:
+    """The events, and the wish that machines go that haven't joined: they never will."""
+    name, now, chosen = who(), time.time(), set(launches)
     for launch in launches:
         _event(call, launch, Reason("token-revoked", f"{name} revoked the token of launch {launch}"), now)
     if everything:
         _event(call, "tokens", Reason("token-revoked", f"{name} revoked every worker's token"), now)
+    waiting = [one.id for one in known.living if one.joined_at is None and one.launch_key in chosen]
+    if waiting:
+        with Ledger(call.place.ledger) as ledger:
+            for machine in waiting:
+                ledger.request(now, name, RequestKind.DRAIN, machine)
 
 
 def _event(call: Call, subject: str, reason: Reason, now: float) -> None:
