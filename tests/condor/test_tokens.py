@@ -245,5 +245,7 @@ def test_what_is_forgotten_is_named_by_identity() -> None:
     asked = classad2.ExprTree(_any_of([WORKER, "worker-x@d"]))
     for identity, gone in ((WORKER, True), ("worker-x@d", True), ("worker-y@d", False)):
         assert asked.eval(classad2.ClassAd({"AuthenticatedIdentity": identity})) is gone
+    handed_on = {"AuthenticatedIdentity": "condor@d", "UpdraftLaunch": "x"}
+    assert asked.eval(classad2.ClassAd(handed_on)) is True, "a parent collector sees its child only"
     with pytest.raises(PoolError):
         _any_of(['x" || true || "'])

@@ -166,6 +166,8 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
 
 
 def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool: RealPool) -> None:
+    cluster, _, _ = job_on(pool, 1)
+    await_done(pool, [cluster], 60)
     old = tokens(pool)
     assert {row["key"] for row in old.values()} == {"updraft-workers"}
     assert pool.updraft("tokens", "rotate", timeout=60).returncode == 0

@@ -8,9 +8,10 @@ from pathlib import Path
 from types import TracebackType
 
 from updraft.condor.access import PoolAccess, environment
-from updraft.condor.base import WORKER_USER
+from updraft.condor.base import ATTR_LAUNCH, WORKER_USER
 from updraft.condor.children import Children
 from updraft.condor.probe import PoolProbe
+from updraft.condor.tokens import launch_of
 from updraft.condor.tools import Tools
 from updraft.errors import PoolError
 
@@ -72,14 +73,18 @@ class Revoker:
 
 
 def _mine() -> str:
-    return f'substr(AuthenticatedIdentity, 0, {len(WORKER_USER)}) == "{WORKER_USER}"'
+    mine = f'substr(AuthenticatedIdentity, 0, {len(WORKER_USER)}) =?= "{WORKER_USER}"'
+    return f"{mine} || {ATTR_LAUNCH} isnt undefined"
 
 
 def _any_of(identities: Sequence[str]) -> str:
     for name in identities:
         if set(name) & set('"\\'):
             raise PoolError(f"{name!r} is no identity of a worker")
-    return " || ".join(f'AuthenticatedIdentity == "{name}"' for name in identities)
+    # The launch too: a parent collector knows its child as the sender of them all.
+    return " || ".join(
+        f'AuthenticatedIdentity =?= "{name}" || {ATTR_LAUNCH} =?= "{launch_of(name)}"' for name in identities
+    )
 
 
 def invalidate(collector: str | None, constraint: str) -> None:
