@@ -170,3 +170,22 @@ def test_closing_is_done_when_we_or_somebody_else_began_it() -> None:
     assert MODULE.close(["sh", "-c", "echo error code 10001: Draining already in progress >&2; exit 1"])
     assert not MODULE.close(["false"])
     assert not MODULE.close(["/no/such/command"])
+
+
+@given(st.integers(60, 10**6), st.integers(0, 10**5), st.integers(30, 10**4))
+def test_a_machine_ends_before_its_token_does(lifetime: int, drain: int, boot: int) -> None:
+    """Tokens aren't renewed: a machine that boots as late as it may still ends by itself before."""
+    from tests.bootstrap.reading import worker
+    from updraft.bootstrap.worker import guard_settings
+    from updraft.condor.tokens import life
+
+    spec = worker(lifetime=float(lifetime), drain_deadline=float(drain), boot_deadline=float(boot))
+    settings = json.loads(guard_settings(spec))["settings"]
+    good_for = life(
+        lifetime=spec.lifetime, drain_deadline=spec.drain_deadline, boot_deadline=spec.boot_deadline
+    )
+    drains, powers_off = 60, 60  # as long as the guard lets these take
+    late = boot + settings["interval"] + drains + powers_off
+    guard = MODULE.Guard(settings, {"started": 1.0})
+    left = good_for - late - 1.0
+    assert guard.look(left, processes=BUSY, head=True, boot_failed=False), "it goes, busy or not"

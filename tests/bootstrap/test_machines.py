@@ -175,6 +175,7 @@ def test_the_head_lets_workers_advertise_and_nothing_else() -> None:
     assert [name for name, value in found.items() if "worker-" in value] == [
         "COLLECTOR.ALLOW_ADVERTISE_STARTD",
         "COLLECTOR.ALLOW_ADVERTISE_MASTER",
+        "COLLECTOR.COLLECTOR_REQUIREMENTS",  # a condition, no right
     ]
     assert "STARTD" not in found["DAEMON_LIST"]
 

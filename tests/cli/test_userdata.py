@@ -111,7 +111,7 @@ def test_a_token_is_made_only_when_asked_for_and_said(run: Any, monkeypatch: pyt
     assert files["/etc/condor/tokens.d/updraft"]["content"] == TOKEN + "\n"
     [(key, lifetime)] = made
     assert f'UpdraftLaunch = "{key}"' in files["/etc/condor/config.d/90-updraft.conf"]["content"]
-    assert lifetime == 2 * 86400 + 3600
+    assert lifetime > 2 * 86400 + 3600, "longer than such a machine lives"
     assert "adopt INSTANCE-ID --class small" in done.stderr
     assert TOKEN not in done.stderr
 

@@ -14,11 +14,13 @@ from updraft.clouds.base import (
     LaunchRequest,
 )
 from updraft.condor.base import Pool
+from updraft.condor.tokens import claims, life
 from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
 from updraft.core.variants import refusal
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, UpdraftError
 from updraft.ledger import Ledger
+from updraft.ledger.issued import Issued, note
 
 UserData = Callable[[Launch, str], bytes]
 """From a launch and the token of its machines to their user-data; raises BootstrapError."""
@@ -74,7 +76,15 @@ class Launcher:
         refused = refusal(offer.variant, worker, offer.image)
         if refused is not None:
             raise BadRequest(refused.text)
-        token = self._pool.mint_token(action.key, worker.lifetime + worker.drain_deadline)
+        token = self._pool.mint_token(
+            action.key,
+            life(
+                lifetime=worker.lifetime,
+                drain_deadline=worker.drain_deadline,
+                boot_deadline=worker.boot_deadline,
+            ),
+        )
+        note_token(self._ledger, action.key, offer.worker_class, token)
         own = {} if action.annex is None else action.annex.tags
         tags = {
             **own,
@@ -117,6 +127,15 @@ class Launcher:
             self._ledger.outcome(action.key, state, error=reason)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "asked": action.count}
             books.event(self._clock(), f"launch-{state}", action.key, reason, detail)
+
+
+def note_token(ledger: Ledger, launch: str, worker_class: str, token: str) -> None:
+    """Write down that a token was made for a launch: whose it is and how long it is good, never itself."""
+    seen = claims(token)
+    if seen is not None and seen.expires is not None:
+        note(
+            ledger, Issued(launch, worker_class, seen.identity, seen.id, seen.key, seen.issued, seen.expires)
+        )
 
 
 def intent_of(action: Launch, now: float) -> LaunchRecord:

@@ -10,6 +10,7 @@ from typing import Any
 
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine, transforms
+from updraft.bootstrap.identities import WORKER_USER, identity_rule
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
@@ -19,9 +20,6 @@ from updraft.errors import BootstrapError
 
 SIGNING_KEY = "updraft-workers"
 """The name of the key that signs the tokens of workers, and nothing else."""
-
-WORKER_USER = "worker-"
-"""A worker's token is for `worker-<launch key>@<trust domain>`."""
 
 SAMPLES: Mapping[str, str] = {
     "README.txt": "0644",
@@ -166,6 +164,7 @@ def head_config(spec: HeadSpec) -> str:
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
             **rights,
+            **identity_rule(spec.trust_domain),
             "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
             # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
             "SHADOW_WORKLIFE": 0,

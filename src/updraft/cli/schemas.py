@@ -14,6 +14,7 @@ from updraft.cli.image_schemas import IMAGE_FORMS
 from updraft.cli.load_schemas import LOAD_FORMS
 from updraft.cli.pool_schemas import POOL_FORMS
 from updraft.cli.tally_schemas import CLOUD_FORMS, TALLIES
+from updraft.cli.token_schemas import TOKEN_FORMS
 
 RESOURCES = _form(
     "A quantity of machine.",
@@ -267,6 +268,7 @@ FORMS: Mapping[str, Schema] = {
     **IMAGE_FORMS,
     **POOL_FORMS,
     **LOAD_FORMS,
+    **TOKEN_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,
     "replay": _form(

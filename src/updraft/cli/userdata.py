@@ -63,7 +63,7 @@ def worker(
     care.
     """
     from updraft.bootstrap.worker import worker_layers
-    from updraft.cli.wiring import access, asker, with_broker_token, worker_spec
+    from updraft.cli.wiring import access, asker, token_life, with_broker_token, worker_spec
     from updraft.condor.pool import HTCondorPool
     from updraft.config import load
 
@@ -76,13 +76,24 @@ def worker(
     if with_token:
         pool = HTCondorPool(access(settings))
         try:
-            spec = replace(spec, token=pool.mint_token(launch.key, spec.lifetime + spec.drain_deadline))
+            spec = replace(spec, token=pool.mint_token(launch.key, token_life(spec)))
+            _note(settings, launch, spec.token)
             spec = with_broker_token(spec, pool)
         finally:
             pool.close()
     _show(worker_layers(spec), form, cernvm=spec.cernvm)
-    for line in _about_token(launch, with_token, spec.lifetime + spec.drain_deadline):
+    for line in _about_token(launch, with_token, token_life(spec)):
         click.echo(f"updraft: {line}", err=True)
+
+
+def _note(settings: "Settings", launch: "Launch", token: str) -> None:
+    """In the ledger, where there is one: `updraft tokens` knows this token too, then."""
+    from updraft.act.launching import note_token
+    from updraft.ledger import Ledger
+
+    if settings.pool.ledger.exists():
+        with Ledger(settings.pool.ledger) as ledger:
+            note_token(ledger, launch.key, launch.offer.worker_class, token)
 
 
 def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, str, str]) -> "Launch":

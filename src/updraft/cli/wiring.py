@@ -13,7 +13,8 @@ import structlog
 
 from updraft.act import Actor, UserData
 from updraft.bootstrap.cvmfs import Repository, SharedSoftware
-from updraft.bootstrap.head import SIGNING_KEY, WORKER_USER
+from updraft.bootstrap.head import SIGNING_KEY
+from updraft.bootstrap.identities import WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
@@ -30,6 +31,7 @@ from updraft.condor.access import PoolAccess
 from updraft.condor.base import Pool
 from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.tokens import life
 from updraft.condor.tools import Tools
 from updraft.config import load
 from updraft.config.drivers import driver_entry
@@ -132,11 +134,16 @@ def with_layer(spec: WorkerSpec, launch: Launch, ledger: Path) -> WorkerSpec:
     return replace(spec, layers=(*spec.layers, layer))
 
 
+def token_life(spec: WorkerSpec) -> float:
+    """For how long a token for such a worker is good, in seconds."""
+    return life(lifetime=spec.lifetime, drain_deadline=spec.drain_deadline, boot_deadline=spec.boot_deadline)
+
+
 def with_broker_token(spec: WorkerSpec, pool: HTCondorPool) -> WorkerSpec:
     """The same with a token for the broker, where its machines are reached through one."""
     if not spec.reach.broker:
         return spec
-    token = pool.mint_broker_token(spec.launch_key, spec.lifetime + spec.drain_deadline)
+    token = pool.mint_broker_token(spec.launch_key, token_life(spec))
     return replace(spec, reach=replace(spec.reach, token=token))
 
 

@@ -23,6 +23,12 @@ ATTR_GENERATION = "UpdraftGeneration"
 ATTR_INSTANCE = "UpdraftInstance"
 ATTR_VARIANT = "UpdraftVariant"  # only of a machine that isn't the plain one of its class
 
+SHOWN_IDENTITY = "AuthenticatedIdentity"
+"""As whom the collector knows who advertises: it writes it into the ad itself."""
+
+WORKER_USER = "worker-"
+"""How the identity of a worker's token begins; the launch key follows, and the trust domain."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolSlots:

@@ -16,10 +16,13 @@ from updraft.condor.base import (
     ATTR_LAUNCH,
     ATTR_POOL,
     ATTR_VARIANT,
+    SHOWN_IDENTITY,
+    WORKER_USER,
     ControllerAd,
     PoolSlots,
 )
 from updraft.condor.reread import Reread
+from updraft.condor.tokens import is_of, launch_of
 from updraft.core.kinds import foreign_kind_key, kind_key, template
 from updraft.core.model import Child, CollectorView, Resources, Slot
 from updraft.errors import PoolError
@@ -33,7 +36,7 @@ _PROJECTION = [
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
-    ATTR_VARIANT,
+    *(ATTR_VARIANT, SHOWN_IDENTITY),
 ]
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 40
@@ -76,7 +79,7 @@ def read_slots(
 
 def slot(ad: Any, pool: str) -> Slot:
     """A slot from its ad. Its kind is empty where the whole ad must be seen to tell."""
-    ours = _text(ad, ATTR_POOL) == pool
+    instance, launch = _whose(ad, pool)
     partitionable = ad.get("PartitionableSlot") is True
     resources = _resources(ad, "")
     state = _text(ad, "State")
@@ -86,9 +89,9 @@ def slot(ad: Any, pool: str) -> Slot:
     kind = kind_key(worker_class, generation, cloud, flavor, _text(ad, ATTR_VARIANT))
     return Slot(
         name=_text(ad, "Name"),
-        instance_id=_text(ad, ATTR_INSTANCE) if ours else "",
-        cloud=_text(ad, ATTR_CLOUD) if ours else "",
-        kind=kind if ours and all(marks) else "",
+        instance_id=instance,
+        cloud=_text(ad, ATTR_CLOUD) if instance else "",
+        kind=kind if instance and all(marks) else "",
         total=_resources(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
         free=resources if partitionable or state == "Unclaimed" else Resources(),
         state=state,
@@ -100,13 +103,28 @@ def slot(ad: Any, pool: str) -> Slot:
         job_starts=_job_starts(ad),
         draining=ad.get("Draining") is True or state == "Drained",
         drain_reason=_text(ad, "DrainReason"),
-        launch_key=_text(ad, ATTR_LAUNCH) if ours else "",
+        launch_key=launch,
         address=_text(ad, "MyAddress"),
         # A startd that drains takes Start out of its ad.
         accepting=not (ad.get("Offline") is True or "Start" not in ad or ad.get("Start") is False),
         retirement=_seconds(ad.get("RetirementTimeRemaining")),
         user="" if partitionable else _text(ad, "AccountingGroup") or _text(ad, "RemoteUser"),
     )
+
+
+def _whose(ad: Any, pool: str) -> tuple[str, str]:
+    """The instance and the launch that a slot is of; no instance for one that is none of this pool's.
+
+    An ad is a word, and the token that brought it is proof. What has shown a worker's token and says that it
+    is of another launch, or of none, or nothing of whose it is, gets a launch that no machine has: nobody
+    explains it. Of another pool's slot the launch is that of its token.
+    """
+    says, said_launch, said_pool = (_text(ad, name) for name in (ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL))
+    shown = _text(ad, SHOWN_IDENTITY)
+    by_token = launch_of(shown)
+    if by_token and not (says and said_pool and is_of(shown, said_launch)):
+        return says or _text(ad, "Name"), shown.removeprefix(WORKER_USER)
+    return (says, said_launch) if said_pool == pool else ("", by_token)
 
 
 def _job_starts(ad: Any) -> int | None:

@@ -17,6 +17,7 @@ from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.children import Children
 from updraft.condor.demand import ScheddMemory, read_demand
 from updraft.condor.jobs import requeue_jobs
+from updraft.condor.tokens import newest_key, user_of
 from updraft.condor.tools import DrainingAlreadyError, Tools
 from updraft.core.model import DrainMode, ScheddView, Slot
 from updraft.errors import DrainRefused, PoolError
@@ -42,6 +43,7 @@ class HTCondorPool:
         self._schedds: dict[str, ScheddMemory] = {}
         self._slots = ads.SlotMemory()
         self._refreshed = time.monotonic()
+        self._key_folder: str | None = None
 
     def __enter__(self) -> "HTCondorPool":
         return self
@@ -169,7 +171,9 @@ class HTCondorPool:
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
         rights = ("ADVERTISE_STARTD", "ADVERTISE_MASTER")
-        return self._mint((), launch_key, lifetime, rights, self._access.signing_key)
+        return self._mint(
+            (), launch_key, lifetime, rights, self._newest(self._keys(), self._access.signing_key)
+        )
 
     def mint_broker_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the same identity that is good at the broker alone: no other daemon has its key."""
@@ -177,13 +181,27 @@ class HTCondorPool:
         if not folder:
             raise PoolError("there is no broker here: its keys have no folder")
         where = ("env", f"_CONDOR_SEC_PASSWORD_DIRECTORY={folder}")
-        return self._mint(where, launch_key, lifetime, ("DAEMON",), self._access.broker_key)
+        key = self._newest(Path(folder), self._access.broker_key)
+        return self._mint(where, launch_key, lifetime, ("DAEMON",), key)
+
+    def _keys(self) -> Path | None:
+        """Where the keys are, on this machine; None where HTCondor doesn't say."""
+        if self._key_folder is None:
+            try:
+                self._key_folder = self._tools.setting("SEC_PASSWORD_DIRECTORY")
+            except PoolError:
+                return None
+        return Path(self._key_folder) if self._key_folder else None
+
+    def _newest(self, folder: Path | None, key: str) -> str:
+        """The key that signs now, of those that rotations have left. Tools may run elsewhere than we do."""
+        return key if folder is None or self._access.tools else newest_key(folder, key)
 
     def _mint(
         self, before: Sequence[str], launch_key: str, lifetime: float, rights: Sequence[str], signing_key: str
     ) -> str:
         domain = self._access.trust_domain or self._tools.setting("TRUST_DOMAIN")
-        user = self._access.worker_identity.replace("{launch}", re.sub(r"[^A-Za-z0-9._-]", "-", launch_key))
+        user = user_of(self._access.worker_identity, launch_key)
         words = [*before, "condor_token_create", "-identity", f"{user}@{domain}"]
         words += ["-lifetime", str(max(1, int(lifetime)))]
         words += [word for right in rights for word in ("-authz", right)]

@@ -113,13 +113,13 @@ class PoolProbe:
         """Where a tool of HTCondor is; empty where this machine has none."""
         return name if self._access.tools else shutil.which(name) or ""
 
-    def worker_token(self, deadline: float) -> Mapping[str, str]:
-        """Make a worker's token and show it to the collector.
+    def worker_token(self, deadline: float, launch: str = PROBE_LAUNCH) -> Mapping[str, str]:
+        """Make a worker's token, of this launch's identity, and show it to the collector.
 
         Maps each of WORKER_RIGHTS to the identity that the collector saw, empty where it refused. Raises
         PoolError where no token can be made.
         """
-        token = self._pool.mint_token(PROBE_LAUNCH, _PROBE_LIFETIME)
+        token = self._pool.mint_token(launch, _PROBE_LIFETIME)
         children = Children(self._as_worker(token))
         try:
             return children.call(

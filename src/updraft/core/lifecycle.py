@@ -162,9 +162,14 @@ def by_machine(
     explained: dict[Key, tuple[Slot, ...]] = {}
     site: list[Slot] = []
     strangers: list[Slot] = []
+    launches: set[str] | None = None
     for slot in slots:
         if not slot.instance_id:
-            site.append(slot)
+            if slot.launch_key and launches is None:
+                launches = {record.launch_key for record in records.values()}
+            # With a token of ours, and it says that it is of another pool.
+            lies = bool(slot.launch_key) and slot.launch_key in (launches or ())
+            (strangers if lies else site).append(slot)
             continue
         key = (slot.cloud, slot.instance_id)
         ours = instances.get(key) or records.get(key)

@@ -29,6 +29,7 @@ from updraft.core.model import (
     Phase,
     Plan,
     Reason,
+    Slot,
     Snapshot,
     Terminate,
     Undrain,
@@ -247,15 +248,20 @@ def _outlooks(roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn) -> tuple[Mac
     return tuple([told[key] if key in told else entries[key].outlook for key in roll.keys])
 
 
+def _unexplained(slot: Slot) -> Reason:
+    """What is said of a slot that no machine of ours explains; its token's launch, where that is another."""
+    who = slot.instance_id or "a machine of another pool"
+    text = f"slot {slot.name} says it is {who}, which is no machine of ours"
+    if not slot.instance_id or "@" in slot.launch_key:
+        launch = slot.launch_key.partition("@")[0]
+        text += f"; it has a token of launch {launch}: `updraft tokens revoke {launch}` ends that"
+    return Reason("unexplained-slot", text)
+
+
 def _warnings(
     census: Census, fates: Mapping[Key, Fate], unread: Mapping[Key, str], snapshot: Snapshot
 ) -> tuple[Reason, ...]:
-    found = [
-        Reason(
-            "unexplained-slot", f"slot {slot.name} says it is {slot.instance_id}, which is no machine of ours"
-        )
-        for slot in census.unexplained
-    ]
+    found = [_unexplained(slot) for slot in census.unexplained]
     for (_, machine), text in sorted(unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))

@@ -245,6 +245,16 @@ class Queries:
             row = rows.execute("SELECT doc FROM notes WHERE key = ?", (key,)).fetchone()
             return None if row is None else dict(json.loads(row[0]))
 
+    def all_noted(self, prefix: str) -> dict[str, dict[str, Any]]:
+        """The notes whose keys begin so, by the rest of their keys."""
+        with self._reading() as rows:
+            # Not LIKE: a key may have its signs in it.
+            found = rows.execute(
+                "SELECT substr(key, ?), doc FROM notes WHERE substr(key, 1, ?) = ? ORDER BY key",
+                (len(prefix) + 1, len(prefix), prefix),
+            )
+            return {str(key): dict(json.loads(doc)) for key, doc in found}
+
 
 class Reader(Queries):
     """A read-only look at the ledger. Raises LedgerError where there is none, or none that can be read."""

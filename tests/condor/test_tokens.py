@@ -1,0 +1,251 @@
+"""Whose tokens are, which are revoked, what a machine may say of itself, and the keys that sign."""
+
+import base64
+import json
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import classad2
+import pytest
+
+from updraft.bootstrap import identities
+from updraft.condor import base
+from updraft.condor.access import PoolAccess
+from updraft.condor.collector import slot
+from updraft.condor.pool import HTCondorPool
+from updraft.condor.revoked import SESSION, Revoked, more, read, text, write
+from updraft.condor.revoking import _any_of
+from updraft.condor.tokens import (
+    claims,
+    drop_keys,
+    is_of,
+    key_names,
+    launch_of,
+    make_key,
+    newest_key,
+    user_of,
+)
+from updraft.condor.tools import Tools
+from updraft.errors import PoolError
+
+DOMAIN = "pool.test"
+WORKER = f"worker-batch_1-18f-0@{DOMAIN}"
+
+
+def token(**payload: Any) -> str:
+    parts = ({"alg": "HS256", "kid": "updraft-workers"}, payload)
+    text = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*text, "c2lnbmF0dXJl"])
+
+
+def test_both_rooms_spell_workers_alike() -> None:
+    assert base.WORKER_USER == identities.WORKER_USER
+
+
+def test_a_token_says_whose_it_is_and_until_when() -> None:
+    found = claims(token(sub=WORKER, jti="ab12", iat=100, exp=700) + "\n")
+    assert found is not None
+    assert (found.identity, found.id, found.issued, found.expires) == (WORKER, "ab12", 100.0, 700.0)
+    assert found.key == "updraft-workers"
+
+
+@pytest.mark.parametrize("odd", ["", "token-k", "a.b.c", "..", token(jti="x"), "e30.W10.x", "é.é.é"])
+def test_what_is_no_token_has_no_claims(odd: str) -> None:
+    assert claims(odd) is None
+
+
+def test_the_launch_of_an_identity_and_back() -> None:
+    assert launch_of(WORKER) == "batch_1-18f-0"
+    assert launch_of(f"condor@{DOMAIN}") == ""
+    assert user_of("worker-{launch}", "a b/c") == "worker-a-b-c"
+    assert is_of(WORKER, "batch_1-18f-0")
+    assert is_of(f"worker-a-b@{DOMAIN}", "a b")
+    assert not is_of(WORKER, "batch_1-18f-1")
+    assert not is_of(WORKER, "")
+    assert is_of(f"condor@{DOMAIN}", "anything"), "a parent collector sees its child's identity only"
+
+
+# ------------------------------------------------------------------------------------------------ revoked
+
+
+def setting(written: str, name: str) -> str:
+    """A setting as HTCondor has it where nothing else was set."""
+    [line] = [line for line in written.splitlines() if line.startswith(f"{name} = ")]
+    value = line.partition(" = ")[2].replace("$(SEC_TOKEN_REVOCATION_EXPR:False)", "False")
+    return value.partition("))) ")[2] or value
+
+
+def is_revoked(revoked: Revoked, **payload: Any) -> Any:
+    """What the collector makes of a token: anything but a truth value is revoked there."""
+    return classad2.ExprTree(setting(text(revoked), "SEC_TOKEN_REVOCATION_EXPR")).eval(
+        classad2.ClassAd(payload)
+    )
+
+
+def test_a_revoked_launch_and_no_other() -> None:
+    revoked = Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None})
+    assert is_revoked(revoked, sub=WORKER, iat=1) is True
+    assert is_revoked(revoked, sub=f"worker-x@{DOMAIN}", iat=1) is True
+    for other in (f"worker-batch_1-18f@{DOMAIN}", f"worker-batch_1-18f-01@{DOMAIN}", f"condor@{DOMAIN}", ""):
+        assert is_revoked(revoked, sub=other, iat=1) is False
+    assert is_revoked(revoked, iat=1) is False, "a token that names nobody is the site's own matter"
+
+
+def test_all_that_were_issued_until_then_and_none_of_others() -> None:
+    revoked = Revoked({}, before=1000)
+    assert is_revoked(revoked, sub=WORKER, iat=1000) is True
+    assert is_revoked(revoked, sub=WORKER) is True, "of unknown age"
+    assert is_revoked(revoked, sub=WORKER, iat=1001) is False
+    assert is_revoked(revoked, sub=f"condor@{DOMAIN}", iat=1) is False
+
+
+def test_open_sessions_are_denied_by_identity() -> None:
+    written = text(Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None}))
+    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_ADVERTISE_MASTER", "BROKER.DENY_DAEMON"):
+        assert setting(written, name).split() == [WORKER, f"worker-x@{DOMAIN}"]
+        assert f"{name} = $({name}:$(" in written, "who is denied already, is denied still"
+
+
+@pytest.mark.parametrize("bad", ['a"b@d', "a b@d", "a,b@d", "a$(X)@d", "a\nX = 1@d"])
+def test_what_is_no_identity_reaches_no_configuration(bad: str) -> None:
+    with pytest.raises(PoolError, match="no identity"):
+        text(Revoked({bad: None}))
+
+
+def test_the_file_is_read_back_and_is_open_to_all(tmp_path: Path) -> None:
+    file = tmp_path / "93-updraft-revoked.conf"
+    assert read(file) == Revoked()
+    revoked = Revoked({WORKER: 5.5, f"worker-x@{DOMAIN}": None}, 77)
+    write(file, revoked)
+    assert read(file) == revoked
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert list(tmp_path.iterdir()) == [file]
+    for odd in ("ALLOW_WRITE = *\n", "# updraft: {]\n", '# updraft: {"before": 1}\n'):
+        file.write_text(odd)
+        with pytest.raises(PoolError):
+            read(file)
+
+
+def test_entries_stay_as_long_as_a_session_could_and_no_longer() -> None:
+    known = Revoked({"worker-a@d": 100.0, "worker-b@d": 200.0, "worker-c@d": None}, before=50)
+    now = 100.0 + SESSION + 1
+    grown = more(known, {"worker-d@d": now}, 40, now)
+    assert dict(grown.identities) == {"worker-b@d": 200.0, "worker-c@d": None, "worker-d@d": now}
+    assert grown.before == 50
+    assert grown.has("worker-b@d")
+    assert grown.has("worker-z@d", 50.0)
+    assert not grown.has("worker-z@d", 51.0)
+
+
+# ------------------------------------------------------------------------------------------ whose a slot is
+
+
+def taken(**ad: Any) -> bool:
+    """Does the collector of a head of ours take this ad?"""
+    rule = identities.identity_rule(DOMAIN)[identities.REQUIREMENTS]
+    rule = rule.replace(f"$({identities.REQUIREMENTS}:$(COLLECTOR_REQUIREMENTS:True))", "True")
+    assert "$" not in rule
+    answer = classad2.ExprTree(rule).eval(scope=classad2.ClassAd(), target=classad2.ClassAd(ad))
+    assert isinstance(answer, bool), "the collector refuses what gives no truth value"
+    return answer
+
+
+OURS = {"MyType": "Machine", "AuthenticatedIdentity": WORKER, "UpdraftLaunch": "batch_1-18f-0",
+        "UpdraftInstance": "i-1", "UpdraftPool": "main", "Name": "slot1@i-1@host"}  # fmt: skip
+
+
+def test_the_collector_takes_a_machine_of_its_own_launch_only() -> None:
+    assert taken(**OURS)
+    for change in ({"UpdraftLaunch": "batch_1-18f-1"}, {"UpdraftLaunch": "BATCH_1-18f-0"}):
+        assert not taken(**{**OURS, **change})
+    for missing in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool", "MyType"):
+        assert taken(**{k: v for k, v in OURS.items() if k != missing}) is (missing == "MyType")
+    assert not taken(**{**OURS, "AuthenticatedIdentity": "worker-batch_1-18f-0@elsewhere.test"})
+
+
+def test_the_collector_takes_what_has_no_workers_token_as_before() -> None:
+    assert taken(MyType="Machine", AuthenticatedIdentity=f"condor@{DOMAIN}", Name="slot1@site")
+    assert taken(MyType="Scheduler", AuthenticatedIdentity=f"condor@{DOMAIN}")
+    assert taken(MyType="Machine")
+    assert taken(**{**OURS, "AuthenticatedIdentity": f"condor@{DOMAIN}"}), "handed on by a child collector"
+    for kind in ("DaemonMaster", "StartD"):
+        assert taken(MyType=kind, AuthenticatedIdentity=WORKER)
+
+
+def seen(**changes: Any) -> tuple[str, str]:
+    found = slot(classad2.ClassAd({k: v for k, v in {**OURS, **changes}.items() if v is not None}), "main")
+    return found.instance_id, found.launch_key
+
+
+def test_a_slot_is_of_the_launch_whose_token_it_has_shown() -> None:
+    assert seen() == ("i-1", "batch_1-18f-0")
+    assert seen(AuthenticatedIdentity=None) == ("i-1", "batch_1-18f-0"), "where nobody says, its word counts"
+    assert seen(UpdraftLaunch="other") == ("i-1", f"batch_1-18f-0@{DOMAIN}"), "no machine has such a launch"
+    assert seen(UpdraftInstance=None) == ("slot1@i-1@host", f"batch_1-18f-0@{DOMAIN}")
+    assert seen(UpdraftPool=None) == (
+        "slot1@i-1@host".replace("slot1@i-1@host", "i-1"),
+        f"batch_1-18f-0@{DOMAIN}",
+    )
+    assert seen(UpdraftPool="theirs") == ("", "batch_1-18f-0"), "a slot of another pool, with its launch"
+    assert seen(AuthenticatedIdentity=f"condor@{DOMAIN}", UpdraftPool=None) == ("", "")
+
+
+# ------------------------------------------------------------------------------------------------- keys
+
+
+def test_keys_are_made_in_their_order_and_the_newest_signs(tmp_path: Path) -> None:
+    folder = tmp_path / "passwords.d"
+    assert newest_key(folder, "updraft-workers") == "updraft-workers"
+    assert [make_key(folder, "updraft-workers") for _ in range(3)] == [
+        "updraft-workers", "updraft-workers-2", "updraft-workers-3",
+    ]  # fmt: skip
+    for other in (
+        "POOL",
+        "updraft-workers-old",
+        "updraft-workers-1",
+        "updraft-workers-02",
+        "updraft-workers2",
+    ):
+        (folder / other).write_text("x")
+    assert key_names(folder, "updraft-workers") == [
+        "updraft-workers", "updraft-workers-2", "updraft-workers-3",
+    ]  # fmt: skip
+    key = folder / "updraft-workers-3"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert len(base64.b64decode(key.read_bytes())) == 64
+    assert b"\0" not in key.read_bytes()
+    drop_keys(folder, ["updraft-workers", "updraft-workers-2"])
+    assert make_key(folder, "updraft-workers") == "updraft-workers-4", "a name never comes back"
+
+
+def test_a_launch_is_signed_with_the_newest_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, ...]] = []
+
+    def run(_tools: Tools, words: Sequence[str], _deadline: float) -> str:
+        calls.append(tuple(words))
+        return token(sub=WORKER, iat=1) if "condor_token_create" in words else f"{tmp_path}\n"
+
+    monkeypatch.setattr(Tools, "run", run)
+    access = PoolAccess("main", trust_domain=DOMAIN, worker_identity="worker-{launch}")
+    with HTCondorPool(access) as pool:
+        pool.mint_token("batch_1-18f-0", 60)
+        make_key(tmp_path, "updraft-workers")
+        make_key(tmp_path, "updraft-workers")
+        pool.mint_token("batch_1-18f-0", 60)
+    first, second = [words for words in calls if "condor_token_create" in words]
+    assert first[first.index("-key") + 1] == "updraft-workers"
+    assert second[second.index("-key") + 1] == "updraft-workers-2", "while the daemon runs"
+    assert second[second.index("-identity") + 1] == WORKER
+
+
+def test_what_is_forgotten_is_named_by_identity() -> None:
+    asked = classad2.ExprTree(_any_of([WORKER, "worker-x@d"]))
+    for identity, gone in ((WORKER, True), ("worker-x@d", True), ("worker-y@d", False)):
+        assert asked.eval(classad2.ClassAd({"AuthenticatedIdentity": identity})) is gone
+    handed_on = {"AuthenticatedIdentity": "condor@d", "UpdraftLaunch": "x"}
+    assert asked.eval(classad2.ClassAd(handed_on)) is True, "a parent collector sees its child only"
+    with pytest.raises(PoolError):
+        _any_of(['x" || true || "'])

@@ -1,0 +1,260 @@
+"""Tokens on a real pool: listed, revoked with the sessions they opened, rotated; and what one is good for.
+
+And the metadata address from inside of containers. There is no container runtime in the image: a job makes a
+user namespace of its own, as apptainer does, and is root there; a network namespace behind the worker is what
+docker makes of a bridged container.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from controlling import await_done, await_running, disturbed, events, in_machine, outcomes, sh, sleepers
+from realpool import settings, until
+
+from updraft.clouds.local.config import METADATA_ADDRESS
+from updraft.clouds.local.process import run_in
+from updraft.demo.pool import POOL, USER, RealPool, Wishes
+
+Pools = Callable[..., RealPool]
+Done = subprocess.CompletedProcess[str]
+TOKEN = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}")
+MINE = "/etc/condor/tokens.d/updraft"
+THIEF = "i-thief"
+
+
+@pytest.fixture(scope="module")
+def pool(module_pool: Pools) -> RealPool:
+    text = settings(worker={"flavors": ["small"], "idle_limit": "10m"}, timings={"end_patience": "20s"})
+    return module_pool(Wishes(settings=text))
+
+
+def tokens(pool: RealPool) -> dict[str, dict[str, Any]]:
+    """The rows of `tokens list` that have machines, by launch; no token is in its text."""
+    done = pool.updraft("tokens", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not TOKEN.search(done.stdout)
+    return {row["launch"]: row for row in json.loads(done.stdout)["tokens"] if row["machines"]}
+
+
+def job_on(pool: RealPool, seconds: float) -> tuple[int, str, str]:
+    """A job that runs, and fills its machine: its cluster, its machine, the machine's launch."""
+    cluster = pool.submit(sleepers(1, seconds))
+    await_running(pool, cluster, deadline=90)
+    [job] = pool.queue(f"ClusterId == {cluster}")
+    machine = job["RemoteHost"].split("@")[1]
+    launch = {one["id"]: one["launch"] for one in pool.show("machines")["machines"]}[machine]
+    return cluster, machine, launch
+
+
+def ads(pool: RealPool, launch: str) -> list[str]:
+    """Type and name of all that machines with this launch's token have in the collector."""
+    who = f"worker-{launch}@"
+    mine = f'substr(AuthenticatedIdentity, 0, {len(who)}) == "{who}"'
+    done = pool.on_head("condor_status", "-any", "-constraint", mine, "-af", "MyType", "Name")
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
+
+
+def advertise(pool: RealPool, machine: str, **said: str) -> Done:
+    """Send the ad of a slot as root of a worker can: with that machine's token, and whatever it says."""
+    address = '"<10.77.0.9:9618>"'
+    ad = {"MyType": '"Machine"', "Name": f'"slot1@{THIEF}@x"', "MyAddress": address, "StartdIpAddr": address}
+    # No job of another test is to be matched with it.
+    ad |= {"State": '"Unclaimed"', "PartitionableSlot": "true", "Start": "false", "Requirements": "false"}
+    text = "".join(f"{name} = {value}\n" for name, value in {**ad, **said}.items())
+    return run_in(pool.cloud, machine, ("condor_advertise", "UPDATE_STARTD_AD", "-"), stdin=text)
+
+
+def shown_by_a_thief(pool: RealPool, machine: str, token: str) -> str:
+    """What the collector says to this token, and to nothing else, from that machine."""
+    script = (
+        "d=$(mktemp -d); umask 077; cat >$d/t; export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
+        "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d _CONDOR_SEC_TOKEN_DIRECTORY=$d; "
+        "condor_ping -type collector ADVERTISE_STARTD 2>&1; rm -r $d"
+    )
+    return run_in(pool.cloud, machine, ("sh", "-c", script), stdin=token + "\n").stdout
+
+
+def log_size(pool: RealPool) -> int:
+    return int(sh(pool, "stat -c %s /var/log/condor/CollectorLog"))
+
+
+def denied(pool: RealPool, since: int) -> str:
+    """The collector's lines of refusals from there on."""
+    lines = sh(pool, f"tail -c +{since + 1} /var/log/condor/CollectorLog").splitlines()
+    return "\n".join(line for line in lines if "DENIED" in line)
+
+
+def test_tokens_are_listed_by_launch_and_none_is_shown(pool: RealPool) -> None:
+    cluster, _, launch = job_on(pool, 5)
+    row = tokens(pool)[launch]
+    assert (row["machines"], row["key"], row["state"]) == (1, "updraft-workers", "good")
+    lives = 12 * 3600 + 3600  # its lifetime, and the time to finish
+    assert row["expires"] - row["issued"] > lives, "no token ends before its machine"
+    assert not TOKEN.search(sh(pool, "cat /var/log/updraft.log; updraft events --json --last 500"))
+    await_done(pool, [cluster], 60)
+
+
+def test_a_token_is_good_for_its_own_launch_only_and_a_stranger_is_told_of(pool: RealPool) -> None:
+    cluster, one, launch = job_on(pool, 40)
+    true = {
+        "UpdraftLaunch": f'"{launch}"', "UpdraftInstance": f'"{THIEF}"',
+        "UpdraftPool": f'"{POOL}"', "UpdraftCloud": '"here"',
+    }  # fmt: skip
+    hidden = [{**true, name: "undefined"} for name in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool")]
+    for lie in ({**true, "UpdraftLaunch": '"worker-1-0"'}, *hidden):
+        advertise(pool, one, **lie)
+        assert not [ad for ad in ads(pool, launch) if THIEF in ad], lie
+    # Under its own launch's name it is let in: it is no machine of ours, and that is said.
+    sent = advertise(pool, one, **true)
+    assert sent.returncode == 0, sent.stderr
+    until(lambda: [ad for ad in ads(pool, launch) if THIEF in ad], 10, "its ad is there")
+    told = until(lambda: events(pool, "unexplained-slot"), 20, "the controller reports it")
+    assert THIEF in told[-1]["text"]
+    assert THIEF not in {row["id"] for row in pool.show("machines")["machines"]}
+    # It is no schedd's and no negotiator's token, and submits and stops nothing.
+    schedd = 'MyType = "Scheduler"\nName = "thief"\nMyAddress = "<10.77.0.9:9618>"\n'
+    run_in(pool.cloud, one, ("condor_advertise", "UPDATE_SCHEDD_AD", "-"), stdin=schedd)
+    assert "thief" not in sh(pool, "condor_status -schedd -af Name")
+    head = sh(pool, "condor_status -schedd -af Name").split()[0]
+    done = run_in(pool.cloud, one, ("condor_submit", "-remote", head, "-"), stdin=sleepers(1, 1))
+    assert done.returncode != 0
+    done = run_in(pool.cloud, one, ("condor_off", "-name", head, "-schedd"))
+    assert pool.queue(f"ClusterId == {cluster}"), "the schedd answers"
+    await_done(pool, [cluster], 90)
+
+
+def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(pool: RealPool) -> None:
+    lost_job, lost, launch = job_on(pool, 75)
+    kept_job, kept, other = job_on(pool, 75)
+    assert launch != other
+    assert {ad.split()[0] for ad in ads(pool, launch)} >= {"Machine", "DaemonMaster"}
+    token = in_machine(pool, lost, "cat", MINE).strip()
+    good = shown_by_a_thief(pool, kept, token)
+    before = log_size(pool)
+
+    done = pool.updraft("tokens", "revoke", launch, timeout=90)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ads(pool, launch) == [], "its ads are gone when the call returns"
+    assert tokens(pool)[launch]["state"] == "revoked"
+    # Its startd goes on over the connection and the session that it has, and each update is refused.
+    until(lambda: f"worker-{launch}@" in denied(pool, before), 40, "the collector refuses its updates")
+    bad = shown_by_a_thief(pool, kept, token)
+    assert good != bad, "whoever has the token can't come in anew either"
+    assert "FAIL" in bad.upper(), bad
+    assert "FAIL" not in good.upper(), good
+    assert ads(pool, launch) == []
+
+    # The other launch was never away.
+    assert [ad for ad in ads(pool, other) if kept in ad]
+    assert tokens(pool)[other]["state"] == "good"
+    assert f"worker-{other}@" not in denied(pool, before)
+    # Jobs run on, on both; then the revoked machine is given up, and the other is not.
+    await_done(pool, [lost_job, kept_job], 150)
+    assert outcomes(pool, lost_job) == outcomes(pool, kept_job) == [(4, 0, 1)]
+    assert disturbed(pool, lost_job) == ""
+    until(lambda: lost in {m["id"] for m in pool.workers("terminated")}, 120, "its machine is given up", 1)
+    assert kept in {m["id"] for m in pool.workers("running")}
+    assert ads(pool, launch) == []
+    [event] = events(pool, "token-revoked")
+    assert event["subject"] == launch
+
+
+def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool: RealPool) -> None:
+    cluster, _, _ = job_on(pool, 1)
+    await_done(pool, [cluster], 60)
+    old = tokens(pool)
+    assert {row["key"] for row in old.values()} == {"updraft-workers"}
+    assert pool.updraft("tokens", "rotate", timeout=60).returncode == 0
+    fill = pool.submit(sleepers(len(old), 60))
+    await_running(pool, fill, len(old), deadline=90)
+    cluster, _, launch = job_on(pool, 5)
+    assert launch not in old
+    assert tokens(pool)[launch]["key"] == "updraft-workers-2"
+    assert all(ads(pool, one) for one in old if old[one]["state"] == "good"), "those of before stay"
+    stays = json.loads(pool.updraft("tokens", "rotate", "--finish", "--json", timeout=60).stdout)
+    assert (stays["removed"], list(stays["needed"])) == ([], ["updraft-workers"])
+    await_done(pool, [cluster, fill], 120)
+
+    done = pool.updraft("tokens", "rotate", "--now", timeout=90)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = sh(pool, "ls /etc/condor/passwords.d").split()
+    assert [key for key in keys if key.startswith("updraft")] == ["updraft-workers-3"]
+    assert not any(ads(pool, one) for one in (*old, launch))
+    cluster, _, fresh = job_on(pool, 5)
+    assert fresh not in {*old, launch}
+    assert (tokens(pool)[fresh]["key"], tokens(pool)[fresh]["state"]) == ("updraft-workers-3", "good")
+    await_done(pool, [cluster], 90)
+
+
+# --------------------------------------------------------------------------- the metadata, from containers
+
+FETCH = f"""
+import os, urllib.request
+try:
+    text = urllib.request.urlopen("http://{METADATA_ADDRESS}/latest/user-data", timeout=5).read()
+    print(os.getuid(), "read", len(text))
+except OSError as error:
+    print(os.getuid(), "closed")
+"""
+IN_NAMESPACE = """\
+executable = /usr/bin/unshare
+arguments = "--user --map-root-user python3 fetch.py"
+transfer_executable = false
+transfer_input_files = fetch.py
+should_transfer_files = YES
+output = fetch.out
+error = fetch.err
+request_memory = 200MB
+queue
+"""
+# Docker's way: a network of the container's own behind the worker, which forwards and hides it behind itself.
+BRIDGED = """set -e
+unshare --net sleep 120 </dev/null >/dev/null 2>&1 &
+container=$!
+until [ "$(readlink /proc/$container/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
+ip link add c0 type veth peer name c1
+ip link set c1 netns $container
+ip addr add 10.99.0.1/24 dev c0
+ip link set c0 up
+inside() { nsenter --target $container --net "$@"; }
+inside ip addr add 10.99.0.2/24 dev c1
+inside ip link set c1 up
+inside ip route add default via 10.99.0.1
+echo 1 >/proc/sys/net/ipv4/ip_forward
+nft add table ip bridged
+nft add chain ip bridged post '{ type nat hook postrouting priority 100; }'
+nft add rule ip bridged post ip saddr 10.99.0.0/24 masquerade
+cat >/run/fetch.py
+inside python3 /run/fetch.py
+ip rule del pref 62
+inside python3 /run/fetch.py
+sh /usr/local/lib/updraft/close-metadata
+inside python3 /run/fetch.py
+kill $container
+nft delete table ip bridged
+"""
+
+
+def test_a_job_that_is_root_in_a_container_of_its_own_cannot_read_the_user_data(pool: RealPool) -> None:
+    pool.on_head("sh", "-c", "cat > fetch.py", user=USER, stdin=FETCH)
+    cluster = pool.submit(IN_NAMESPACE)
+    await_done(pool, [cluster], 120)
+    out = sh(pool, f"cat /home/{USER}/fetch.out; cat /home/{USER}/fetch.err >&2")
+    assert out.split() == ["0", "closed"], "root in its namespace, and nobody outside of it"
+    [machine, *_] = [m["id"] for m in pool.workers("running")]
+    assert in_machine(pool, machine, "python3", "-", stdin=FETCH).split()[:2] == ["0", "read"]
+
+
+def test_a_bridged_container_on_a_worker_cannot_read_the_user_data(pool: RealPool) -> None:
+    [machine, *_] = [m["id"] for m in pool.workers("running")]
+    said = in_machine(pool, machine, "sh", "-c", BRIDGED, stdin=FETCH).splitlines()
+    assert [line.split()[:2] for line in said] == [["0", "closed"], ["0", "read"], ["0", "closed"]], (
+        "closed by the rule for what is forwarded, and by nothing else"
+    )
