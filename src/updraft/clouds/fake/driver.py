@@ -20,6 +20,7 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.fake.imaging import FakeImaging
 from updraft.clouds.fake.instance import FakeInstance
+from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
@@ -37,6 +38,7 @@ class FakeCloud:
         self.pool = pool
         self.site = site
         self.imaging = FakeImaging(site, self._call)
+        self.networking = FakeNetworking(site, self._call)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""

@@ -59,6 +59,11 @@ def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
 class LocalDriver:
     """See `updraft.clouds.base.Driver`: this is that contract, kept by the local cloud."""
 
+    no_networking = (
+        "its machines are namespaces of one host behind one bridge: there are no security groups, and nobody "
+        "outside that host reaches them"
+    )
+
     def __init__(self, name: str, pool: str, client: Client) -> None:
         self.name = name
         self._pool = pool
