@@ -13,6 +13,11 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("updraft.cli.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
     "images": ("updraft.cli.catalogue:images", "List the images that the clouds have."),
     "offers": ("updraft.cli.catalogue:offers", "List what the clouds sell, with prices and what is left."),
+    "network": (
+        "updraft.cli.network:network",
+        "Compare security groups with what the pool needs; change them.",
+    ),
+    "head": ("updraft.cli.head:head", "Make, launch, list and end heads: a pool's central manager."),
     "image": ("updraft.cli.image:image", "Build, make, move, share and delete machine images."),
     "config": ("updraft.cli.settings:config", "Check updraft.toml."),
     "import": ("updraft.cli.importing:import_", "Turn an earlier system's configuration into updraft.toml."),

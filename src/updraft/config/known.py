@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from updraft.config.lines import KeyPath
 from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, UserLimits
+from updraft.config.network import Network
 from updraft.config.part import Part
 from updraft.config.spare import Spare
 from updraft.config.worker import WorkerClass
@@ -20,6 +21,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("limits", PoolLimits),
     ("users.NAME", UserLimits),
     ("timings", Timings),
+    ("network", Network),
 )
 
 

@@ -19,6 +19,7 @@ from updraft.config.checks import (
 )
 from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
+from updraft.config.network import Network
 from updraft.config.part import Part
 from updraft.config.units import Duration, spell
 from updraft.config.universes import container_attributes
@@ -194,6 +195,7 @@ class Settings(Part):
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
     timings: Timings = Timings()
+    network: Network = Network()
 
     def policy(self) -> core.Policy:
         """The same as the core reads it."""

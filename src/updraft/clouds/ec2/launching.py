@@ -158,7 +158,7 @@ class Launcher:
                 ]
             },
             "metadata-options": {"MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}},
-            "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": "terminate"},
+            "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": self._settings.on_shutdown},
             "spot": {"InstanceMarketOptions": self._spot(request.flavor)},
         }
         for feature in self._features(request):
