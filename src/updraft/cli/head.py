@@ -1,23 +1,17 @@
-"""`head`: the machine with the pool's central manager and submit node. Each family of verbs has a module."""
-
-from importlib import import_module
-from importlib.util import find_spec
+"""`updraft head`: a pool's central manager and submit node, made in a cloud."""
 
 import click
 
-MODULES = ("updraft.cli.headinit", "updraft.cli.headlaunch")
+from updraft.cli.headimage import image
+from updraft.cli.headlaunch import launch, list_, terminate
 
 
 @click.group()
 def head() -> None:
-    """Make, launch, list and end heads: a pool's central manager and submit node, with updraft."""
+    """Make a head: the machine with the pool's central manager, its submit node, and updraft."""
 
 
-def _add_verbs() -> None:
-    for name in MODULES:
-        if find_spec(name) is not None:
-            for command in import_module(name).VERBS:
-                head.add_command(command)
-
-
-_add_verbs()
+head.add_command(launch)
+head.add_command(list_)
+head.add_command(terminate)
+head.add_command(image)

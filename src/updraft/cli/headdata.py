@@ -30,6 +30,21 @@ class HeadWish:
     large: bool
 
 
+source_option = click.option(
+    "--source",
+    default="",
+    help="What pip installs where the image has no updraft: a name with a version, or a wheel's address. "
+    "Default: this version, by name.",
+)
+index_option = click.option(
+    "--index", default="", help="The package index that pip asks. Default: pip's own."
+)
+condor_option = click.option(
+    "--condor",
+    default="25.x",
+    show_default=True,
+    help='The HTCondor to install where the image has none, or "image" to leave that away.',
+)
 _OPTIONS = (
     click.option(
         "--user", default="user", show_default=True, help="The first user, who finds sample jobs at home."
@@ -42,19 +57,9 @@ _OPTIONS = (
         "key.",
     ),
     click.option("--domain", default="", help="Trust and UID domain of the pool. Default: POOL.pool."),
-    click.option(
-        "--source",
-        default="",
-        help="What pip installs where the image has no updraft: a name with a version, or a wheel's address. "
-        "Default: this version, by name.",
-    ),
-    click.option("--index", default="", help="The package index that pip asks. Default: pip's own."),
-    click.option(
-        "--condor",
-        default="25.x",
-        show_default=True,
-        help='The HTCondor to install where the image has none, or "image" to leave that away.',
-    ),
+    source_option,
+    index_option,
+    condor_option,
     click.option(
         "--large", is_flag=True, help="HTCondor's own intervals, for a large pool; else those of a small one."
     ),
@@ -73,7 +78,7 @@ def head_told(settings: "Settings", file: Path, wish: HeadWish) -> "tuple[Layer,
     from updraft.bootstrap import HeadSpec
     from updraft.bootstrap.head import head_layers
 
-    _check_for_head(settings, file)
+    check_for_head(settings, file)
     name = wish.domain or settings.pool.trust_domain or f"{settings.pool.name}.pool"
     key = wish.ssh_key
     spec = HeadSpec(
@@ -86,7 +91,7 @@ def head_told(settings: "Settings", file: Path, wish: HeadWish) -> "tuple[Layer,
         files=dict(_named_files(settings)),
         source=wish.source or own_source(tuple(cloud.driver for cloud in settings.clouds.values())),
         index=wish.index,
-        install=_install(wish.condor),
+        install=installed(wish.condor),
         job_lease=settings.pool.job_lease,
         broker=any(one.reach == "ccb" and not one.ccb for one in settings.classes.values()),
     )
@@ -99,13 +104,14 @@ def _paced(spec: "HeadSpec", large: bool) -> "HeadSpec":
     return spec if large else quick(spec)
 
 
-def _install(condor: str) -> "Install":
+def installed(condor: str) -> "Install":
+    """What `--condor` says."""
     from updraft.bootstrap import Install
 
     return Install(version="" if condor == "image" else condor)
 
 
-def _check_for_head(settings: "Settings", file: Path) -> None:
+def check_for_head(settings: "Settings", file: Path) -> None:
     """Raises UsageError where the configuration is for another place than the pool's own head."""
     from updraft.config import DEFAULT_STATE_DIR, parse
 

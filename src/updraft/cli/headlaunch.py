@@ -141,9 +141,6 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
         network.remove(say)
 
 
-VERBS = (launch, list_, terminate)
-
-
 # ------------------------------------------------------------------------------------------------ inside
 
 

@@ -102,7 +102,7 @@ class Launching:
 
         wish, cloud = self._wish, self._settings.clouds[self._cloud]
         offer = fitting(make_driver(self._settings, self._cloud, cloud).offers(), wish.flavor, wish.zone)
-        image = wish.image or _usual_image(self._settings, self._cloud)
+        image = wish.image or usual_image(self._settings, self._cloud)
         return HeadOrder(wish.name, image, offer.flavor, offer.zone, compose(self._layers))
 
     def _ensure(self) -> "Done | None":
@@ -166,7 +166,8 @@ class Launching:
             say(line)
 
 
-def _usual_image(settings: "Settings", cloud: str) -> str:
+def usual_image(settings: "Settings", cloud: str) -> str:
+    """The image of the first class that is for this cloud. UsageError where there is none."""
     for worker in settings.classes.values():
         if cloud in settings.clouds_of(worker):
             return settings.images_of(worker)[cloud]
