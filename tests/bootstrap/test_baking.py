@@ -13,6 +13,8 @@ from updraft.bootstrap.machine import shipped
 
 TOLD = json.loads(bake_settings())
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "A" * 60 + "\n"
+ENCRYPTED = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\n" + "A" * 64 + "\n"
+OPENSTACK = "credentials of OpenStack"
 TOKEN = ".".join(("eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJjb25kb3IifQ", "x" * 43))
 
 
@@ -86,6 +88,39 @@ def test_a_link_is_removed_and_what_it_leads_to_stays(bake: ModuleType, tmp_path
         ("/srv/notes", f"use {TOKEN} for it", "a token"),
         ("/etc/backup.conf", f"aws_secret_access_key = {'Ab1/' * 10}", "an AWS key"),
         ("/etc/cron.d/push", "OS_PASSWORD='hush-hush' push", "credentials of OpenStack"),
+        # keys
+        ("/home/ada/.gnupg/private-keys-v1.d/1.key", "x", "a key of a person"),
+        ("/var/lib/condor/.ssh/id_rsa", "x", "a key of a person"),
+        ("/home/ada/.globus/userkey.pem", "x", "a key of a person"),
+        ("/etc/krb5.keytab", "x", "a key of this machine"),
+        ("/etc/grid-security/hostkey.pem", "x", "a key of this machine"),
+        ("/etc/service-account.json", KEY.replace("\n", "\\n"), "a private key"),
+        ("/etc/tls/old.pem", ENCRYPTED, "a private key"),
+        ("/srv/mine.ppk", "PuTTY-User-Key-File-3: ssh-ed25519", "a private key"),
+        # tokens
+        ("/usr/local/bin/deploy", f"curl -H 'Authorization: token ghp_{'a1' * 18}'", "a token"),
+        ("/var/www/.env", f"TOKEN=glpat-{'x' * 20}", "a token"),
+        # credentials of clouds
+        ("/root/.aws/cli/cache/1.json", "{}", "credentials of a cloud"),
+        ("/root/.config/gcloud/credentials.db", "x", "credentials of a cloud"),
+        ("/home/ada/.azure/msal_token_cache.json", "x", "credentials of a cloud"),
+        ("/home/ada/demo-openrc.sh", "x", "credentials of a cloud"),
+        ("/home/ada/.config/rclone/rclone.conf", "x", "credentials of a cloud"),
+        ("/etc/environment", f"AWS_SECRET_ACCESS_KEY={'Ab1/' * 10}", "an AWS key"),
+        ("/opt/role.json", json.dumps({"SecretAccessKey": "Ab1/" * 10}), "an AWS key"),
+        ("/etc/ec2rc", f"export EC2_SECRET_KEY={'0123456789' * 4}", "an AWS key"),
+        ("/opt/my-clouds.yaml", "auth:\n  auth_url: https://x/v3\n  password: hush-hush", OPENSTACK),
+        ("/opt/clouds.json", '{"password": "hush-hush", "auth_url": "https://x"}', OPENSTACK),
+        ("/etc/azure.ini", f"client_secret = {'aB3~' * 10}", "credentials of another cloud"),
+        ("/opt/adc.json", '{"refresh_token": "1//0abcdefghijklmnopqrst"}', "credentials of another cloud"),
+        # other credentials
+        ("/home/ada/.config/gh/hosts.yml", "x", "other credentials"),
+        ("/root/.vault-token", "x", "other credentials"),
+        # what people typed
+        ("/root/.mysql_history", "x", "what a person typed"),
+        ("/home/ada/.history", "x", "what a person typed"),
+        ("/home/ada/.local/share/fish/fish_history", "x", "what a person typed"),
+        ("/home/ada/.ipython/profile_default/history.sqlite", "x", "what a person typed"),
     ],
 )
 def test_what_stays_and_must_not_is_named(
@@ -103,6 +138,11 @@ def test_what_stays_and_must_not_is_named(
         "OS_PASSWORD=$1",
         "application_credential_secret: Optional[str] = None",
         "see -----BEGIN PRIVATE KEY----- lines",
+        "auth_url: https://x\npassword: $OS_PASSWORD",
+        "auth_url: https://x\npassword: <yours>",
+        "client_secret = None",
+        "aws_secret_access_key = YOUR_KEY",
+        "ghp_short",
     ],
 )
 def test_what_only_speaks_of_secrets_is_let_be(bake: ModuleType, tmp_path: Path, text: str) -> None:
@@ -139,3 +179,42 @@ def test_every_pattern_is_absolute_and_every_text_an_expression() -> None:
     ]
     assert all(one.startswith("/") and ".." not in one for one in patterns)
     assert "/" not in patterns
+
+
+def test_every_kind_of_finding_has_been_planted() -> None:
+    """Of a kind that nothing plants nobody would notice that it isn't found."""
+    text = Path(__file__).read_text()
+    kinds = {*unfit.FILES, *unfit.TEXTS} - set(CLEANED_KINDS)
+    assert not [kind for kind in kinds if f'"{kind}"' not in text]
+
+
+# What cleaning takes away every time: the tests above show that it does.
+CLEANED_KINDS = (
+    "a key that lets somebody in",
+    "a token or key of HTCondor",
+    "user-data of a launch",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/root/.ssh/authorized_keys", CLEANED_KINDS[0]),
+        ("/etc/condor/passwords.d/POOL", CLEANED_KINDS[1]),
+        ("/home/ada/.condor/tokens.d/mine", CLEANED_KINDS[1]),
+        ("/var/lib/cloud/instances/i-1/user-data.txt", CLEANED_KINDS[2]),
+        ("/home/ada/.bash_history", "what a person typed"),
+    ],
+)
+def test_what_cleaning_could_not_take_away_is_found(
+    bake: ModuleType, tmp_path: Path, path: str, what: str
+) -> None:
+    write(tmp_path, path)
+    assert (path, what) in bake.scan(tmp_path, TOLD)
+    bake.clean(tmp_path, TOLD)
+    assert bake.scan(tmp_path, TOLD) == []
+
+
+def test_a_seed_images_machine_waits_for_no_startd() -> None:
+    assert json.loads(bake_settings(startd=False))["gone_after"] is None
+    assert TOLD["gone_after"] > 0

@@ -93,6 +93,7 @@ class StubProbe:
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> StubProbe:
     stub = StubProbe()
+    monkeypatch.setattr("updraft.checks.role.role_of_machine", lambda *_: "")
     monkeypatch.setattr("updraft.condor.probe.PoolProbe", lambda access: stub)
     return stub
 

@@ -1,6 +1,7 @@
 """What turns a worker into the machine that an image is made of: one more layer of its user-data."""
 
 import json
+from typing import Any
 
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine, unfit
@@ -30,29 +31,34 @@ def baking_layer(launch_key: str) -> Layer:
     Only its trial job may start there, and once the machine was drained it is cleaned and looked through.
     What an earlier life has left on its disk is taken away before HTCondor can start.
     """
-    script = f"{machine.SCRIPTS}/bake"
     return Layer(
         "the making of an image",
         {
             "bootcmd": [["sh", "-c", "rm -rf /var/lib/updraft /etc/condor/tokens.d/*"]],
             "write_files": [
                 machine.file(f"{machine.CONFIG_DIR}/95-updraft-image.conf", _start(launch_key)),
-                machine.file(script, lean("bake.py"), "0755"),
-                machine.file(_CONFIG, bake_settings()),
-                machine.file(
-                    "/etc/systemd/system/updraft-bake.service", _UNIT.format(script=script, config=_CONFIG)
-                ),
+                *bake_files(bake_settings()),
             ],
             "runcmd": [["systemctl", "start", "--no-block", "updraft-bake.service"]],
         },
     )
 
 
-def bake_settings() -> str:
-    """What `bake` reads, as JSON."""
+def bake_files(settings: str) -> list[dict[str, Any]]:
+    """The script, what it is told, and its unit, as entries of `write_files`."""
+    script = f"{machine.SCRIPTS}/bake"
+    return [
+        machine.file(script, lean("bake.py"), "0755"),
+        machine.file(_CONFIG, settings),
+        machine.file("/etc/systemd/system/updraft-bake.service", _UNIT.format(script=script, config=_CONFIG)),
+    ]
+
+
+def bake_settings(*, startd: bool = True) -> str:
+    """What `bake` reads, as JSON. Without `startd` it doesn't wait for one to come and go."""
     return json.dumps(
         {
-            "gone_after": GONE_AFTER,
+            "gone_after": GONE_AFTER if startd else None,
             "stop": [["systemctl", "stop", "condor.service"], ["systemctl", "stop", "updraft-guard.service"]],
             "removed": unfit.REMOVED,
             "emptied": unfit.EMPTIED,

@@ -221,14 +221,19 @@ def _check(spec: HeadSpec) -> None:
             raise BootstrapError(f"{name!r} is no name for a user account")
     if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", spec.updraft):
         raise BootstrapError(f"{spec.updraft!r} is no absolute path of a program")
-    for what, value in (("source", spec.source), ("index", spec.index)):
-        if value and not _SOURCE.fullmatch(value):
-            raise BootstrapError(
-                f"the {what} {value!r} of updraft is neither a name with a version nor an address"
-            )
+    checked_source(spec.source, spec.index)
     for key in spec.ssh_keys:
         if "PRIVATE" in key or not re.fullmatch(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\r\n]*)?", key):
             raise BootstrapError("an SSH key of the first user is no public key, in one line")
     for path in spec.files:
         if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path) or ".." in path.split("/"):
             raise BootstrapError(f"{path!r} is no absolute path of a file for the head")
+
+
+def checked_source(source: str, index: str) -> None:
+    """Raises BootstrapError where pip would take one of these for something else."""
+    for what, value in (("source", source), ("index", index)):
+        if value and not _SOURCE.fullmatch(value):
+            raise BootstrapError(
+                f"the {what} {value!r} of updraft is neither a name with a version nor an address"
+            )

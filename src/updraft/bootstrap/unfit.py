@@ -5,7 +5,7 @@ Patterns are those of Python's `glob`; texts are regular expressions over the by
 
 from collections.abc import Mapping
 
-_HOMES = ("/root", "/home/*")
+_HOMES = ("/root", "/home/*", "/var/lib/condor")
 
 
 def _at_home(*names: str) -> tuple[str, ...]:
@@ -69,9 +69,9 @@ EMPTIED: tuple[str, ...] = (
 )
 
 FILES: Mapping[str, tuple[str, ...]] = {
-    "a key of a person": _at_home(".ssh/id_*", ".ssh/*.pem"),
+    "a key of a person": _at_home(".ssh/id_*", ".ssh/*.pem", ".gnupg/private-keys-v1.d/*", ".globus/*key*"),
     "a key that lets somebody in": _at_home(".ssh/authorized_keys"),
-    "a key of this machine": ("/etc/ssh/ssh_host_*_key",),
+    "a key of this machine": ("/etc/ssh/ssh_host_*_key", "/etc/krb5.keytab", "/etc/grid-security/*key*"),
     "a token or key of HTCondor": (
         "/etc/condor/tokens.d/*",
         "/etc/condor/passwords.d/*",
@@ -79,23 +79,53 @@ FILES: Mapping[str, tuple[str, ...]] = {
     ),
     "credentials of a cloud": (
         "/etc/openstack/*.yaml",
-        *_at_home(".aws/credentials", ".config/openstack/*.yaml", ".config/gcloud/*.json"),
-        *_at_home(".azure/*.json", "*openrc*.sh", "ec2rc.sh"),
+        "/etc/openstack/*.json",
+        "/etc/boto.cfg",
+        *_at_home(".aws/credentials", ".aws/*/cache/*", ".boto", ".s3cfg", ".config/rclone/rclone.conf"),
+        *_at_home(".config/openstack/*.yaml", ".config/openstack/*.json", "clouds.yaml"),
+        *_at_home(".config/gcloud/*.json", ".config/gcloud/*.db", ".azure/*.json"),
+        *_at_home("*openrc*.sh", "ec2rc.sh", ".updraft/credential*"),
     ),
     "other credentials": _at_home(
-        ".netrc", ".git-credentials", ".docker/config.json", ".pgpass", ".kube/config"
+        ".netrc",
+        ".git-credentials",
+        ".docker/config.json",
+        ".pgpass",
+        ".kube/config",
+        ".pypirc",
+        ".vault-token",
+        ".config/gh/hosts.yml",
     ),
-    "what a person typed": _at_home(".*_history"),
+    "what a person typed": _at_home(
+        ".*_history", ".history", ".local/share/fish/fish_history", ".ipython/profile_*/history.sqlite"
+    ),
     "user-data of a launch": ("/var/lib/cloud/instances/*/user-data*",),
     "the id of this machine": ("/etc/machine-id",),
 }
+_VALUE = (
+    r"['\"]?\s*[=:]\s*['\"]?"  # between a name and what it is set to, in JSON, YAML, shells and ini files
+)
+_PASSWORD = rf"\bpassword{_VALUE}[^\s'\"$<{{]{{4,}}"
 TEXTS: Mapping[str, str] = {
-    "a private key": r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}",
-    "a token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}",
-    "an AWS key": r"aws_secret_access_key['\"]?\s*[=:]\s*['\"]?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])",
+    "a private key": (
+        # Its lines may be one with \n in it, and it may be encrypted.
+        r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(\s|\\[nr])+"
+        r"([A-Za-z-]+: [^\n]{0,80}\s+){0,3}[A-Za-z0-9+/=]{40}"
+        r"|PuTTY-User-Key-File-[0-9]: "
+    ),
+    "a token": (
+        r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,}"
+        r"|\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{50,}|\bglpat-[A-Za-z0-9_-]{20}"
+    ),
+    "an AWS key": (rf"(?i:secret_?access_?key|ec2_secret_key){_VALUE}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+])"),
     "credentials of OpenStack": (
-        r"application_credential_secret['\"]?\s*:\s*['\"]?[A-Za-z0-9_-]{20,}"
-        r"|OS_(PASSWORD|APPLICATION_CREDENTIAL_SECRET)=['\"]?[^\s'\"$]{4,}"
+        rf"application_credential_secret{_VALUE}[A-Za-z0-9_-]{{20,}}"
+        r"|OS_(PASSWORD|TOKEN|APPLICATION_CREDENTIAL_SECRET)=['\"]?[^\s'\"$]{4,}"
+        rf"|\bauth_url['\"]?\s*:[\s\S]{{0,400}}?{_PASSWORD}"
+        rf"|{_PASSWORD}[\s\S]{{0,400}}?\bauth_url['\"]?\s*:"
+    ),
+    "credentials of another cloud": (
+        rf"(?i:client_?secret){_VALUE}[A-Za-z0-9~._-]{{30,}}|\"refresh_token\"\s*:\s*\"[^\"]{{20,}}"
     ),
 }
 PLACES: tuple[str, ...] = (
@@ -104,6 +134,11 @@ PLACES: tuple[str, ...] = (
     "/home",
     "/srv",
     "/opt",
+    "/usr/local/etc",
+    "/usr/local/bin",
+    "/usr/local/share",
+    "/var/backups",
+    "/var/www",
     "/var/lib/cloud",
     "/var/lib/condor",
     "/var/spool",

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from updraft.checks import brokers, clouds, host, pool
+from updraft.checks import brokers, clouds, host, pool, role
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
+from updraft.checks.role import Held
 from updraft.clouds.base import Driver
 from updraft.config.model import Settings
 
@@ -24,7 +25,8 @@ class Probe(pool.Probe, brokers.Probe, Protocol):
 class Site:
     """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
 
-    `brokers` find the address of the broker of each class that is reached through one.
+    `brokers` find the address of the broker of each class that is reached through one. `held` finds the role
+    in the cloud that this machine was launched with, and who may use it; `people` may log in to it.
     """
 
     file: Path
@@ -36,6 +38,8 @@ class Site:
     known_schedds: Sequence[str]
     now: float
     brokers: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    held: Callable[[], Held] = lambda: Held("")
+    people: Sequence[str] = ()
 
 
 def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
@@ -45,6 +49,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     }
     others = brokers.questions(site.probe, site.brokers, deadline - _FOR_CHILDREN)
     asked |= {f"broker: {name}": one for name, one in others.items()}
+    asked["role"] = site.held
     for name, make in site.drivers.items():
         images = clouds.images_wanted(site.settings, name)
         asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
@@ -54,6 +59,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     yield from host.state_dir(site.settings.pool.state_dir)
     yield from host.daemon(site.ledger)
     yield from host.boots(site.ledger)
+    yield from role.judge(answers["role"], site.people)
     yield from pool.judge(
         pool.PoolFacts(
             now=site.now,

@@ -68,6 +68,7 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
 def findings(file: Path) -> list["Finding"]:
     """Everything that was found; of a wrong configuration each fault, and nothing else."""
     from updraft.checks import Finding, Site, State, look
+    from updraft.checks.role import held, people
     from updraft.cli.wiring import access, brokers, make_driver
     from updraft.condor.probe import PoolProbe
     from updraft.config import load
@@ -94,6 +95,8 @@ def findings(file: Path) -> list["Finding"]:
             ledger=facts,
             known_schedds=schedds,
             brokers=brokers(settings),
+            held=held,
+            people=people(),
             now=time.time(),
         )
         return list(look(site))

@@ -100,7 +100,7 @@ def build(
     if not image:
         raise UsageError(f"class {found} has no image in cloud {place.cloud}; say one with --from")
     wish = Wish(name, image, image, found, layers, flavor, user, _script(trial, untried))
-    with _ended_by_term():
+    with ended_by_term():
         _build(settings, place.cloud, wish)
 
 
@@ -144,7 +144,7 @@ def make(
     if not busy:
         _refuse_busy(settings, machine)
     watching, copied = watch(), ""
-    with _ended_by_term():
+    with ended_by_term():
         try:
             tags = {**place.tags, TAG_FROM: machine}
             copied = place.images.create(machine, f"{name}-copy-{token_hex(3)}", tags)
@@ -281,7 +281,7 @@ def _refuse_busy(settings: "Settings", machine: str) -> None:
 
 
 @contextmanager
-def _ended_by_term() -> Iterator[None]:
+def ended_by_term() -> Iterator[None]:
     """A request to end is as good as Ctrl-C: what was begun is taken back."""
 
     def interrupt(_number: int, _frame: object) -> None:

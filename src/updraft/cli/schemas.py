@@ -10,6 +10,7 @@ from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
+from updraft.cli.head_schemas import HEAD_FORMS
 from updraft.cli.image_schemas import IMAGE_FORMS
 from updraft.cli.load_schemas import LOAD_FORMS
 from updraft.cli.pool_schemas import POOL_FORMS
@@ -269,6 +270,7 @@ FORMS: Mapping[str, Schema] = {
     **POOL_FORMS,
     **LOAD_FORMS,
     **TOKEN_FORMS,
+    **HEAD_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,
     "replay": _form(

@@ -13,6 +13,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("updraft.cli.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
     "images": ("updraft.cli.catalogue:images", "List the images that the clouds have."),
     "offers": ("updraft.cli.catalogue:offers", "List what the clouds sell, with prices and what is left."),
+    "network": (
+        "updraft.cli.network:network",
+        "Compare security groups with what the pool needs; change them.",
+    ),
     "image": ("updraft.cli.image:image", "Build, make, move, share and delete machine images."),
     "config": ("updraft.cli.settings:config", "Check updraft.toml."),
     "import": ("updraft.cli.importing:import_", "Turn an earlier system's configuration into updraft.toml."),
@@ -31,6 +35,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "terminate": ("updraft.cli.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
     "userdata": ("updraft.cli.userdata:userdata", "Show what a worker or a head is told at its first boot."),
     "pool": ("updraft.cli.pool:pool", "HTCondor's configuration for a pool of a size, and its proof."),
+    "head": ("updraft.cli.head:head", "Launch, list and end heads in a cloud; bake images for them."),
     "service": ("updraft.cli.service:service", "The systemd unit: install it, look at it, read its log."),
     "tokens": ("updraft.cli.tokens:tokens", "The tokens of workers: list, revoke, rotate their key."),
     "adopt": ("updraft.cli.wishes:adopt", "Take an instance into the pool's care."),

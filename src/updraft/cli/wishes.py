@@ -121,11 +121,12 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
         alive = [one for one in reader.view(time.time()).machines if one.ended_at is None]
     if not yes:
         jobs = "jobs that run are killed" if kill_jobs else "jobs that run may finish"
-        _confirm(f"Remove all of pool {place.pool} ({count(len(alive), 'machine')}; {jobs})?")
+        confirm(f"Remove all of pool {place.pool} ({count(len(alive), 'machine')}; {jobs})?")
     _ask(call, RequestKind.DESTROY, ("",), kill_jobs=kill_jobs, wait=wait, as_json=as_json)
 
 
-def _confirm(question: str) -> None:
+def confirm(question: str) -> None:
+    """Go on when a person says yes; UsageError where nobody is there to ask."""
     try:
         sure = click.confirm(question, err=True)
     except click.Abort as error:

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from updraft.config.annexes import Annexes
 from updraft.config.lines import KeyPath
 from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, UserLimits
+from updraft.config.network import Network
 from updraft.config.part import Part
 from updraft.config.spare import Spare
 from updraft.config.worker import WorkerClass
@@ -22,6 +23,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("users.NAME", UserLimits),
     ("annexes", Annexes),
     ("timings", Timings),
+    ("network", Network),
 )
 
 

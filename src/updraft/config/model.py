@@ -20,6 +20,7 @@ from updraft.config.checks import (
 )
 from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
+from updraft.config.network import Network
 from updraft.config.part import Part
 from updraft.config.units import Duration, spell
 from updraft.config.universes import container_attributes
@@ -196,6 +197,7 @@ class Settings(Part):
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
     annexes: Annexes = Annexes()
     timings: Timings = Timings()
+    network: Network = Network()
 
     def policy(self) -> core.Policy:
         """The same as the core reads it."""

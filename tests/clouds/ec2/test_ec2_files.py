@@ -22,6 +22,7 @@ from updraft.errors import ConfigError
 ROOT = Path(__file__).parents[3]
 
 IMAGING = "imaging.py"  # what a person does with images, with rights of their own
+NETWORKING = "networking.py"  # and with security groups
 
 
 def policy() -> dict[str, list[dict[str, object]]]:
@@ -47,7 +48,7 @@ def test_the_policy_lets_nothing_be_changed_without_the_pools_tag() -> None:
 
 def test_the_policy_allows_every_call_that_the_driver_makes() -> None:
     folder = Path(str(files("updraft.clouds.ec2")))
-    text = "".join(one.read_text() for one in folder.glob("*.py") if one.name != IMAGING)
+    text = "".join(one.read_text() for one in folder.glob("*.py") if one.name not in (IMAGING, NETWORKING))
     calls = set(re.findall(r'"((?:describe|run|terminate|create|delete|get)_[a-z_]+)"', text))
     allowed = json.dumps(policy())
     elsewhere = {"describe_account_attributes", "describe_instance_attribute", "create_key_pair"}
@@ -64,6 +65,15 @@ def test_the_page_of_images_names_every_call_that_takes_more_than_the_policy() -
     wanted = {call for call in calls if re.match(r"ec2:(Create|Copy|De|Modify|Stop)", call)}
     assert len(wanted) > 5
     assert not {call for call in wanted if f"`{call}`" not in page and call not in allowed}
+
+
+def test_the_page_of_networks_names_every_call_that_takes_more_than_the_policy() -> None:
+    text = (Path(str(files("updraft.clouds.ec2"))) / NETWORKING).read_text()
+    calls = set(re.findall(r'"((?:describe|create|delete|authorize|revoke)_[a-z_]+)"', text))
+    page, allowed = (ROOT / "docs/howto/network.md").read_text(), json.dumps(policy())
+    wanted = {call.title().replace("_", "") for call in calls}
+    assert len(wanted) > 7
+    assert not {call for call in wanted if f"{call}`" not in page and f"ec2:{call}" not in allowed}
 
 
 def test_the_price_table_says_where_it_is_from() -> None:

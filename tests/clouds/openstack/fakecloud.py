@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+from fakegroups import FakeGroups
 from fakeimages import FakeImages
 from osfront import Call, Reply
 
@@ -36,7 +37,7 @@ def fault(kind: str, code: int, message: str) -> Reply:
     return Reply(code, {kind: {"code": code, "message": message}})
 
 
-class FakeCloud(FakeImages):
+class FakeCloud(FakeImages, FakeGroups):
     def __init__(self, url: str = "") -> None:
         self.url = url
         self.version = "2.93"
@@ -440,6 +441,10 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (rf"(?:GET|PUT) /image/v2/images/{_ID}/file", "image_file"),
     (rf"(?:GET|POST) /image/v2/images/{_ID}/members", "image_members"),
     (rf"PUT /image/v2/images/{_ID}/members/{_ID}", "image_member"),
+    (r"POST /network/v2.0/security-groups", "group_make"),
+    (rf"DELETE /network/v2.0/security-groups/{_ID}", "group_delete"),
+    (r"POST /network/v2.0/security-group-rules", "rules_make"),
+    (rf"DELETE /network/v2.0/security-group-rules/{_ID}", "rule_delete"),
     (r"GET /network/v2.0/ports", "port_list"),
     (r"POST /network/v2.0/ports", "port_make"),
     (rf"DELETE /network/v2.0/ports/{_ID}", "port_delete"),

@@ -6,11 +6,14 @@ The SDK is imported when a driver is made, not before: a configuration can be ch
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from updraft.clouds.ec2.heads import EC2Heads
 from updraft.clouds.ec2.settings import Settings, checked_settings
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from updraft.clouds.ec2.driver import EC2Driver
+
+HEADS = EC2Heads()
 
 
 def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "EC2Driver":
@@ -29,4 +32,4 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "EC2Driv
     return EC2Driver(name, pool, checked, Connection(name, checked))
 
 
-__all__ = ["Settings", "from_settings"]
+__all__ = ["HEADS", "Settings", "from_settings"]

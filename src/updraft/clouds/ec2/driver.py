@@ -16,6 +16,7 @@ from updraft.clouds.ec2.images import Images
 from updraft.clouds.ec2.imaging import EC2Imaging
 from updraft.clouds.ec2.launching import Launcher, shows_tags
 from updraft.clouds.ec2.listing import TAG_DISOWNED, Listing
+from updraft.clouds.ec2.networking import EC2Networking
 from updraft.clouds.ec2.offers import Offers
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Feature, Settings
@@ -51,6 +52,7 @@ class EC2Driver:
         self._prices = Prices(name, settings, connection)
         self._images = Images(name, settings, connection, clock)
         self.imaging = EC2Imaging(name, connection, self.known, self._images)
+        self.networking = EC2Networking(name, connection, settings)
         self._offers = Offers(name, settings, connection, self.known, self._prices, clock)
         self._launcher = Launcher(
             name, pool, settings, connection, self.known, self._listing, self._images, self._prices

@@ -162,7 +162,7 @@ class Launcher:
                 ]
             },
             "metadata-options": {"MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}},
-            "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": "terminate"},
+            "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": self._settings.on_shutdown},
             "spot": {"InstanceMarketOptions": self._spot(request.flavor)},
         }
         features = self._features(request)

@@ -126,6 +126,8 @@ class Settings(_Model):
     """Whether machines get a public address. None: as the subnet says."""
     instance_profile: str | None = None
     """Name or ARN of the instance profile (role) of the machines. None: none, which is best."""
+    on_shutdown: Literal["terminate", "stop"] = "terminate"
+    """What becomes of a machine that shuts itself down. A worker that does is over; a head comes back."""
     root_volume: Size | None = None
     """Size of the root volume, at least the image's own. None: the image's."""
     launch_template: str | None = None

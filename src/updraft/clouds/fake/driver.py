@@ -21,6 +21,7 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.fake.imaging import FakeImaging
 from updraft.clouds.fake.instance import FakeInstance
+from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
@@ -39,6 +40,7 @@ class FakeCloud:
         self.site = site
         self.imaging = FakeImaging(site, self._call)
         self.leases = Leases(told=True, ended=True)
+        self.networking = FakeNetworking(site, self._call)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""

@@ -11,6 +11,7 @@ from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.fake.faults import Faults
 from updraft.clouds.fake.instance import FakeInstance, draw_life
 from updraft.clouds.fake.settings import Settings
+from updraft.clouds.networking import Group
 from updraft.core.model import CloudState, Quota, Resources
 from updraft.errors import BadRequest, NoCapacity, QuotaExceeded
 
@@ -53,6 +54,8 @@ class Site:
         self.key_pairs: set[str] = set()
         self.made: dict[str, Any] = {}  # images, by id: see `imaging`
         self.image_numbers = itertools.count(1)
+        self.groups: dict[str, Group] = {}  # security groups, by id: see `networking`
+        self.group_numbers = itertools.count(1)
         self._by_key: dict[str, tuple[str, ...]] = {}
         self._current: dict[str, FakeInstance] = {}
 

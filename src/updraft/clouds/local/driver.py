@@ -20,6 +20,7 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import Quotas, default_flavors, default_zones
+from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import Settings
 from updraft.config.drivers import checked_settings
@@ -27,7 +28,9 @@ from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resource
 from updraft.errors import AuthFailed, BadRequest
 
 TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
+ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
+HEADS = LocalHeads()
 _BATCH = 100
 
 
@@ -37,8 +40,10 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDr
     Raises ConfigError that names each wrong key, AuthFailed where there is no credential.
     """
     checked = checked_settings(Settings, name, settings)
-    client = Client(checked.endpoint, _credential(name, checked.credential_file), timeout=checked.timeout)
-    return LocalDriver(name, pool, client)
+    # Where it is reached differs in and beside its machines, and the file is the same in both places.
+    endpoint = os.environ.get(ENDPOINT_VARIABLE) or checked.endpoint
+    client = Client(endpoint, _credential(name, checked.credential_file), timeout=checked.timeout)
+    return LocalDriver(name, pool, client, checked.role)
 
 
 def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
@@ -60,8 +65,14 @@ def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
 class LocalDriver:
     """See `updraft.clouds.base.Driver`: this is that contract, kept by the local cloud."""
 
-    def __init__(self, name: str, pool: str, client: Client) -> None:
+    no_networking = (
+        "its machines are namespaces of one host behind one bridge: there are no security groups, and nobody "
+        "outside that host reaches them"
+    )
+
+    def __init__(self, name: str, pool: str, client: Client, role: str = "") -> None:
         self.name = name
+        self._role = {"role": role} if role else {}
         self._pool = pool
         self._client = client
         self.imaging = LocalImaging(name, client)
@@ -84,6 +95,7 @@ class LocalDriver:
             market=request.market,
             tags={**request.tags, TAG_POOL: self._pool, TAG_LAUNCH: request.key},
             user_data=request.user_data,
+            **self._role,
         )
         return tuple(self._instance(machine) for machine in made)
 

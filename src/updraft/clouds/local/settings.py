@@ -1,7 +1,7 @@
 """The settings of a local cloud, as `[clouds.NAME]` of updraft.toml holds them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -25,8 +25,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     endpoint: Annotated[str, AfterValidator(_endpoint)]
-    """The address of its API: `unix:/path` on this host, `http://host:port` from one of its machines."""
+    """The address of its API: `unix:/path` on this host, `http://host:port` from one of its machines. The
+    variable UPDRAFT_LOCAL_CLOUD_ENDPOINT comes before it."""
     credential_file: Path | None = None
     """File with the credential. None: the variable UPDRAFT_LOCAL_CLOUD_TOKEN, else the machine's own role."""
+    role: Literal["", "controller"] = ""
+    """The role that machines are launched with: "controller", which is for heads alone, lets them use the
+    cloud's API. Empty: none."""
     timeout: Annotated[Duration, Field(gt=0)] = 30.0
     """How long a call may take to be answered."""

@@ -6,11 +6,14 @@ The SDK is imported when a driver is made, not before: a configuration can be ch
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.clouds.openstack.settings import Settings, checked_settings
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from updraft.clouds.openstack.driver import OpenStackDriver
+
+HEADS = OpenStackHeads()
 
 
 def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "OpenStackDriver":
@@ -29,4 +32,4 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "OpenSta
     return OpenStackDriver(name, pool, checked, Connection(name, checked))
 
 
-__all__ = ["Settings", "from_settings"]
+__all__ = ["HEADS", "Settings", "from_settings"]

@@ -1,0 +1,118 @@
+"""What a driver may do with security groups: the values, the contract, and how to ask for it.
+
+A driver that can has an attribute `networking`. As everywhere in this room nothing waits, nothing is tried
+again, and only `CloudError`s are raised. What ought to be in a group is not a driver's business: see `rules`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from updraft.clouds.base import TAG_POOL, Driver
+
+TAG_ROLE = "updraft:role"
+"""Of a security group: whose machines it is for, "head" or "worker"."""
+
+Direction = Literal["in", "out"]
+ANY = "any"
+EVERYWHERE = ("0.0.0.0/0", "::/0")
+_GROUP, _LIST = "group:", "list:"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a group lets through: nothing else is.
+
+    `protocol` is "tcp", "udp", "icmp", "icmpv6", another's number, or "any". `ports` are the first and the
+    last, None for all; of ICMP they are type and code (-1: every code). `source` is who is at the other end,
+    also of what goes out: a network as 192.0.2.0/24, `group:ID` for the machines of a group, `list:ID` for a
+    list of networks that the cloud keeps.
+    """
+
+    direction: Direction
+    protocol: str
+    ports: tuple[int, int] | None
+    source: str
+
+    def __str__(self) -> str:
+        way = "from" if self.direction == "in" else "to"
+        return f"{self.direction} {self.protocol} {_ports(self)} {way} {_who(self.source)}"
+
+
+def _ports(rule: Rule) -> str:
+    if rule.ports is None:
+        return "all" if rule.protocol == ANY else "all ports"
+    first, last = rule.ports
+    if rule.protocol.startswith("icmp"):
+        return f"type {first}" if last < 0 else f"type {first} code {last}"
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _who(source: str) -> str:
+    if source in EVERYWHERE:
+        return f"everywhere ({source})"
+    return source.replace(_GROUP, "group ", 1).replace(_LIST, "list ", 1)
+
+
+def group_source(group: str) -> str:
+    """The machines of this group as the other end of a rule."""
+    return _GROUP + group
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A security group with its rules; `tags` are those that updraft wrote."""
+
+    id: str
+    name: str
+    rules: frozenset[Rule]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pool(self) -> str:
+        """The pool whose updraft made it; "" where it was made by somebody else."""
+        return self.tags.get(TAG_POOL, "")
+
+
+class Networking(Protocol):
+    """The security groups of one cloud; `tests/clouds/network_conformance.py` holds every driver to it."""
+
+    def show(self, wanted: str) -> Group | None:
+        """The group with this id or name where machines are launched; None for none."""
+
+    def make(self, name: str, tags: Mapping[str, str]) -> Group:
+        """A new group: nothing comes in, and everything may go out. BadRequest where the name is taken."""
+
+    def allow(self, group: str, rules: Iterable[Rule]) -> None:
+        """Add these rules to the group with this id; one that is there already is success."""
+
+    def revoke(self, group: str, rules: Iterable[Rule]) -> None:
+        """Take these rules out, each exactly as `show` told it; one that isn't there is success."""
+
+    def remove(self, group: str) -> None:
+        """Delete the group; one already gone is success. BadRequest while anything uses it."""
+
+    def address(self, machine: str) -> str:
+        """Where this machine is reached from outside, a name or an IP address; "" while it has none."""
+
+
+def networking_of(driver: Driver) -> Networking | None:
+    """What this driver, or the one it is wrapped around, does with groups; None where it does nothing."""
+    inner: object = driver
+    while inner is not None:
+        found: Networking | None = getattr(inner, "networking", None)
+        if found is not None:
+            return found
+        inner = getattr(inner, "driver", None)
+    return None
+
+
+def why_no_networking(driver: Driver) -> str:
+    """Why a cloud has no groups to look at, for people: the driver's own reason if it gives one."""
+    inner: object = driver
+    while inner is not None:
+        reason: str = getattr(inner, "no_networking", "")
+        if reason:
+            return reason
+        inner = getattr(inner, "driver", None)
+    return "its driver does nothing with security groups"

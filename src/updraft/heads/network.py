@@ -1,0 +1,218 @@
+"""The security groups of one pool in one cloud: what they are to let through, how they differ, the change."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from updraft.clouds.base import TAG_POOL
+from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source
+from updraft.clouds.rules import Difference, Parties, Wanted, change, difference, for_head, for_workers
+from updraft.config.model import Settings
+from updraft.errors import CloudError, UsageError
+
+Role = Literal["head", "worker"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The groups of one cloud's heads or workers: `groups` is empty where there is none yet.
+
+    `name` is the one that is looked for, or made. `notes` are sentences on what can't be told, or isn't used.
+    """
+
+    cloud: str
+    role: Role
+    name: str
+    groups: tuple[Group, ...]
+    wanted: Wanted
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """What all of them let through together: a machine has them all."""
+        return frozenset(rule for group in self.groups for rule in group.rules)
+
+    @property
+    def difference(self) -> Difference:
+        """What is missing, and what is too open."""
+        return difference(self.wanted, self.rules)
+
+    @property
+    def amiss(self) -> bool:
+        """Whether anything is to be done, or to be said."""
+        return bool(not self.groups or self.difference or self.notes)
+
+
+@dataclass(slots=True)
+class Done:
+    """A change as far as it got: which groups are new, and the rules by the id of their group."""
+
+    made: list[Group] = field(default_factory=list)
+    added: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    removed: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+
+def head_group(pool: str) -> str:
+    """The name of the group of a pool's heads."""
+    return f"{pool}-head"
+
+
+class Network:
+    """Looks at one cloud's groups, and changes them."""
+
+    def __init__(self, settings: Settings, cloud: str, groups: Networking) -> None:
+        self._settings = settings
+        self._cloud = cloud
+        self._groups = groups
+        own = settings.clouds[cloud].settings.get("security_groups") or ()
+        self._configured = (own,) if isinstance(own, str) else tuple(map(str, own))  # type: ignore[call-overload]
+        self._workers = self._configured or (f"{settings.pool.name}-worker",)
+        self._classes = [one for one in settings.classes.values() if cloud in settings.clouds_of(one)]
+
+    def roles(self, *, head: bool) -> tuple[Role, ...]:
+        """Whose groups there are to look at: workers' where a class may run here, and the head's.
+
+        The head's where there is one, or `head` says that it is to be here.
+        """
+        there = head or self._groups.show(head_group(self._settings.pool.name)) is not None
+        return (*(("head",) if there else ()), *(("worker",) if self._classes else ()))
+
+    def look(self, roles: Sequence[Role]) -> tuple[Side, ...]:
+        """How the groups of these roles stand. Raises CloudError."""
+        name = head_group(self._settings.pool.name)
+        head = self._groups.show(name)
+        workers = {one: self._groups.show(one) for one in self._workers}
+        coming = head is not None or "head" in roles
+        parties = self._parties(_source(name, head) if coming else "", next(iter(workers.items())))
+        found = []
+        if "head" in roles:
+            there = () if head is None else (head,)
+            found.append(Side(self._cloud, "head", name, there, for_head(parties), self._unsaid()))
+        if "worker" in roles:
+            found.append(self._of_workers(parties, workers))
+        return tuple(found)
+
+    def ensure(self, roles: Sequence[Role], *, close: bool, foreign: bool, say: Say) -> Done:
+        """Make what isn't there, add what is missing, and with `close` take out what is too open.
+
+        Groups that this pool's updraft didn't make are changed only with `foreign`. When it fails, groups
+        that it made are gone again, and rules that it added too; what can't be taken back is said.
+        """
+        before = self.look(roles)
+        self.check(before, close=close, foreign=foreign)
+        done = Done()
+        try:
+            for side in before:
+                if not side.groups:
+                    done.made.append(self._made(side, say))
+            for side in self.look(roles):
+                self._changed(side, done, close=close, say=say)
+        except BaseException:
+            self.undo(done, say)
+            raise
+        return done
+
+    def check(self, sides: Sequence[Side], *, close: bool, foreign: bool) -> None:
+        """Raises UsageError where a group that would be changed is somebody else's."""
+        pool = self._settings.pool.name
+        for side in sides:
+            what = change(side.wanted, side.rules, close=close)
+            target = side.groups[:1] if what.add else ()
+            losing = [group for group in side.groups if group.rules & set(what.remove)]
+            for group in () if foreign else (*target, *losing):
+                if group.pool != pool:
+                    raise UsageError(
+                        f"the security group {group.name} ({group.id}) wasn't made by this pool's updraft; "
+                        "say --force to change it all the same"
+                    )
+
+    def undo(self, done: Done, say: Say) -> None:
+        """Take a change back, as far as the cloud lets us; what stays is said, and nothing is raised."""
+        # What was closed is opened first: nobody is to be locked out on the way back.
+        for group, rules in done.removed.items():
+            with _said(say, f"rules taken out of the security group {group} aren't back"):
+                self._groups.allow(group, rules)
+        for group, rules in done.added.items():
+            with _said(say, f"rules added to the security group {group} stay"):
+                self._groups.revoke(group, rules)
+        for one in done.made:
+            with _said(say, f"the security group {one.name} ({one.id}) stays"):
+                self._groups.remove(one.id)
+                say(f"the security group {one.name} is removed again")
+
+    def remove(self, say: Say) -> None:
+        """Remove the groups that this pool's updraft made here. Raises CloudError where one is in use."""
+        names = (head_group(self._settings.pool.name), *self._workers)
+        found = [group for group in map(self._groups.show, names) if group is not None]
+        ours = [group for group in found if group.pool == self._settings.pool.name]
+        for group in ours:  # they name each other
+            self._groups.revoke(group.id, [rule for rule in group.rules if rule.direction == "in"])
+        for group in ours:
+            self._groups.remove(group.id)
+            say(f"the security group {group.name} is removed")
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _parties(self, head: str, worker: tuple[str, Group | None]) -> Parties:
+        said = self._settings.network
+        workers = (_source(*worker),) if self._classes else ()
+        return Parties(said.admins, (*workers, *said.workers), (*((head,) if head else ()), *said.head))
+
+    def _of_workers(self, parties: Parties, workers: Mapping[str, Group | None]) -> Side:
+        entered = any(one.reach != "ccb" for one in self._classes)
+        there = tuple(group for group in workers.values() if group is not None)
+        notes = []
+        if not self._configured:
+            notes.append(
+                f"workers are launched in the cloud's default group: write security_groups = [\""
+                f'{there[0].id if there else self._workers[0]}"] into [clouds.{self._cloud}]'
+            )
+        notes += [
+            f"the cloud has no security group {name}"
+            for name, group in workers.items()
+            if there and not group
+        ]
+        if entered and not parties.head:
+            notes.append("nothing says where the head is: write [network] head")
+        wanted = for_workers(parties, entered=entered)
+        return Side(self._cloud, "worker", self._workers[0], there, wanted, tuple(notes))
+
+    def _unsaid(self) -> tuple[str, ...]:
+        if self._settings.network.admins:
+            return ()
+        return ("nothing says from where people log in: write [network] admins",)
+
+    def _made(self, side: Side, say: Say) -> Group:
+        tags = {TAG_POOL: self._settings.pool.name, TAG_ROLE: side.role}
+        made = self._groups.make(side.name, tags)
+        say(f"made the security group {made.name} ({made.id})")
+        return made
+
+    def _changed(self, side: Side, done: Done, *, close: bool, say: Say) -> None:
+        what = change(side.wanted, side.rules, close=close)
+        if what.add:
+            target = side.groups[0]
+            done.added[target.id] = what.add
+            self._groups.allow(target.id, what.add)
+            say(f"{target.name}: added {', '.join(map(str, what.add))}")
+        for group in side.groups:
+            gone = tuple(sorted(group.rules & set(what.remove), key=str))
+            if gone:
+                done.removed[group.id] = gone
+                self._groups.revoke(group.id, gone)
+                say(f"{group.name}: took out {', '.join(map(str, gone))}")
+
+
+def _source(name: str, group: Group | None) -> str:
+    """The group as a source; one that isn't there yet goes by its name until it is."""
+    return group_source(name if group is None else group.id)
+
+
+@contextlib.contextmanager
+def _said(say: Say, what: str) -> Iterator[None]:
+    try:
+        yield
+    except CloudError as error:
+        say(f"{what}: {error}")
