@@ -195,7 +195,7 @@ def head(
     from updraft.config import load
 
     settings = load(call.file)
-    _check_for_head(settings, call.file)
+    check_for_head(settings, call.file)
     name = domain or settings.pool.trust_domain or f"{settings.pool.name}.pool"
     spec = HeadSpec(
         trust_domain=name,
@@ -228,7 +228,7 @@ def _install(condor: str) -> "Install":
     return Install(version="" if condor == "image" else condor)
 
 
-def _check_for_head(settings: "Settings", file: Path) -> None:
+def check_for_head(settings: "Settings", file: Path) -> None:
     """Raises UsageError where the configuration is for another place than the pool's own head."""
     from updraft.config import DEFAULT_STATE_DIR, parse
 
