@@ -144,10 +144,12 @@ def _spec(
     host: "Host", given: Mapping[str, Any], roles: tuple[str, ...], settings: "Settings | None"
 ) -> "HeadSpec":
     from updraft.bootstrap import HeadSpec, Install
+    from updraft.bootstrap.install import series
     from updraft.bootstrap.reach import METADATA, Reach, reach_settings
     from updraft.setup.host import is_address
     from updraft.setup.tuning import sized
 
+    series(given["condor"])  # refuses what is no version
     domain, uid_domain = _domains(given["domain"], settings)
     address = _address(host, given, roles)
     public = {} if given["public"] == METADATA else reach_settings(Reach(host=given["public"]))

@@ -224,10 +224,10 @@ class Services:
 
     def stop(self, unit: str) -> None:
         """End it, if it runs, and wait for that."""
-        if not self.active(unit):
+        if self.managed:  # also one that is about to be started once more
+            self._host.run(["systemctl", "stop", unit], timeout=300)
+        elif not self.active(unit):
             return
-        if self.managed:
-            self._control("stop", unit)
         elif unit == CONDOR:
             self._host.signal("condor_master", signal.SIGQUIT)
         else:

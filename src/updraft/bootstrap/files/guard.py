@@ -81,20 +81,20 @@ def processes() -> "set[str]":
     return names
 
 
-def reachable(heads: "list[tuple[str, int]]") -> "tuple[str, int] | None":
-    """The address of the first of the collectors that takes a connection; None where none does."""
+def reachable(heads: "list[tuple[str, int]]") -> "list[tuple[str, int]]":
+    """Address and port of the first of the collectors that takes a connection; empty where none does."""
     for host, port in heads:
         try:
             with socket.create_connection((host, port), timeout=5) as there:
-                return str(there.getpeername()[0]), port
+                return [(str(there.getpeername()[0]), port)]
         except OSError:
             continue
-    return None
+    return []
 
 
-def has_moved(known: "tuple[str, int] | None", found: "tuple[str, int] | None") -> bool:
+def has_moved(known: "list[tuple[str, int]]", found: "list[tuple[str, int]]") -> bool:
     """Does the head answer elsewhere, and no longer where it did?"""
-    return None not in (known, found) and known != found and reachable([known]) is None
+    return bool(known and found and known != found and not reachable(known))
 
 
 def reread() -> None:
@@ -165,20 +165,20 @@ def main(config: str) -> None:
     settings, state_file = told["settings"], Path(told["state"])
     heads = [(str(host), int(port)) for host, port in told["heads"]]
     guard = Guard(settings, load(state_file))
-    closed, known = False, None
+    closed, known = False, reachable([])
     before = time.clock_gettime(BOOTTIME)
     while True:
         now = time.clock_gettime(BOOTTIME)
         head = reachable(heads)
         if has_moved(known, head):
-            say(f"the head has moved to {head[0]}")
+            say(f"the head has moved to {head[0][0]}")
             reread()
             known = head
         known = known or head
         why = guard.look(
             now - before,
             processes=processes(),
-            head=head is not None,
+            head=bool(head),
             boot_failed=Path(told["failed"]).exists(),
         )
         before = now
