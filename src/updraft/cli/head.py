@@ -1,14 +1,23 @@
-"""`updraft head`: make this machine a pool's head, and take that back."""
+"""`head`: the machine with the pool's central manager and submit node. Each family of verbs has a module."""
+
+from importlib import import_module
+from importlib.util import find_spec
 
 import click
 
-from updraft.cli.head_init import init, undo
+MODULES = ("updraft.cli.headinit", "updraft.cli.headlaunch")
 
 
 @click.group()
 def head() -> None:
-    """Make a head: the machine with the pool's central manager, its submit node, and updraft."""
+    """Make, launch, list and end heads: a pool's central manager and submit node, with updraft."""
 
 
-head.add_command(init)
-head.add_command(undo)
+def _add_verbs() -> None:
+    for name in MODULES:
+        if find_spec(name) is not None:
+            for command in import_module(name).VERBS:
+                head.add_command(command)
+
+
+_add_verbs()

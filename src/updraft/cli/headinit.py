@@ -334,3 +334,7 @@ def _no_machines(call: Call) -> None:
             f"the pool has {count(len(there), 'machine')}: `updraft destroy --wait` first, "
             "or --leave-machines"
         )
+
+
+VERBS = (init, undo)
+"""What `updraft head` has of this."""
