@@ -15,6 +15,7 @@ SETTINGS = {
     "CONDOR_HOST": "head.test",
     "DAEMON_LIST": "MASTER, COLLECTOR, NEGOTIATOR, SCHEDD",
     "NETWORK_INTERFACE": "*",
+    "FULL_HOSTNAME": "head.test",
 }
 NAMES = ("condor_master", "condor_collector", "condor_negotiator", "condor_schedd")
 DAEMONS = {name[:15] for name in NAMES}  # as the kernel keeps them
@@ -57,6 +58,8 @@ class FakeHost(Host):
                 return answer
         if words[0] == "condor_config_val":
             return (0, self.settings[words[-1]]) if words[-1] in self.settings else (1, "")
+        if words[0] == "condor_status":
+            return 0, "head.test\n"
         if words[0] == "useradd":
             self.accounts[words[-1]] = f"/home/{words[-1]}"
         if words[0] == "userdel":

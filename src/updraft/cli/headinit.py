@@ -207,7 +207,7 @@ def _address(host: "Host", given: Mapping[str, Any], roles: tuple[str, ...]) -> 
         return ""
     if given["address"]:
         split_address(given["address"])
-        check_name(host, given["address"], public=bool(given["public"]))
+        check_name(host, given["address"])
     return str(given["address"])
 
 

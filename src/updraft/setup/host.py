@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from updraft.errors import ProblemFound, UsageError
@@ -147,7 +147,7 @@ def is_address(text: str) -> bool:
     return True
 
 
-def check_name(host: Host, address: str, *, public: bool) -> None:
+def check_name(host: Host, address: str) -> None:
     """Raise UsageError where workers couldn't find this machine at `address`, a name or an address."""
     found = {address} if is_address(address) else host.addresses_of(address)
     if not found:
@@ -160,10 +160,10 @@ def check_name(host: Host, address: str, *, public: bool) -> None:
             f"{address} is this machine's loopback address, where nobody else finds it: take the name's "
             "line with 127. out of /etc/hosts, or give another --address"
         )
-    if not public and not any(host.is_own(one) for one in found):
+    if not any(host.is_own(one) for one in found):
         raise UsageError(
-            f"{address} is {', '.join(sorted(found))}, and no address of this machine: correct the name, or "
-            "say --public-address where connections are forwarded to it"
+            f"{address} is {', '.join(sorted(found))}, and no address of this machine: here it has to lead "
+            "to one of its own (by a line in /etc/hosts, say), elsewhere to where this machine is found"
         )
 
 
@@ -287,21 +287,24 @@ def _own_files(home: Path) -> Iterable[str]:
             yield str(at)
 
 
-def wait_for(host: Host, names: Sequence[str], probe: Sequence[str], patience: float = 60.0) -> None:
-    """Wait until these daemons run and `probe` succeeds. Raises ProblemFound after `patience` seconds."""
+def wait_for(host: Host, names: Sequence[str], ask: Callable[[], str], patience: float = 60.0) -> None:
+    """Wait until these daemons run and `ask` finds nothing amiss, else ProblemFound after `patience` s."""
     until = host.clock() + patience
     while True:
         running = host.processes()
         missing = [name for name in names if name[:15] not in running]
-        done = host.run(probe, timeout=15) if not missing else None
-        if done is not None and done.returncode == 0:
+        why = f"{', '.join(missing)} did not start" if missing else ask()
+        if not why:
             return
         if host.clock() > until:
-            why = (
-                f"{', '.join(missing)} did not start" if done is None else f"{probe[0]}: {_last(done.stderr)}"
-            )
             raise ProblemFound(f"HTCondor does not come up within {patience:.0f} s: {why}")
         host.sleep(0.3)
+
+
+def answer(host: Host, words: Sequence[str]) -> str:
+    """What is wrong with a program's answer, "" where it has one."""
+    done = host.run(words, timeout=15)
+    return "" if done.returncode == 0 else f"{words[0]}: {_last(done.stderr)}"
 
 
 def _last(text: str) -> str:

@@ -17,6 +17,7 @@ from updraft.setup.host import (
     Host,
     Services,
     Standing,
+    answer,
     make_account,
     remove_account,
     wait_for,
@@ -166,13 +167,24 @@ def _start(host: Host, services: Services, intent: Intent, say: Say) -> None:
     services.enable(CONDOR)
     services.start(CONDOR, again=again)
     probe = ["condor_q", "-totals"] if SUBMIT in spec.roles else ["condor_status", "-collector"]
-    wait_for(host, daemons(spec.roles), probe)
+    wait_for(host, daemons(spec.roles), partial(answer, host, probe))
     if CENTRAL_MANAGER not in spec.roles:
-        wait_for(host, (), ["condor_status", "-schedd", "-limit", "1"])
+        wait_for(host, (), partial(_not_taken, host))
     if intent.place.unit:
         say("Starting updraft.")
         services.enable(UPDRAFT)
         services.start(UPDRAFT, again=services.active(UPDRAFT) and intent.updraft_changed)
+
+
+def _not_taken(host: Host) -> str:
+    """Why the pool doesn't show this submit node; "" where it does."""
+    mine = f'Machine == "{_setting(host, "FULL_HOSTNAME")}"'
+    done = host.run(["condor_status", "-schedd", "-constraint", mine, "-af", "Name"], timeout=15)
+    if done.returncode != 0:
+        return "its central manager does not answer"
+    return (
+        "" if done.stdout.strip() else "the pool does not show this submit node; is the token its own?"
+    )
 
 
 def _stop(services: Services, before: Standing) -> None:
