@@ -102,6 +102,16 @@ def test_the_pools_size_sets_its_intervals(host: FakeHost, tmp_path: Path) -> No
     assert "NEGOTIATOR_INTERVAL = 60\n" in config.read_text()
 
 
+def test_run_again_without_flags_it_keeps_to_what_was_said(
+    host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init("--machines", "5000", "--user", "anna") == 0
+    before = picture(tmp_path)
+    assert init() == 0
+    assert "Nothing to do" in capsys.readouterr().out
+    assert picture(tmp_path) == before
+
+
 def test_a_submit_node_joins_with_a_token(host: FakeHost, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(token() + "\n")
     host.settings |= {"CONDOR_HOST": "head.site", "DAEMON_LIST": "MASTER SCHEDD"}
@@ -109,6 +119,7 @@ def test_a_submit_node_joins_with_a_token(host: FakeHost, tmp_path: Path) -> Non
     assert init(*words, "--join", str(tmp_path / "token")) == 0
     assert (tmp_path / "root/etc/condor/tokens.d/updraft-pool").read_text() == token() + "\n"
     assert not (tmp_path / "root/etc/systemd/system/updraft.service").exists()
+    assert init() == 0, "and it needs none any more"
 
 
 def test_in_the_way_is_replaced_only_when_that_was_said(

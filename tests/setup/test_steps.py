@@ -209,7 +209,7 @@ def test_a_submit_node_that_the_pool_does_not_take_is_none(site: Site) -> None:
     before = picture(site.tree.root)
     site.host.settings["DAEMON_LIST"] = "MASTER SCHEDD"
     site.host.answers["condor_status -schedd"] = (0, "")
-    with pytest.raises(ProblemFound, match="the pool does not show this submit node; is the token"):
+    with pytest.raises(ProblemFound, match="the pool does not show this submit node: is its token"):
         site.init(replace(SPEC, roles=("submit",)), Place(token=".".join("abc")))
     assert picture(site.tree.root) == before
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.cli.main import Call
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 TEST_DEADLINE = 900.0
 MACHINES = 100
+REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manager")
 
 
 @click.command(short_help="Turn this machine into a head, and see a job run.")
@@ -90,12 +92,14 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
     from updraft.setup.tree import Tree
 
     host, tree = Host(), Tree()
+    given = _with_what_was_said(given, tree)
     roles = _roles(given["roles"])
     settings, file = _configuration(call, roles)
     spec = _spec(host, given, roles, settings)
-    place = _place(host, given, spec, file if settings else None)
+    place = _place(host, tree, given, spec, file if settings else None)
     _needs(host, tree, spec, dry_run=given["dry_run"])
-    intent = steps.intend(host, tree, spec, place)
+    told = {name: given[name] for name in REMEMBERED}
+    intent = replace(steps.intend(host, tree, spec, place), told=told)
     _show(intent)
     if not given["replaces"]:
         steps.refuse_conflicts(intent.changes)
@@ -111,6 +115,14 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
         _farewell(services, intent)
     if (tests is None or tests) and SUBMIT in roles:
         _self_test(host, intent, workers=bool(settings) or CENTRAL_MANAGER not in roles)
+
+
+def _with_what_was_said(given: Mapping[str, Any], tree: "Tree") -> dict[str, Any]:
+    """What was said now, and of the rest what was said the last time: without it, nothing changes."""
+    context = click.get_current_context()
+    known = tree.book().facts.get("told", {})
+    silent = [name for name in REMEMBERED if context.get_parameter_source(name) is ParameterSource.DEFAULT]
+    return {**given, **{name: known[name] for name in silent if name in known}}
 
 
 def _roles(text: str) -> tuple[str, ...]:
@@ -211,18 +223,22 @@ def _address(host: "Host", given: Mapping[str, Any], roles: tuple[str, ...]) -> 
     return str(given["address"])
 
 
-def _place(host: "Host", given: Mapping[str, Any], spec: "HeadSpec", file: Path | None) -> "Place":
+def _place(
+    host: "Host", tree: "Tree", given: Mapping[str, Any], spec: "HeadSpec", file: Path | None
+) -> "Place":
     from updraft.cli.service import unit_text
-    from updraft.setup.files import Place, checked_token, token_command
+    from updraft.setup.files import TOKEN, Place, checked_token, token_command
 
     token = ""
     if CENTRAL_MANAGER not in spec.roles:
-        if given["join"] is None:
+        there = tree.read(TOKEN)
+        if given["join"] is None and there is None:
             raise UsageError(
                 "--join: a submit node alone needs a token of its pool; on the central manager, as root: "
                 f"`{token_command(spec.trust_domain)}` prints one; put it here into a file of mode 0600"
             )
-        token = checked_token(given["join"].read_text(encoding="utf-8", errors="replace"), spec.trust_domain)
+        data = given["join"].read_bytes() if given["join"] is not None else there
+        token = checked_token((data or b"").decode(errors="replace"), spec.trust_domain)
     unit = unit_text(file) if file else ""
     run = next((line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecStart=")), "")
     return Place(unit=unit, run=run, metadata=host.cloud_machine(), public=given["public"], token=token)

@@ -1,9 +1,10 @@
 """The order in which a machine becomes a head, and stops being one. What fails half-way is taken back."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from updraft.bootstrap.head import HeadSpec
 from updraft.bootstrap.roles import CENTRAL_MANAGER, SUBMIT
@@ -29,13 +30,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """All that was decided: the head, its place, what would change, and whether an account is to be made."""
+    """All that was decided: the head, its place, what would change, and whether an account is to be made.
+
+    `told` is what the owner has said, for the next time.
+    """
 
     spec: HeadSpec
     place: Place
     book: Book
     changes: Sequence[Change]
     new_account: bool
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def writes(self) -> bool:
@@ -91,6 +96,7 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
     """Write, start, and wait until HTCondor answers. Raises what went wrong, once all is as it was."""
     spec, before = intent.spec, services.standing()
     facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before, "account": ""}
+    facts["told"] = dict(intent.told)
     there = [path for path in BY_HTCONDOR if tree.read(path) is not None]
     back: list[Callable[[], object]] = []
     try:
@@ -182,9 +188,7 @@ def _not_taken(host: Host) -> str:
     done = host.run(["condor_status", "-schedd", "-constraint", mine, "-af", "Name"], timeout=15)
     if done.returncode != 0:
         return "its central manager does not answer"
-    return (
-        "" if done.stdout.strip() else "the pool does not show this submit node; is the token its own?"
-    )
+    return "" if done.stdout.strip() else "the pool does not show this submit node: is its token this pool's?"
 
 
 def _stop(services: Services, before: Standing) -> None:
