@@ -119,6 +119,7 @@ def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Si
     site.host.control = makes  # type: ignore[method-assign]
     site.init()
     assert made.exists()
+    assert steps.nothing_to_do(site.services(), site.intent())
     site.undo()
     assert not made.exists()
     assert kept.read_text() == "the site's own"

@@ -16,6 +16,7 @@ class Entry:
 
     `before` is the hash it had until then as updraft's own; `original` the backup of what was somebody
     else's, with its mode. `anyhow` files are rewritten at each start: they are removed whatever they say.
+    `made` files are not updraft's wish: a program that it started made them, and they go with the head.
     """
 
     sha256: str
@@ -24,6 +25,7 @@ class Entry:
     original: str = ""
     original_mode: int = 0
     anyhow: bool = False
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
     for path in paths:
         data = tree.read(path)
         if data is not None and path not in files:
-            files[path] = Entry(trees.digest(data), anyhow=path == ADDRESS)
+            files[path] = Entry(trees.digest(data), anyhow=path == ADDRESS, made=True)
     tree.put(trees.BOOK, Book(files, book.folders, book.facts).text().encode(), 0o600)
 
 

@@ -171,7 +171,7 @@ def compare(tree: Tree, book: Book, wanted: Sequence[Wanted]) -> list[Change]:
     found = [_against(tree, book, one) for one in wanted]
     named = {one.path for one in wanted}
     for path, entry in book.files.items():
-        if path in named or entry.anyhow:
+        if path in named or entry.made:
             continue
         old = tree.read(path, entry.owner)
         if old is not None and digest(old) in (entry.sha256, entry.before):
