@@ -14,6 +14,8 @@ from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
+from updraft.bootstrap.scaled import scaled_files, scaled_settings
+from updraft.bootstrap.sizing.roles import negotiator_pace, schedd_interval
 from updraft.errors import BootstrapError
 
 SIGNING_KEY = "updraft-workers"
@@ -45,9 +47,10 @@ class HeadSpec:
     where the program is; where the image has none, pip installs `source` from `index` (empty: pip's own), as
     `install` says what else the image may lack.
     The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
-    large pool, `quick` sets those of a small one. `broker` adds a broker (CCB) for workers that nothing can
-    connect to. `superusers` may act on other people's jobs; `settings` are
-    further lines of configuration, as they are.
+    large pool, `quick` sets those of a small one and `paced` those between. `machines` is how many the pool
+    may have, for which it is tuned (None: as a small one). `broker` adds a broker (CCB) for workers that
+    nothing can connect to. `superusers` may act on other people's jobs; `settings` are further lines of
+    configuration, as they are.
     """
 
     trust_domain: str
@@ -67,6 +70,7 @@ class HeadSpec:
     negotiator_cycle_delay: int = 20
     negotiator_min_interval: int = 5
     schedd_interval: int = 300
+    machines: int | None = None
     broker: bool = False
     superusers: tuple[str, ...] = ("root", "condor")
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +82,18 @@ def quick(spec: HeadSpec) -> HeadSpec:
     """The same head with the intervals of a pool so small that looking often costs nothing."""
     return replace(
         spec, negotiator_interval=5, negotiator_cycle_delay=1, negotiator_min_interval=1, schedd_interval=5
+    )
+
+
+def paced(spec: HeadSpec) -> HeadSpec:
+    """The same head with the intervals that suit the number of its machines."""
+    pace = negotiator_pace(spec.machines or 0)
+    return replace(
+        spec,
+        negotiator_interval=pace["NEGOTIATOR_INTERVAL"],
+        negotiator_cycle_delay=pace["NEGOTIATOR_CYCLE_DELAY"],
+        negotiator_min_interval=pace["NEGOTIATOR_MIN_INTERVAL"],
+        schedd_interval=schedd_interval(spec.machines or 0),
     )
 
 
@@ -104,6 +120,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
             *machine.boot_files(boot),
             *_controller_files(spec),
             *install_files(spec.install),
+            *scaled_files(spec.machines, spec.broker),
             *(machine.file(path, text, "0600") for path, text in spec.files.items()),
             *_samples(spec),
         ],
@@ -156,17 +173,18 @@ def _samples(spec: HeadSpec) -> list[dict[str, Any]]:
 def head_config(spec: HeadSpec) -> str:
     """HTCondor's configuration of a head. Holds no secret."""
     manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
-    daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits
     broker = spec.broker and manages
+    daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
     return cc.lines(
         {
-            "DAEMON_LIST": daemons + " BROKER" * broker,
+            "DAEMON_LIST": daemons,
             "CONDOR_HOST": spec.condor_host,
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
             **(broker_settings(spec.trust_domain, workers_of(spec.trust_domain)) if broker else {}),
+            **(scaled_settings(spec.machines, daemons, broker) if manages else {}),
             **spec.settings,
         }
     )

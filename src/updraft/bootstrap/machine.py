@@ -24,9 +24,13 @@ def settings_file(path: str, settings: Mapping[str, str]) -> dict[str, Any]:
     return file(path, "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items()))
 
 
-def early_steps() -> list[list[str]]:
-    """`bootcmd`: at each boot, before any file is written and before HTCondor can start."""
-    return [["sh", "-c", shipped("close-metadata.sh") + shipped("early.sh")]]
+def early_steps(children: int = 0) -> list[list[str]]:
+    """`bootcmd`: at each boot, before any file is written and before HTCondor can start.
+
+    A worker chooses one of `children` collectors; with 0 it reports to the pool's own.
+    """
+    chosen = f"children={children}\n{shipped('child.sh')}" if children else ""
+    return [["sh", "-c", shipped("close-metadata.sh") + shipped("early.sh") + chosen]]
 
 
 def boot_steps() -> list[list[str]]:

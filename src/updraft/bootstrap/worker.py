@@ -47,8 +47,9 @@ class WorkerSpec:
     last stage of cloud-init; `startd_gone_after` is how long a startd may be away (a restart) before the
     machine ends; `failed_boot_after` how long a failed boot is left on for its console to be read.
     `update_interval` is how often a startd advertises itself, and the longest time from drained to gone: a
-    pool of thousands wants more. `install` is what the first boot installs, `software` what it mounts,
-    `reach` how it is reached.
+    pool of thousands wants more (`sizing.update_interval`). `children` is how many child collectors the head
+    has, one of which each machine reports to. `install` is what the first boot installs, `software` what it
+    mounts, `reach` how it is reached.
     `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
     reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
     CernVM's own contextualisation can read too.
@@ -83,6 +84,7 @@ class WorkerSpec:
     startd_gone_after: float = 300.0
     failed_boot_after: float = 300.0
     update_interval: float = 5.0
+    children: int = 0
     guard_interval: float = 15.0
     spot_interval: float = 5.0
     spot_least: float = 30.0
@@ -106,7 +108,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
     """The layers in their order: updraft's own, the site's, and the start of HTCondor as the last."""
     _check(spec)
     own: dict[str, Any] = {
-        "bootcmd": machine.early_steps(),
+        "bootcmd": machine.early_steps(spec.children),
         "write_files": [
             machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
             machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", worker_config(spec)),

@@ -10,6 +10,7 @@ from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
 from updraft.cli.image_schemas import IMAGE_FORMS
+from updraft.cli.pool_schemas import POOL_FORMS
 from updraft.cli.tally_schemas import CLOUD_FORMS, TALLIES
 
 RESOURCES = _form(
@@ -261,6 +262,7 @@ FORMS: Mapping[str, Schema] = {
     ),
     **CLOUD_FORMS,
     **IMAGE_FORMS,
+    **POOL_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,
     "replay": _form(

@@ -169,7 +169,14 @@ def schedd() -> None:
     help='The HTCondor to install where the image has none, or "image" to leave that away.',
 )
 @click.option(
-    "--large", is_flag=True, help="HTCondor's own intervals, for a large pool; else those of a small one."
+    "--large",
+    is_flag=True,
+    help="HTCondor's own intervals, for a large pool; else those that suit its number of machines.",
+)
+@click.option(
+    "--machines",
+    type=click.IntRange(min=1),
+    help="Most machines that the pool will have: what the head is tuned for. Default: what the file allows.",
 )
 @raw_option
 @paste_option
@@ -183,6 +190,7 @@ def head(
     index: str,
     condor: str,
     large: bool,
+    machines: int | None,
     form: str | None,
 ) -> None:
     """The user-data of a head: a whole pool, with updraft as its service and your updraft.toml in it.
@@ -192,6 +200,7 @@ def head(
     """
     from updraft.bootstrap import HeadSpec
     from updraft.bootstrap.head import head_layers
+    from updraft.cli.poolsize import largest
     from updraft.config import load
 
     settings = load(call.file)
@@ -209,6 +218,7 @@ def head(
         index=index,
         install=_install(condor),
         job_lease=settings.pool.job_lease,
+        machines=machines or largest(settings),
         broker=any(one.reach == "ccb" and not one.ccb for one in settings.classes.values()),
     )
     _show(head_layers(_paced(spec, large)), form)
@@ -217,9 +227,9 @@ def head(
 
 
 def _paced(spec: "HeadSpec", large: bool) -> "HeadSpec":
-    from updraft.bootstrap import quick
+    from updraft.bootstrap.head import paced
 
-    return spec if large else quick(spec)
+    return spec if large else paced(spec)
 
 
 def _install(condor: str) -> "Install":

@@ -30,6 +30,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "undrain": ("updraft.cli.wishes:undrain", "Take a drain back."),
     "terminate": ("updraft.cli.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
     "userdata": ("updraft.cli.userdata:userdata", "Show what a worker or a head is told at its first boot."),
+    "pool": ("updraft.cli.pool:pool", "HTCondor's configuration for a pool of a size."),
     "service": ("updraft.cli.service:service", "The systemd unit: install it, look at it, read its log."),
     "adopt": ("updraft.cli.wishes:adopt", "Take an instance into the pool's care."),
     "disown": ("updraft.cli.wishes:disown", "Let go of a machine: it stays, and is yours to end."),

@@ -17,8 +17,10 @@ from updraft.bootstrap.head import SIGNING_KEY, WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
+from updraft.bootstrap.sizing import update_interval
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
 from updraft.cli.headfacts import filled
+from updraft.cli.poolsize import children, largest
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import Driver, Pace
 from updraft.clouds.paced import Paced
@@ -167,6 +169,8 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         job_lease=pool.job_lease,
         head_gone_after=worker.head_gone_after,
         boot_deadline=worker.boot_deadline,
+        update_interval=update_interval(largest(settings)),
+        children=children(settings, ask),
         install=installed(worker, ask),
         software=software(worker),
         reach=reach(worker, collectors),

@@ -13,6 +13,7 @@ from updraft.bootstrap.head import SIGNING_KEY, HeadSpec, condor_files, sample_f
 from updraft.bootstrap.install import install_files
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, Reach, reach_files
 from updraft.bootstrap.roles import CENTRAL_MANAGER, SUBMIT
+from updraft.bootstrap.scaled import scaled_files
 from updraft.errors import UsageError
 from updraft.setup.tree import Wanted
 
@@ -24,7 +25,6 @@ TOLD = "/etc/updraft/head.conf"
 DROP_IN = "/etc/systemd/system/condor.service.d/updraft-head.conf"
 UNIT = "/etc/systemd/system/updraft.service"
 ADDRESS = f"{machine.CONFIG_DIR}/93-updraft-address.conf"
-SIZE = f"{machine.CONFIG_DIR}/92-updraft-size.conf"
 SAMPLES = "updraft-samples"
 
 _MADE = ("trust_domain_ca", "trust_domain_ca_privkey", "hostcert", "hostkey")
@@ -49,14 +49,16 @@ class Place:
     metadata: bool = False
     public: str = ""
     token: str = ""
-    size: str = ""
 
 
 def wanted_files(spec: HeadSpec, place: Place) -> list[Wanted]:
     """All files, in the order in which they are shown. Keys are made anew at each call, and kept if there."""
     found = [_wanted(entry) for entry in condor_files(spec)]
-    if place.size:
-        found.append(Wanted(SIZE, place.size))
+    found += (
+        [_wanted(entry) for entry in scaled_files(spec.machines, spec.broker)]
+        if CENTRAL_MANAGER in spec.roles
+        else []
+    )
     found += [_key(path) for path in _keys(spec)]
     if place.token:
         found.append(Wanted(TOKEN, place.token.strip() + "\n", 0o600, secret=True))

@@ -1,0 +1,111 @@
+"""A collector tree as `updraft pool config` prints it, on a real pool: what updraft does goes through it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.condor.test_livepool import MARKS, SCHEDD, when
+from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
+from updraft.condor.access import PoolAccess
+from updraft.condor.pool import HTCondorPool
+from updraft.core.model import DrainMode, Slot
+
+pytestmark = pytest.mark.integration
+
+SIZE = PoolSize(2000, jobs=5000)  # of two children
+# With HTCondor's own interval a slot is seen anew only where something has changed.
+SELDOM = "UPDATE_INTERVAL = 300\nMASTER_UPDATE_INTERVAL = 300\n"
+QUICK = (
+    "NEGOTIATOR_INTERVAL = 2\nNEGOTIATOR_CYCLE_DELAY = 1\nNEGOTIATOR_MIN_INTERVAL = 1\nSCHEDD_INTERVAL = 5\n"
+)
+SLEEP = "executable = /bin/sleep\narguments = 600\nrequest_memory = 300\n"
+
+
+def printed(role: str, machine: str = "") -> str:
+    return rendered(configuration(SIZE, role, version="feature", machine=machine), "htcondor")
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[LivePool]:
+    with live_pool(printed("head") + QUICK) as pool:
+        pool.head_key("updraft-workers")
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def pool(live: LivePool) -> Iterator[HTCondorPool]:
+    access = PoolAccess(
+        "test",
+        collector="10.9.0.1",
+        token_dir=live.token_dir(),
+        trust_domain=TRUST_DOMAIN,
+        tools=live.nodes["head"].enter(),
+    )
+    with live.network(), HTCondorPool(access) as made:
+        yield made
+
+
+def started(live: LivePool, pool: HTCondorPool, name: str, number: int) -> str:
+    """Boot a worker that chooses its child by its id; which one that is."""
+    config = MARKS + printed("worker", f"i-{name}") + SELDOM
+    live.worker(name, number, config, pool.mint_token("l1", 600))
+    return f"collector{child_of(f'i-{name}', 2)}"
+
+
+def ads_at(live: LivePool, collector: str, *words: str) -> list[str]:
+    where = f"<10.9.0.1:9618?sock={collector}>"
+    return live.nodes["head"].run("condor_status", "-pool", where, *words, check=False).split()
+
+
+def test_slots_of_all_children_are_at_the_top_and_work(live: LivePool, pool: HTCondorPool) -> None:
+    names = ("w1", "w2", "w3")
+    children = {name: started(live, pool, name, 10 + at) for at, name in enumerate(names)}
+    assert set(children.values()) == {"collector1", "collector2"}
+    for name, child in children.items():
+        machine = f"{name}.pool.test"
+        assert machine in ads_at(live, child, "-af", "Machine")
+        other = "collector1" if child == "collector2" else "collector2"
+        assert machine not in ads_at(live, other, "-af", "Machine")
+        when(pool, live.nodes[name], lambda slot: slot.accepting)
+        wait_for(
+            f"{name}'s master", lambda machine=machine: machine in live.status("-master", "-af", "Machine")
+        )
+    # A job is matched through the top collector; that it is at work is seen at once, not in five minutes.
+    cluster = live.submit(SLEEP)
+    busy = wait_for("a job at work", lambda: [name for name in names if at_work(pool, live, name)], 40)
+    assert isinstance(busy, list)
+    [name] = busy
+    live.nodes["head"].run("condor_rm", cluster)
+    when(pool, live.nodes[name], lambda slot: not slot.children, 60)
+    # Empty: it is closed for good through the top collector, and its ads leave with it.
+    slot = when(pool, live.nodes[name], lambda slot: slot.accepting)
+    pool.drain([slot], DrainMode.EMPTY, "idle", 10)
+    seen = wait_for("the drain", lambda: closed(pool, name), 30)
+    assert seen
+
+
+def at_work(pool: HTCondorPool, live: LivePool, name: str) -> bool:
+    slots = [one for one in pool.slots(10).view.slots if one.instance_id == f"i-{name}"]
+    return any(child.activity == "Busy" for slot in slots for child in slot.children)
+
+
+def closed(pool: HTCondorPool, name: str) -> bool:
+    """The startd has gone, or is seen to take nothing more."""
+    slots: list[Slot] = [one for one in pool.slots(10).view.slots if one.instance_id == f"i-{name}"]
+    return all(slot.draining for slot in slots)
+
+
+def test_a_busy_machine_is_drained_and_taken_back_through_the_tree(
+    live: LivePool, pool: HTCondorPool
+) -> None:
+    node = next(node for name, node in live.nodes.items() if name != "head" and not closed(pool, name))
+    cluster = live.submit(SLEEP + f'requirements = Machine == "{node.name}.pool.test"\n')
+    busy = when(pool, node, lambda slot: slot.children)
+    pool.drain([busy], DrainMode.BUSY, "lifetime", 10)
+    draining = when(pool, node, lambda slot: slot.draining, 30)
+    assert draining.children
+    pool.undrain([draining], 10)
+    when(pool, node, lambda slot: slot.accepting and not slot.draining, 30)
+    assert pool.demand(SCHEDD, running=True, deadline=20).running
+    live.nodes["head"].run("condor_rm", cluster)
