@@ -20,6 +20,7 @@ from tests.bench import (
     decide,
     ec2,
     ec2live,
+    headinit,
     live,
     matching,
     projects,
@@ -142,6 +143,10 @@ class Bench:
     def demand(self) -> Measured:
         """The slowest of all reads, the first one included."""
         return queue.measure(self.once("image"), self._folder / "queue", say)
+
+    def head_init(self) -> Measured:
+        """A plain machine of the local cloud, made a head; the image is at hand."""
+        return headinit.measure(self.once("image"), self._folder / "head-init", say)
 
     def status(self) -> Measured:
         """Whole processes, on the large pool's ledger; the demo's pool is measured too where it was up."""
@@ -345,6 +350,7 @@ class Bench:
                 ramp.sooner,
                 at_least=True,
             ),
+            Row("head-init", "`updraft head init` → its self-test's job done", 90.0, "s", self.head_init),
             *self.ec2_rows(),
             *self.openstack_rows(),
         ]

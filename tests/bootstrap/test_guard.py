@@ -63,6 +63,20 @@ def test_a_head_that_comes_back_starts_the_count_anew() -> None:
     assert ends(9, head=False, guard=guard) == ""
 
 
+def test_a_head_has_moved_once_it_answers_elsewhere_and_no_longer_where_it_did() -> None:
+    with socket.create_server(("127.0.0.2", 0)) as new:
+        port = new.getsockname()[1]
+        old = socket.create_server(("127.0.0.1", port))
+        known, found = MODULE.reachable([("127.0.0.1", port)]), MODULE.reachable([("127.0.0.2", port)])
+        assert (known, found) == ([("127.0.0.1", port)], [("127.0.0.2", port)])
+        assert not MODULE.has_moved(known, found), "one name with two addresses"
+        old.close()
+        assert MODULE.has_moved(known, found)
+        assert not MODULE.has_moved([], found), "it is found for the first time"
+        assert not MODULE.has_moved(known, []), "it is away"
+        assert not MODULE.has_moved(found, found)
+
+
 def test_its_lifetime_ends_it_even_with_a_claim() -> None:
     assert ends(1049, processes=BUSY) == ""
     assert "lifetime" in ends(1050, processes=BUSY)

@@ -14,6 +14,7 @@ from updraft.bootstrap.identities import WORKER_USER, identity_rule
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
+from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.bootstrap.scaled import scaled_files, scaled_settings
 from updraft.bootstrap.sizing.roles import negotiator_pace, schedd_interval
 from updraft.errors import BootstrapError
@@ -72,6 +73,7 @@ class HeadSpec:
     superusers: tuple[str, ...] = ("root", "condor")
     settings: Mapping[str, str] = field(default_factory=dict)
     layers: tuple[Layer, ...] = ()
+    roles: tuple[str, ...] = ROLES
 
 
 def quick(spec: HeadSpec) -> HeadSpec:
@@ -112,9 +114,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
     own: dict[str, Any] = {
         "bootcmd": machine.early_steps(),
         "write_files": [
-            machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
-            machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", head_config(spec)),
-            machine.file(f"{machine.CONFIG_DIR}/{transforms.FILE}", transforms.schedd_config()),
+            *condor_files(spec),
             *machine.boot_files(boot),
             *_controller_files(spec),
             *install_files(spec.install),
@@ -141,43 +141,71 @@ def _last_steps(spec: HeadSpec) -> list[Any]:
     return [["sh", "-c", f"sh {machine.SCRIPTS}/get-updraft && sh {machine.SCRIPTS}/boot"]]
 
 
+def condor_files(spec: HeadSpec) -> list[dict[str, Any]]:
+    """HTCondor's configuration as entries of `write_files`. Raises BootstrapError for what can't be."""
+    _check(spec)
+    terms = [machine.file(f"{machine.CONFIG_DIR}/{transforms.FILE}", transforms.schedd_config())]
+    return [
+        machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
+        machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", head_config(spec)),
+        *(terms if SUBMIT in spec.roles else []),
+    ]
+
+
+def sample_files(user: str, folder: str) -> list[dict[str, Any]]:
+    """The sample jobs of a user in a folder of theirs, as entries of `write_files`."""
+    return [
+        machine.file(f"{folder}/{name}", machine.shipped(f"samples/{name}"), mode) | {"owner": user}
+        for name, mode in SAMPLES.items()
+    ]
+
+
 def _samples(spec: HeadSpec) -> list[dict[str, Any]]:
     """Written in the last stage, when the account and its home are there."""
     if not spec.samples or not spec.users:
         return []
     user = spec.users[0]
-    return [
-        machine.file(f"/home/{user}/{name}", machine.shipped(f"samples/{name}"), mode)
-        | {"owner": user, "defer": True}
-        for name, mode in SAMPLES.items()
-    ]
+    return [entry | {"defer": True} for entry in sample_files(user, f"/home/{user}")]
 
 
 def head_config(spec: HeadSpec) -> str:
     """HTCondor's configuration of a head. Holds no secret."""
-    rights = {name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()}
-    daemons = "MASTER COLLECTOR NEGOTIATOR SCHEDD" + " BROKER" * spec.broker
+    manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
+    broker = spec.broker and manages
+    daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
     return cc.lines(
         {
             "DAEMON_LIST": daemons,
             "CONDOR_HOST": spec.condor_host,
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
-            **rights,
-            **identity_rule(spec.trust_domain),
-            "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
-            # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
-            "SHADOW_WORKLIFE": 0,
-            "QUEUE_SUPER_USERS": ", ".join(spec.superusers),
-            "NEGOTIATOR_INTERVAL": spec.negotiator_interval,
-            "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
-            "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,
-            "SCHEDD_INTERVAL": spec.schedd_interval,
-            **(broker_settings(spec.trust_domain, workers_of(spec.trust_domain)) if spec.broker else {}),
-            **scaled_settings(spec.machines, daemons, spec.broker),
+            **(_manager(spec) if manages else {}),
+            **(_submit_node(spec) if submits else {}),
+            **(broker_settings(spec.trust_domain, workers_of(spec.trust_domain)) if broker else {}),
+            **(scaled_settings(spec.machines, daemons, broker) if manages else {}),
             **spec.settings,
         }
     )
+
+
+def _manager(spec: HeadSpec) -> Mapping[str, str | int | bool]:
+    return {
+        **{name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()},
+        **identity_rule(spec.trust_domain),
+        "NEGOTIATOR_INTERVAL": spec.negotiator_interval,
+        "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
+        "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,
+    }
+
+
+def _submit_node(spec: HeadSpec) -> Mapping[str, str | int | bool]:
+    return {
+        "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
+        # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
+        "SHADOW_WORKLIFE": 0,
+        "QUEUE_SUPER_USERS": ", ".join(spec.superusers),
+        "SCHEDD_INTERVAL": spec.schedd_interval,
+    }
 
 
 def workers_of(trust_domain: str) -> str:
@@ -214,6 +242,8 @@ def _account(name: str) -> dict[str, Any]:
 
 
 def _check(spec: HeadSpec) -> None:
+    if not spec.roles or not set(spec.roles) <= set(ROLES):
+        raise BootstrapError(f"the roles of a head are {' and '.join(ROLES)}, one of them or both")
     cc.domain("trust domain", spec.trust_domain)
     cc.domain("UID domain", spec.uid_domain)
     for name in spec.users:
@@ -225,6 +255,10 @@ def _check(spec: HeadSpec) -> None:
     for key in spec.ssh_keys:
         if "PRIVATE" in key or not re.fullmatch(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\r\n]*)?", key):
             raise BootstrapError("an SSH key of the first user is no public key, in one line")
+    _check_files(spec)
+
+
+def _check_files(spec: HeadSpec) -> None:
     for path in spec.files:
         if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path) or ".." in path.split("/"):
             raise BootstrapError(f"{path!r} is no absolute path of a file for the head")

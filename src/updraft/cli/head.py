@@ -1,8 +1,9 @@
-"""`updraft head`: a pool's central manager and submit node, made in a cloud."""
+"""`updraft head`: the machine with the pool's central manager and its submit node, here or in a cloud."""
 
 import click
 
 from updraft.cli.headimage import image
+from updraft.cli.headinit import init, undo
 from updraft.cli.headlaunch import launch, list_, terminate
 
 
@@ -11,7 +12,5 @@ def head() -> None:
     """Make a head: the machine with the pool's central manager, its submit node, and updraft."""
 
 
-head.add_command(launch)
-head.add_command(list_)
-head.add_command(terminate)
-head.add_command(image)
+for verb in (init, undo, launch, list_, terminate, image):
+    head.add_command(verb)

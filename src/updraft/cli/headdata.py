@@ -69,7 +69,7 @@ _OPTIONS = (
     click.option(
         "--machines",
         type=click.IntRange(min=1),
-        help="Most machines that the pool will have: what the head is tuned for. Default: what the file allows.",
+        help="Most machines that the pool will have, for which it is tuned. Default: what the file allows.",
     ),
 )
 

@@ -35,7 +35,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "terminate": ("updraft.cli.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
     "userdata": ("updraft.cli.userdata:userdata", "Show what a worker or a head is told at its first boot."),
     "pool": ("updraft.cli.pool:pool", "HTCondor's configuration for a pool of a size, and its proof."),
-    "head": ("updraft.cli.head:head", "Launch, list and end heads in a cloud; bake images for them."),
+    "head": ("updraft.cli.head:head", "Make this machine a head, or launch one in a cloud; bake images."),
     "service": ("updraft.cli.service:service", "The systemd unit: install it, look at it, read its log."),
     "tokens": ("updraft.cli.tokens:tokens", "The tokens of workers: list, revoke, rotate their key."),
     "adopt": ("updraft.cli.wishes:adopt", "Take an instance into the pool's care."),

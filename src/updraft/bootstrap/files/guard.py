@@ -7,6 +7,8 @@ itself.
 """
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -79,15 +81,30 @@ def processes() -> "set[str]":
     return names
 
 
-def reachable(heads: "list[tuple[str, int]]") -> bool:
-    """Does any of the collectors take a connection?"""
+def reachable(heads: "list[tuple[str, int]]") -> "list[tuple[str, int]]":
+    """Address and port of the first of the collectors that takes a connection; empty where none does."""
     for host, port in heads:
         try:
-            socket.create_connection((host, port), timeout=5).close()
+            with socket.create_connection((host, port), timeout=5) as there:
+                return [(str(there.getpeername()[0]), port)]
         except OSError:
             continue
-        return True
-    return False
+    return []
+
+
+def has_moved(known: "list[tuple[str, int]]", found: "list[tuple[str, int]]") -> bool:
+    """Does the head answer elsewhere, and no longer where it did?"""
+    return bool(known and found and known != found and not reachable(known))
+
+
+def reread() -> None:
+    """Have HTCondor look its collectors' names up again: it does so only when it reads its configuration."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == "condor_master":
+                os.kill(int(comm.parent.name), signal.SIGHUP)
+        except OSError:
+            continue
 
 
 def say(text: str) -> None:
@@ -148,14 +165,20 @@ def main(config: str) -> None:
     settings, state_file = told["settings"], Path(told["state"])
     heads = [(str(host), int(port)) for host, port in told["heads"]]
     guard = Guard(settings, load(state_file))
-    closed = False
+    closed, known = False, reachable([])
     before = time.clock_gettime(BOOTTIME)
     while True:
         now = time.clock_gettime(BOOTTIME)
+        head = reachable(heads)
+        if has_moved(known, head):
+            say(f"the head has moved to {head[0][0]}")
+            reread()
+            known = head
+        known = known or head
         why = guard.look(
             now - before,
             processes=processes(),
-            head=reachable(heads),
+            head=bool(head),
             boot_failed=Path(told["failed"]).exists(),
         )
         before = now

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Before each start of HTCondor on a head: what a restart or another address has changed is put right. With
+# "start" as its argument it starts HTCondor and updraft, too, where no service manager does that.
+METADATA= # close: the cloud's metadata address is for root alone
+PUBLIC=   # metadata: connections come to the public address that the cloud's metadata tells
+RUN=      # the command of updraft's service
+SCRIPTS=/usr/local/lib/updraft
+. /etc/updraft/head.conf
+
+runs() {
+    cat /proc/[0-9]*/comm 2>/dev/null | grep -q -x "$1"
+}
+
+if [ "$METADATA" = close ] && ! sh $SCRIPTS/close-metadata; then
+    echo "updraft: the metadata address cannot be closed to jobs (ip rule)" >&2
+fi
+if [ "$PUBLIC" = metadata ]; then
+    python3 -I $SCRIPTS/public-address
+fi
+# Where systemd-tmpfiles doesn't run, these are nobody's work.
+install -d -o condor -g condor -m 775 /run/condor /run/lock/condor
+[ "${1:-}" = start ] || exit 0
+
+if ! runs condor_master; then
+    condor_master </dev/null >/dev/null 2>&1 || exit 1
+fi
+[ -n "$RUN" ] || exit 0
+pid=$(cat /run/updraft-head.pid 2>/dev/null)
+if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
+    # shellcheck disable=SC2086 # a program and its arguments
+    setsid $RUN </dev/null >>/var/log/updraft.log 2>&1 &
+    echo $! >/run/updraft-head.pid
+fi

@@ -1,0 +1,311 @@
+"""This machine: its programs, addresses, accounts and services. All that isn't a file goes through here."""
+
+import contextlib
+import ipaddress
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from updraft.errors import ProblemFound, UsageError
+
+CONDOR = "condor.service"
+UPDRAFT = "updraft.service"
+_UP = ("running", "degraded", "starting", "initializing", "maintenance")
+_LOOK = 30.0
+
+
+class Host:
+    """The machine as programs see it; tests have another one."""
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        user: str = "",
+        folder: str = "/",
+        stdin: str = "",
+        timeout: float = 60.0,
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a program, as root or as `user`; 127 where it isn't there, 124 where it takes too long."""
+        prefix = ["runuser", "-u", user, "--"] if user else []
+        try:
+            return subprocess.run(
+                [*prefix, *words],
+                cwd=folder,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+            )
+        except OSError as error:
+            return subprocess.CompletedProcess(list(words), 127, "", str(error))
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(list(words), 124, "", f"not done within {timeout:g} s")
+
+    def has(self, program: str) -> bool:
+        """Is this program there?"""
+        return shutil.which(program) is not None
+
+    def processes(self) -> set[str]:
+        """The names of all processes, as the kernel keeps them: 15 letters."""
+        names = set()
+        for comm in Path("/proc").glob("[0-9]*/comm"):
+            with contextlib.suppress(OSError):
+                names.add(comm.read_text().strip())
+        return names
+
+    def account(self, name: str) -> pwd.struct_passwd | None:
+        """The account of this name, None where there is none."""
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            return None
+
+    def is_root(self) -> bool:
+        """May it change this machine?"""
+        return os.geteuid() == 0
+
+    def cloud_machine(self) -> bool:
+        """Did a cloud make this machine, so that there is a metadata address to close?"""
+        return Path("/var/lib/cloud/data/instance-id").exists()
+
+    def family(self) -> str:
+        """The family of the distribution: debian, rhel, or "" for another."""
+        with contextlib.suppress(OSError):
+            told = dict(
+                line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
+            )
+            like = f"{told.get('ID', '')} {told.get('ID_LIKE', '')}".replace('"', "").split()
+            if {"debian", "ubuntu"} & set(like):
+                return "debian"
+            if {"rhel", "centos", "fedora"} & set(like):
+                return "rhel"
+        return ""
+
+    def addresses_of(self, name: str) -> set[str]:
+        """The addresses of a name as this machine resolves it; none where it doesn't."""
+        try:
+            return {str(one[4][0]) for one in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)}
+        except OSError:
+            return set()
+
+    def is_own(self, address: str) -> bool:
+        """Does one of this machine's interfaces have the address?"""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind((address, 0))
+            except OSError:
+                return False
+        return True
+
+    def exists(self, path: str) -> bool:
+        """Is this file there?"""
+        return Path(path).exists()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def clock(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+    def signal(self, process: str, number: int) -> None:
+        """Signal every process of this name."""
+        for comm in Path("/proc").glob("[0-9]*/comm"):
+            with contextlib.suppress(OSError):
+                if comm.read_text().strip() == process:
+                    os.kill(int(comm.parent.name), number)
+
+
+def condor_missing(host: Host) -> str:
+    """Why this can't become a head yet: HTCondor isn't installed; "" where it is."""
+    if host.has("condor_master"):
+        return ""
+    by_hand = {
+        "debian": "apt-get install condor",
+        "rhel": "dnf install condor (from HTCondor's repository, which --install adds)",
+    }.get(host.family(), "")
+    hand = f", or by hand: {by_hand}" if by_hand else ""
+    return f"HTCondor isn't installed on this machine; `updraft head init --install` does that{hand}"
+
+
+def is_address(text: str) -> bool:
+    """Is it an IP address, and no name?"""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def check_name(host: Host, address: str) -> None:
+    """Raise UsageError where workers couldn't find this machine at `address`, a name or an address."""
+    found = {address} if is_address(address) else host.addresses_of(address)
+    if not found:
+        raise UsageError(
+            f"{address} is no name that this machine can resolve: give it an address in the DNS, or in "
+            "/etc/hosts here and on the workers"
+        )
+    if all(ipaddress.ip_address(one.partition("%")[0]).is_loopback for one in found):
+        raise UsageError(
+            f"{address} is this machine's loopback address, where nobody else finds it: take the name's "
+            "line with 127. out of /etc/hosts, or give another --address"
+        )
+    if not any(host.is_own(one) for one in found):
+        raise UsageError(
+            f"{address} is {', '.join(sorted(found))}, and no address of this machine: here it has to lead "
+            "to one of its own (by a line in /etc/hosts, say), elsewhere to where this machine is found"
+        )
+
+
+Standing = dict[str, tuple[bool, bool]]
+"""Of each service: does it run, and does it start with the machine?"""
+
+
+class Services:
+    """HTCondor and updraft as services: systemd's, or started plainly where nothing manages services."""
+
+    def __init__(self, host: Host, start: str) -> None:
+        self._host = host
+        self._start = start
+        told = host.run(["systemctl", "is-system-running"]) if host.has("systemctl") else None
+        self.managed = told is not None and told.stdout.strip() in _UP
+
+    def standing(self) -> Standing:
+        """How both are now."""
+        return {unit: (self.active(unit), self.enabled(unit)) for unit in (CONDOR, UPDRAFT)}
+
+    def active(self, unit: str) -> bool:
+        """Does it run?"""
+        if unit == CONDOR:
+            return "condor_master" in self._host.processes()
+        if not self.managed:
+            return self._plain_pid() is not None
+        return self._host.run(["systemctl", "is-active", "--quiet", unit]).returncode == 0
+
+    def enabled(self, unit: str) -> bool:
+        """Does it start with the machine?"""
+        return self.managed and self._host.run(["systemctl", "is-enabled", "--quiet", unit]).returncode == 0
+
+    def reload(self) -> None:
+        """Have the manager read its units again."""
+        if self.managed:
+            self._control("daemon-reload")
+
+    def enable(self, unit: str, on: bool = True) -> None:
+        """Have it start with the machine, or no longer."""
+        if not self.managed:
+            return
+        if on:
+            self._control("enable", unit)
+        else:
+            self._host.run(["systemctl", "disable", unit])  # one that isn't there is disabled
+
+    def start(self, unit: str, *, again: bool = False) -> None:
+        """Start it; `again` ends one that runs first."""
+        if self.managed:
+            self._control("restart" if again else "start", unit)
+            return
+        if again:
+            self.stop(unit)
+        script = self._host.exists(self._start)
+        done = self._host.run(["sh", self._start, "start"] if script else ["condor_master"])
+        if done.returncode != 0:
+            raise ProblemFound(f"HTCondor does not start: {_last(done.stderr)}")
+
+    def stop(self, unit: str) -> None:
+        """End it, if it runs, and wait for that."""
+        if self.managed:  # also one that is about to be started once more
+            self._host.run(["systemctl", "stop", unit], timeout=300)
+        elif not self.active(unit):
+            return
+        elif unit == CONDOR:
+            self._host.signal("condor_master", signal.SIGQUIT)
+        else:
+            with contextlib.suppress(OSError):
+                pid = self._plain_pid()
+                if pid is not None:
+                    os.kill(pid, signal.SIGTERM)
+        until = self._host.clock() + _LOOK
+        while self.active(unit):
+            if self._host.clock() > until:
+                raise ProblemFound(f"{unit} does not end within {_LOOK:.0f} s")
+            self._host.sleep(0.2)
+
+    def _plain_pid(self) -> int | None:
+        try:
+            pid = int(Path("/run/updraft-head.pid").read_text())
+            os.kill(pid, 0)
+        except (OSError, ValueError):
+            return None
+        return pid
+
+    def _control(self, *words: str) -> None:
+        done = self._host.run(["systemctl", *words], timeout=300)
+        if done.returncode != 0:
+            raise ProblemFound(f"`systemctl {' '.join(words)}` failed: {_last(done.stderr)}")
+
+
+def make_account(host: Host, name: str) -> None:
+    """Make the first user's account, with a home and no password."""
+    done = host.run(["useradd", "--create-home", "--shell", "/bin/bash", name])
+    if done.returncode != 0:
+        raise UsageError(f"the account {name} can't be made: {_last(done.stderr)}")
+
+
+def remove_account(host: Host, name: str) -> str:
+    """Remove an account that was made here; why not, where it has become somebody's, else ""."""
+    known = host.account(name)
+    if known is None:
+        return ""
+    kept = sorted(_own_files(Path(known.pw_dir)))
+    if kept:
+        return f"the account {name} stays: there is {kept[0]} at its home"
+    done = host.run(["userdel", "--remove", name])
+    # userdel ends with 12 where there was no mail file to remove, say.
+    return "" if host.account(name) is None else f"the account {name} can't be removed: {_last(done.stderr)}"
+
+
+def _own_files(home: Path) -> Iterable[str]:
+    """What is at a home that no new account finds there."""
+    for found in home.rglob("*") if home.is_dir() else ():
+        at = found.relative_to(home)
+        given = Path("/etc/skel") / at
+        if found.is_dir() and not found.is_symlink():
+            if not any(found.iterdir()) and not given.is_dir():
+                yield str(at)
+        elif not given.is_file() or given.read_bytes() != found.read_bytes():
+            yield str(at)
+
+
+def wait_for(host: Host, names: Sequence[str], ask: Callable[[], str], patience: float = 60.0) -> None:
+    """Wait until these daemons run and `ask` finds nothing amiss, else ProblemFound after `patience` s."""
+    until = host.clock() + patience
+    while True:
+        running = host.processes()
+        missing = [name for name in names if name[:15] not in running]
+        why = f"{', '.join(missing)} did not start" if missing else ask()
+        if not why:
+            return
+        if host.clock() > until:
+            raise ProblemFound(f"HTCondor does not come up within {patience:.0f} s: {why}")
+        host.sleep(0.3)
+
+
+def answer(host: Host, words: Sequence[str]) -> str:
+    """What is wrong with a program's answer, "" where it has one."""
+    done = host.run(words, timeout=15)
+    return "" if done.returncode == 0 else f"{words[0]}: {_last(done.stderr)}"
+
+
+def _last(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]

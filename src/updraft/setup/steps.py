@@ -1,0 +1,235 @@
+"""The order in which a machine becomes a head, and stops being one. What fails half-way is taken back."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from updraft.bootstrap.head import HeadSpec
+from updraft.bootstrap.roles import CENTRAL_MANAGER, SUBMIT
+from updraft.errors import UsageError
+from updraft.setup import tree as trees
+from updraft.setup.book import Book, Entry
+from updraft.setup.files import ADDRESS, BY_HTCONDOR, START, Place, daemons, wanted_files
+from updraft.setup.host import (
+    CONDOR,
+    UPDRAFT,
+    Host,
+    Services,
+    Standing,
+    answer,
+    make_account,
+    remove_account,
+    wait_for,
+)
+from updraft.setup.tree import IN_THE_WAY, Change, State, Tree
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """All that was decided: the head, its place, what would change, and whether an account is to be made.
+
+    `told` is what the owner has said, for the next time.
+    """
+
+    spec: HeadSpec
+    place: Place
+    book: Book
+    changes: Sequence[Change]
+    new_account: bool
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Is there a file to write?"""
+        return any(one.state is not State.SAME for one in self.changes)
+
+    @property
+    def condor_changed(self) -> bool:
+        """Does HTCondor have to read something anew?"""
+        return any(
+            one.state is not State.SAME
+            and one.path.startswith(("/etc/condor/", "/etc/systemd/system/condor"))
+            for one in self.changes
+        )
+
+    @property
+    def updraft_changed(self) -> bool:
+        """Does updraft's service have to be started anew?"""
+        units = (UPDRAFT, "head.conf")
+        return any(one.state is not State.SAME and one.path.endswith(units) for one in self.changes)
+
+
+def intend(host: Host, tree: Tree, spec: HeadSpec, place: Place) -> Intent:
+    """Compare what is with what is to be. Raises UsageError and BootstrapError; writes nothing."""
+    book = tree.book()
+    user = spec.users[0] if spec.users else ""
+    account = host.account(user) if user else None
+    if user:
+        place = replace(place, home=account.pw_dir if account else f"/home/{user}")
+    changes = trees.compare(tree, book, wanted_files(spec, place))
+    return Intent(spec, place, book, changes, bool(user) and account is None)
+
+
+def refuse_conflicts(changes: Sequence[Change]) -> None:
+    """Raise UsageError where a file is in the way: it names all of them."""
+    found = [f"{one.path} is {one.state}" for one in changes if one.state in IN_THE_WAY]
+    if found:
+        raise UsageError(
+            f"{'; '.join(found)}: nothing was changed; move them away, or have them replaced (each with a "
+            "backup, which undo brings back) with --replace"
+        )
+
+
+def nothing_to_do(services: Services, intent: Intent) -> bool:
+    """Is this machine that head already, at work and for good?"""
+    if intent.writes or intent.new_account:
+        return False
+    units = [CONDOR, *([UPDRAFT] if intent.place.unit else [])]
+    return all(services.active(one) and (services.enabled(one) or not services.managed) for one in units)
+
+
+def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: Say) -> None:
+    """Write, start, and wait until HTCondor answers. Raises what went wrong, once all is as it was."""
+    spec, before = intent.spec, services.standing()
+    facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before, "account": ""}
+    facts["told"] = dict(intent.told)
+    there = [path for path in BY_HTCONDOR if tree.read(path) is not None]
+    back: list[Callable[[], object]] = []
+    try:
+        if intent.new_account:
+            user = spec.users[0]
+            make_account(host, user)
+            facts["account"] = user
+            back.append(partial(remove_account, host, user))
+            _check_home(host, user, intent.place.home)
+        back.append(trees.apply(tree, intent.book, intent.changes, facts))
+        verify(host, spec)
+        back.append(partial(_stop, services, before))
+        _start(host, services, intent, say)
+        _remember_made(tree, [path for path in (*BY_HTCONDOR, ADDRESS) if path not in there])
+    except BaseException:
+        services_touched = len(back) > 1 + intent.new_account
+        for step in reversed(back):  # the services first: nothing may run on files that go
+            step()
+        if services_touched:
+            _start_as(services, before)
+        raise
+
+
+def _check_home(host: Host, user: str, home: str) -> None:
+    made = host.account(user)
+    if made is not None and made.pw_dir != home:
+        raise UsageError(
+            f"the home of {user} was made at {made.pw_dir}: run this again, it is found there now"
+        )
+
+
+def verify(host: Host, spec: HeadSpec) -> None:
+    """Does HTCondor read what was written? Raises UsageError where another file overrides it."""
+    want = {"TRUST_DOMAIN": spec.trust_domain, "UID_DOMAIN": spec.uid_domain}
+    if "$" not in spec.condor_host:
+        want["CONDOR_HOST"] = spec.condor_host
+    for name, value in want.items():
+        said = _setting(host, name)
+        if said.lower() != value.lower():
+            raise UsageError(f'HTCondor reads {name} as "{said}", not "{value}": {_where(host, name)}')
+    running = _setting(host, "DAEMON_LIST").upper().replace(",", " ").split()
+    needed = [name.removeprefix("condor_").upper() for name in daemons(spec.roles)]
+    missing = [name for name in needed if name not in running]
+    if missing:
+        raise UsageError(f"HTCondor's DAEMON_LIST lacks {', '.join(missing)}: {_where(host, 'DAEMON_LIST')}")
+    interface = _setting(host, "NETWORK_INTERFACE")
+    if interface.startswith("127."):
+        raise UsageError(
+            f"HTCondor is told to use {interface} only, where no worker reaches it: "
+            + _where(host, "NETWORK_INTERFACE")
+        )
+
+
+def _setting(host: Host, name: str) -> str:
+    done = host.run(["condor_config_val", name])
+    if done.returncode == 127:
+        raise UsageError("condor_config_val can't be run: install HTCondor's tools")
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _where(host: Host, name: str) -> str:
+    """Where HTCondor has a setting from, as a remedy."""
+    lines = host.run(["condor_config_val", "-v", name]).stdout.splitlines()
+    at = next((line.partition("at:")[2].strip() for line in lines if "at:" in line), "")
+    return f"it is set at {at}; take it out there" if at else "take it out of HTCondor's other files"
+
+
+def _start(host: Host, services: Services, intent: Intent, say: Say) -> None:
+    spec = intent.spec
+    services.reload()
+    ran = services.active(CONDOR)
+    again = ran and intent.condor_changed
+    say("Restarting HTCondor." if again else "Starting HTCondor.")
+    services.enable(CONDOR)
+    services.start(CONDOR, again=again)
+    probe = ["condor_q", "-totals"] if SUBMIT in spec.roles else ["condor_status", "-collector"]
+    wait_for(host, daemons(spec.roles), partial(answer, host, probe))
+    if CENTRAL_MANAGER not in spec.roles:
+        wait_for(host, (), partial(_not_taken, host))
+    if intent.place.unit:
+        say("Starting updraft.")
+        services.enable(UPDRAFT)
+        services.start(UPDRAFT, again=services.active(UPDRAFT) and intent.updraft_changed)
+
+
+def _not_taken(host: Host) -> str:
+    """Why the pool doesn't show this submit node; "" where it does."""
+    mine = f'Machine == "{_setting(host, "FULL_HOSTNAME")}"'
+    done = host.run(["condor_status", "-schedd", "-constraint", mine, "-af", "Name"], timeout=15)
+    if done.returncode != 0:
+        return "its central manager does not answer"
+    return "" if done.stdout.strip() else "the pool does not show this submit node: is its token this pool's?"
+
+
+def _stop(services: Services, before: Standing) -> None:
+    """End both, and have them start with the machine only where they did before."""
+    for unit in (UPDRAFT, CONDOR):
+        services.stop(unit)
+        services.enable(unit, on=bool(before.get(unit, (False, False))[1]))
+
+
+def _start_as(services: Services, before: Standing) -> None:
+    services.reload()
+    for unit in (CONDOR, UPDRAFT):
+        if before.get(unit, (False, False))[0]:
+            services.start(unit)
+
+
+def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
+    """Add to the book what HTCondor and the start script made; it goes with the head."""
+    book = tree.book()
+    files = dict(book.files)
+    for path in paths:
+        data = tree.read(path)
+        if data is not None and path not in files:
+            files[path] = Entry(trees.digest(data), anyhow=path == ADDRESS, made=True)
+    tree.put(trees.BOOK, Book(files, book.folders, book.facts).text().encode(), 0o600)
+
+
+def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
+    """Stop what was started, take back what is as it was written; returns sentences on what stays."""
+    book = tree.book()
+    before = {unit: (bool(runs), bool(on)) for unit, (runs, on) in dict(book.facts.get("before", {})).items()}
+    say("Stopping updraft and HTCondor.")
+    _stop(services, before)
+    stays = [f"{path} was changed since, and stays" for path in trees.undo(tree, book)]
+    account = str(book.facts.get("account", ""))
+    if account and (why := remove_account(host, account)):
+        stays.append(why)
+    _start_as(services, before)
+    return stays
+
+
+def start_command() -> str:
+    """What starts the head by hand, where nothing manages services."""
+    return f"sh {START} start"

@@ -1,0 +1,213 @@
+"""`updraft head init` on a plain machine of the local cloud: init, again, undo; roles; another address."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from controlling import await_done, await_running, disturbed, outcomes, sh, sleepers, slot_of
+from realpool import settings, tell, until
+from test_head import a_cloud, acts
+
+from updraft.clouds.base import TAG_POOL
+from updraft.clouds.local import process
+from updraft.clouds.local.image import Image
+from updraft.clouds.local.process import LocalCloud
+from updraft.demo.pool import USER, RealPool
+from updraft.setup.files import DROP_IN, START
+
+FILE = "/etc/updraft/updraft.toml"
+NAME = "head.site"
+COMMS = "cat /proc/[0-9]*/comm 2>/dev/null || true"
+LAYER = f"#cloud-config\nbootcmd: [[sh, -c, \"echo 'ADDRESS {NAME}' >>/etc/hosts\"]]\n"
+# What account tools keep beside each file of theirs isn't looked at, nor what HTCondor and updraft work with.
+PICTURE = r"""
+find /etc /usr /opt /root /home /srv -xdev \( -name '*-' -o -name .pwd.lock -o -name __pycache__ \) -prune \
+    -o -printf '%p %y %m %u:%g %l\n' | sort
+find /etc /usr/local /root /home -xdev -type f ! -name '*-' ! -name .pwd.lock ! -name '*.pyc' \
+    -exec sha256sum {} + | sort -k 2
+"""
+
+
+def machine(cloud: LocalCloud, image: Image, name: str) -> RealPool:
+    """A plain machine with HTCondor installed and nothing set up, and the right to use the cloud."""
+    [made] = cloud.client().run(
+        key=name, count=1, image=image.name, flavor="medium", zone=cloud.config.zones[0].name,
+        market="on-demand", tags={"Name": name}, role="controller", user_data=b"#cloud-config\n{}\n",
+    )  # fmt: skip
+    pool = RealPool(cloud, str(made["id"]), image)
+    booted = lambda: "cloud-init is done" in cloud.client().console(pool.head)  # noqa: E731
+    until(booted, 90, "the machine has booted")
+    return pool
+
+
+def configure(pool: RealPool, image: Image, **tables: Any) -> None:
+    """Put an updraft.toml there, as `updraft init` would."""
+    names = {"pool": "mine", "cloud": "here", "endpoint": pool.cloud.config.endpoint, "image": image.name}
+    text = settings(**tables).format(**names)
+    done = pool.on_head("sh", "-c", f"mkdir -p /etc/updraft; umask 077; cat >{FILE}", stdin=text)
+    assert done.returncode == 0
+
+
+def init(pool: RealPool, *words: str) -> str:
+    """Run `updraft head init`; what it said."""
+    done = pool.updraft("head", "init", *words, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def picture(pool: RealPool) -> list[str]:
+    """All files of the machine that somebody keeps: rights, owners, links, hashes."""
+    return sh(pool, PICTURE, 120).splitlines()
+
+
+def changed(before: list[str], after: list[str]) -> list[str]:
+    """What one has and the other hasn't."""
+    return [f"- {line}" for line in before if line not in set(after)] + [
+        f"+ {line}" for line in after if line not in set(before)
+    ]
+
+
+@contextmanager
+def told(pool: RealPool) -> Iterator[None]:
+    """What the pool wrote is printed where a test fails."""
+    try:
+        yield
+    except BaseException:
+        tell(pool)
+        raise
+
+
+@pytest.mark.parametrize("manager", ["services", "plainly"])
+def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
+    image: Image, tmp_path: Path, manager: str
+) -> None:
+    with a_cloud(image, tmp_path / "cloud") as cloud:
+        pool = machine(cloud, image, "plain")
+        configure(pool, image)
+        if manager == "plainly":
+            sh(pool, "mv /usr/bin/systemctl /usr/bin/systemctl.away")
+        before = picture(pool)
+        with told(pool):
+            shown = pool.updraft("head", "init", "--user", "alice", "--dry-run")
+            assert "+DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD" in shown.stdout, shown.stderr
+            assert picture(pool) == before
+
+            begun = time.monotonic()
+            said = init(pool, "--user", "alice")
+            assert "is done, after" in said
+            assert (f"sh {START} start" in said) is (manager == "plainly")
+            print(f"head init with its self-test: {time.monotonic() - begun:.1f} s")  # noqa: T201
+            assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
+            assert "Nothing to do" in init(pool, "--user", "alice")
+
+            until(lambda: not pool.workers("pending", "running", "stopping"), 60, "its worker is gone")
+            undone = pool.updraft("head", "undo")
+            assert undone.returncode == 0, undone.stdout + undone.stderr
+            assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
+            assert changed(before, picture(pool)) == []
+            running = sh(pool, f"{COMMS}; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
+            assert "condor_" not in running
+            assert "updraft run" not in running
+
+
+def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path) -> None:
+    with a_cloud(image, tmp_path / "cloud") as cloud:
+        pool = machine(cloud, image, "plain")
+        said = init(pool, "--domain", "mine.pool", "--user", "alice")  # no updraft.toml: a pool alone
+        assert "write one with `updraft init`" in said
+        assert "on this machine itself" in said
+        assert "is done, after" in said
+        sh(pool, f"echo '# mine' >>{DROP_IN}")
+        refused = pool.updraft("head", "init", "--domain", "mine.pool", "--user", "alice")
+        assert refused.returncode == 2
+        assert f"{DROP_IN} is changed by hand" in refused.stderr
+        sh(pool, "echo kept >/home/alice/results")
+        undone = pool.updraft("head", "undo").stdout
+        assert f"{DROP_IN} was changed since, and stays" in undone
+        assert "the account alice stays: there is results at its home" in undone
+        assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
+
+
+def test_a_submit_node_of_its_own_joins_the_pool(image: Image, tmp_path: Path) -> None:
+    with a_cloud(image, tmp_path / "cloud") as cloud:
+        central, submit = machine(cloud, image, "central"), machine(cloud, image, "submit")
+        configure(central, image)
+        with told(central):
+            said = init(central, "--roles", "central-manager")
+            command = next(line for line in said.splitlines() if "condor_token_create" in line)
+            token = sh(central, command.partition("token: ")[2])
+            assert "condor_schedd" not in sh(central, COMMS)
+            assert submit.on_head("sh", "-c", "umask 077; cat >/root/token", stdin=token).returncode == 0
+            address = sh(central, "condor_config_val IP_ADDRESS").strip()
+            words = ["--roles", "submit", "--central-manager", address, "--domain", "mine.pool"]
+            with told(submit):
+                said = init(submit, *words, "--join", "/root/token", "--user", "alice")
+                assert "is done, after" in said
+                assert "condor_collecto" not in sh(submit, COMMS)
+            [worker] = cloud_workers(central, submit)
+            assert worker["tags"][TAG_POOL] == "mine", "the central manager's updraft launched it"
+
+
+def cloud_workers(*heads: RealPool) -> list[dict[str, Any]]:
+    """The machines that are no head."""
+    known = {one.head for one in heads}
+    return [one for one in heads[0].cloud.client().machines() if one["id"] not in known]
+
+
+def name_it(pool: RealPool, machine_id: str, address: str) -> None:
+    """What the site's DNS does: from now on the head's name is that address, as this machine sees it."""
+    script = (
+        f"grep -v ' {NAME}$' /etc/hosts >/tmp/h; echo '{address} {NAME}' >>/tmp/h; cat /tmp/h >/etc/hosts"
+    )
+    done = process.run_in(pool.cloud, machine_id, ["sh", "-c", script])
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_path: Path) -> None:
+    with a_cloud(image, tmp_path / "cloud") as cloud:
+        pool = machine(cloud, image, "head")
+        old = next(one["address"] for one in cloud.client().machines() if one["id"] == pool.head)
+        new = cloud.config.addresses()[-1]
+        name_it(pool, pool.head, old)
+        configure(
+            pool, image,
+            pool={"trust_domain": "mine.pool"},
+            worker={"layers": [LAYER.replace("ADDRESS", old)]},
+        )  # fmt: skip
+        token = cloud.credential_file.read_text()
+        put = pool.on_head("sh", "-c", "umask 077; cat >/etc/updraft/cloud", stdin=token)
+        assert put.returncode == 0
+        sh(pool, f"sed -i 's|^driver = .*|&\\ncredential_file = \"/etc/updraft/cloud\"|' {FILE}")
+        with told(pool):
+            init(pool, "--user", USER, "--address", NAME, "--no-self-test")
+            until(lambda: acts(pool), 40, "the controller acts")
+            assert sh(pool, "condor_config_val FULL_HOSTNAME").strip() == NAME
+            cluster = pool.submit(sleepers(2, 90))
+            await_running(pool, cluster, 2)
+            before = {one["id"] for one in pool.workers("running")}
+
+            sh(pool, "systemctl stop updraft; systemctl stop condor")
+            assert "condor_" not in sh(pool, COMMS)
+            prefix, gateway = cloud.config.network.partition("/")[2], cloud.config.gateway
+            sh(
+                pool,
+                f"ip address add {new}/{prefix} dev eth0; ip address del {old}/{prefix} dev eth0; "
+                f"ip route replace default via {gateway}",
+            )
+            for one in (pool.head, *before):
+                name_it(pool, one, new)
+            started = time.time()
+            sh(pool, "systemctl start condor; systemctl start updraft")
+
+            until(lambda: acts(pool, since=started), 60, "the controller acts again")
+            found = lambda: all(slot_of(pool, one) for one in before)  # noqa: E731
+            until(found, 90, "the workers are in the collector again")
+            assert f"<{new}:" in sh(pool, "condor_status -collector -af MyAddress")
+            await_done(pool, [cluster], 150)
+            assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * 2, "each was started once"
+            print(disturbed(pool, cluster))  # noqa: T201
+            assert {one["id"] for one in pool.workers()} == before, "none doubled, none given up"
+            until(lambda: not pool.workers("pending", "running", "stopping"), 90, "idle, they go")

@@ -1,0 +1,295 @@
+"""A machine becomes a head as a whole or not at all, once, and stops being one; over a root in a folder."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.setup.machines import DAEMONS, FakeHost, picture
+from updraft.bootstrap import HeadSpec, quick
+from updraft.bootstrap.head import head_config
+from updraft.errors import ProblemFound, UsageError
+from updraft.setup import steps
+from updraft.setup.files import POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
+from updraft.setup.host import Services, check_name, condor_missing
+from updraft.setup.selftest import run_one
+from updraft.setup.tree import Tree
+
+SPEC = quick(HeadSpec("pool.test", "pool.test", condor_host="head.test", users=("anna",)))
+PLACE = Place(unit="[Service]\nExecStart=/usr/local/bin/updraft run\n", run="/usr/local/bin/updraft run")
+CONF = "/etc/condor/config.d/90-updraft.conf"
+
+
+class Site:
+    """A machine with HTCondor and nothing else, and what was said."""
+
+    def __init__(self, root: Path) -> None:
+        (root / "etc/condor/config.d").mkdir(parents=True)
+        (root / "etc/condor/config.d/00-debian").write_text("LOCAL = 1\n")
+        (root / "home").mkdir()
+        self.host, self.tree, self.said = FakeHost(), Tree(root), list[str]()
+
+    def intent(self, spec: HeadSpec = SPEC, place: Place = PLACE) -> steps.Intent:
+        return steps.intend(self.host, self.tree, spec, place)
+
+    def services(self) -> Services:
+        return Services(self.host, START)
+
+    def init(self, spec: HeadSpec = SPEC, place: Place = PLACE) -> None:
+        intent = self.intent(spec, place)
+        steps.refuse_conflicts(intent.changes)
+        steps.carry_out(self.host, self.tree, self.services(), intent, self.said.append)
+
+    def undo(self) -> list[str]:
+        return steps.undo(self.host, self.tree, self.services(), self.said.append)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_a_head_is_written_started_and_lasting(site: Site) -> None:
+    site.init()
+    root = site.tree.root
+    assert (root / CONF[1:]).read_text() == head_config(SPEC)
+    assert (root / POOL_KEY[1:]).stat().st_mode & 0o777 == 0o600
+    assert (root / "home/anna" / SAMPLES / "test.sh").stat().st_mode & 0o111
+    assert site.host.running >= DAEMONS | {"updraft.service"}
+    assert site.host.on == {"condor.service", "updraft.service"}
+    assert site.host.accounts == {"anna": "/home/anna"}
+    drop_in = (root / "etc/systemd/system/condor.service.d/updraft-head.conf").read_text()
+    assert f"ExecStartPre=-{START}" in drop_in
+
+
+def test_a_second_time_nothing_is_to_do_until_something_is_missing(site: Site) -> None:
+    site.init()
+    assert steps.nothing_to_do(site.services(), site.intent())
+    site.host.running.discard("updraft.service")
+    assert not steps.nothing_to_do(site.services(), site.intent())
+    site.init()
+    assert "updraft.service" in site.host.running
+    assert steps.nothing_to_do(site.services(), site.intent())
+    (site.tree.root / UNIT[1:]).unlink()
+    assert not steps.nothing_to_do(site.services(), site.intent())
+
+
+def test_a_change_restarts_only_what_reads_it(site: Site) -> None:
+    site.init()
+    site.host.calls.clear()
+    site.init(place=replace(PLACE, unit=PLACE.unit + "UMask=0077\n"))
+    assert "systemctl restart updraft.service" in site.host.calls
+    assert "systemctl restart condor.service" not in site.host.calls
+    site.host.calls.clear()
+    site.init(replace(SPEC, job_lease=600.0), replace(PLACE, unit=PLACE.unit + "UMask=0077\n"))
+    assert "systemctl restart condor.service" in site.host.calls
+    assert "systemctl restart updraft.service" not in site.host.calls
+
+
+def test_undo_leaves_the_machine_as_it_was(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.init()
+    assert site.undo() == []
+    assert picture(site.tree.root) == before
+    assert (site.host.running, site.host.on, site.host.accounts) == (set(), set(), {})
+
+
+def test_undo_leaves_htcondor_running_where_it_ran_and_accounts_that_were_there(site: Site) -> None:
+    site.host.accounts["anna"] = "/home/anna"
+    site.host.running |= {"condor.service", "condor_master"}
+    site.host.on.add("condor.service")
+    site.init()
+    assert "systemctl restart condor.service" in site.host.calls
+    assert site.undo() == []
+    assert "condor_master" in site.host.running
+    assert site.host.on == {"condor.service"}
+    assert site.host.accounts == {"anna": "/home/anna"}
+
+
+def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Site) -> None:
+    made, kept = (site.tree.root / f"etc/condor/{name}.pem" for name in ("trust_domain_ca", "hostcert"))
+    kept.write_text("the site's own")
+    control = site.host.control
+
+    def makes(verb: str, unit: str) -> tuple[int, str]:
+        if verb == "start":
+            made.write_text("a certificate")
+        return control(verb, unit)
+
+    site.host.control = makes  # type: ignore[method-assign]
+    site.init()
+    assert made.exists()
+    assert steps.nothing_to_do(site.services(), site.intent())
+    site.undo()
+    assert not made.exists()
+    assert kept.read_text() == "the site's own"
+
+
+def test_a_file_in_the_way_stops_it_before_anything_is_done(site: Site) -> None:
+    (site.tree.root / CONF[1:]).write_text("MINE = 1\n")
+    before = picture(site.tree.root)
+    with pytest.raises(UsageError, match=f"{CONF} is there already, and not updraft's: nothing was changed"):
+        site.init()
+    assert picture(site.tree.root) == before
+    assert not site.host.accounts
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_htcondor_that_does_not_come_up_leaves_the_machine_as_it_was(site: Site, ran: bool) -> None:
+    if ran:
+        site.host.running |= {"condor.service", "condor_master"}
+    before = picture(site.tree.root)
+    site.host.comes_up = False
+    with pytest.raises(ProblemFound, match="condor_negotiator, condor_schedd did not start"):
+        site.init()
+    assert picture(site.tree.root) == before
+    assert site.host.accounts == {}
+    assert "updraft.service" not in site.host.running
+    assert ("condor.service" in site.host.running) is ran, "as before"
+    assert site.host.on == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("TRUST_DOMAIN", "other.test", 'reads TRUST_DOMAIN as "other.test", not "pool.test"'),
+        ("CONDOR_HOST", "127.0.0.1", 'reads CONDOR_HOST as "127.0.0.1"'),
+        ("DAEMON_LIST", "MASTER, STARTD", "lacks COLLECTOR, NEGOTIATOR, SCHEDD"),
+        ("NETWORK_INTERFACE", "127.0.0.1", "where no worker reaches it"),
+    ],
+)
+def test_settings_that_another_file_overrides_are_named_and_nothing_is_left(
+    site: Site, name: str, value: str, sentence: str
+) -> None:
+    before = picture(site.tree.root)
+    site.host.settings[name] = value
+    where = f"{name} = {value}\n # at: /etc/condor/config.d/99-site.conf, line 3\n"
+    site.host.answers[f"condor_config_val -v {name}"] = (0, where)
+    with pytest.raises(UsageError, match=sentence) as error:
+        site.init()
+    assert "/etc/condor/config.d/99-site.conf, line 3" in str(error.value)
+    assert picture(site.tree.root) == before
+    assert "systemctl start condor.service" not in site.host.calls
+
+
+def test_without_a_service_manager_htcondor_is_started_plainly(site: Site) -> None:
+    site.host.programs.discard("systemctl")
+    answer = site.host.answer
+
+    def starts(words: list[str], user: str, folder: Path) -> tuple[int, str]:
+        if words[:2] == ["sh", START]:
+            site.host.running |= DAEMONS
+        return answer(words, user, folder)
+
+    site.host.answer = starts  # type: ignore[method-assign]
+    site.init()
+    assert f"sh {START} start" in site.host.calls
+    assert not [call for call in site.host.calls if call.startswith("systemctl")]
+    told = (site.tree.root / "etc/updraft/head.conf").read_text()
+    assert "RUN='/usr/local/bin/updraft run'" in told
+
+
+def test_roles_split_the_central_manager_from_the_submit_node(site: Site) -> None:
+    manager = replace(SPEC, roles=("central-manager",), users=())
+    submit = replace(SPEC, roles=("submit",))
+    config, other = head_config(manager), head_config(submit)
+    assert "DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR\n" in config
+    assert "QUEUE_SUPER_USERS" not in config
+    assert "DAEMON_LIST = MASTER SCHEDD\n" in other
+    assert "ADVERTISE_STARTD" not in other
+    site.host.settings["DAEMON_LIST"] = "MASTER SCHEDD"
+    site.init(submit, Place(token=".".join("abc")))
+    root = site.tree.root
+    assert (root / TOKEN[1:]).stat().st_mode & 0o777 == 0o600
+    assert not (root / POOL_KEY[1:]).exists(), "it signs no tokens"
+    assert not (root / UNIT[1:]).exists()
+    assert site.host.now < 60
+
+
+def test_a_submit_node_that_the_pool_does_not_take_is_none(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.settings["DAEMON_LIST"] = "MASTER SCHEDD"
+    site.host.answers["condor_status -schedd"] = (0, "")
+    with pytest.raises(ProblemFound, match="the pool does not show this submit node: is its token"):
+        site.init(replace(SPEC, roles=("submit",)), Place(token=".".join("abc")))
+    assert picture(site.tree.root) == before
+
+
+# ------------------------------------------------------------------------------------- the machine's names
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("nowhere.test", "no name that this machine can resolve"),
+        ("debian.test", "loopback address"),
+        ("other.test", "no address of this machine"),
+        ("192.0.2.9", "no address of this machine"),
+    ],
+)
+def test_a_name_by_which_workers_would_not_find_it_is_refused(address: str, sentence: str) -> None:
+    host = FakeHost(names={"debian.test": {"127.0.1.1"}, "other.test": {"192.0.2.9"}}, own={"10.0.0.1"})
+    with pytest.raises(UsageError, match=sentence):
+        check_name(host, address)
+
+
+def test_a_name_that_leads_here_will_do() -> None:
+    host = FakeHost(names={"head.test": {"10.0.0.1", "192.0.2.9"}}, own={"10.0.0.1"})
+    check_name(host, "head.test")
+    check_name(host, "10.0.0.1")
+
+
+def test_a_machine_without_htcondor_is_told_what_installs_it() -> None:
+    assert condor_missing(FakeHost()) == ""
+    assert "apt-get install condor" in condor_missing(FakeHost(programs=set()))
+    assert "dnf install condor" in condor_missing(FakeHost(programs=set(), distribution="rhel"))
+    assert condor_missing(FakeHost(programs=set(), distribution="")).endswith("--install` does that")
+
+
+# --------------------------------------------------------------------------------------- the self-test's job
+
+
+def runs(host: FakeHost, monkeypatch: pytest.MonkeyPatch, folder: Path, *statuses: int) -> None:
+    """A queue in which the job has these statuses, one after the other; 0 is no longer in it, and done."""
+    left = list(statuses)
+    folder.mkdir()
+    monkeypatch.setattr("updraft.setup.selftest.tempfile.mkdtemp", lambda prefix: str(folder))
+    answer = host.answer
+
+    def answers(words: list[str], user: str, at: Path) -> tuple[int, str]:
+        if words[0] == "condor_submit":
+            assert (user, at) == ("anna", folder)
+            return 0, "7.0 - 7.0\n"
+        if words[0] == "condor_q" and "-af" in words:
+            return 0, "no such file\n"
+        if words[0] == "condor_q":
+            now = left.pop(0) if len(left) > 1 else left[0]
+            if now == 4:
+                (folder / "out").write_text("job self-test began on w1\njob self-test is done\n")
+            return 0, "[]" if now == 0 else f'[{{"JobStatus": {now}}}]'
+        return answer(words, user, at)
+
+    host.answer = answers  # type: ignore[method-assign]
+
+
+def test_the_self_test_waits_for_its_job_and_tidies_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost()
+    runs(host, monkeypatch, tmp_path / "job", 1, 1, 2, 4)
+    ran = run_one(host, "anna", "/home/anna/test.sh", here=False, deadline=60)
+    assert (ran.job, ran.seconds, ran.where) == ("7.0", 1.5, "w1")
+    assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"),
+    [(5, "was held: no such file"), (3, "was removed"), (1, "isn't done within 60 s: `updraft explain 7.0`")],
+)
+def test_a_self_test_that_fails_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, sentence: str
+) -> None:
+    host = FakeHost()
+    runs(host, monkeypatch, tmp_path / "job", status)
+    with pytest.raises(ProblemFound, match=sentence):
+        run_one(host, "anna", "/home/anna/test.sh", here=False, deadline=60)
