@@ -1,12 +1,11 @@
 """What the collector knows (slots, controllers, its own age), and what is told to it. Runs in a child."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any
 
 from updraft.condor.accounting import read_shares
+from updraft.condor.advalues import integer, items, number, quantities, seconds, text, word
 from updraft.condor.base import (
     ATTR_CLASS,
     ATTR_CLOUD,
@@ -18,7 +17,6 @@ from updraft.condor.base import (
     ATTR_VARIANT,
     SHOWN_IDENTITY,
     WORKER_USER,
-    ControllerAd,
     PoolSlots,
 )
 from updraft.condor.reread import Reread
@@ -40,7 +38,6 @@ _PROJECTION = [
 ]
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 40
-_CONTROLLER = "IsUpdraftController"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def read_schedds(collector: str | None) -> tuple[str, ...]:
     import htcondor2
 
     ads = htcondor2.Collector(collector).query(htcondor2.AdType.Schedd, projection=["Name"])
-    return tuple(sorted({name for ad in ads if (name := _text(ad, "Name"))}))
+    return tuple(sorted({name for ad in ads if (name := text(ad, "Name"))}))
 
 
 def read_slots(
@@ -67,11 +64,11 @@ def read_slots(
 
     source = htcondor2.Collector(collector)
     ads = source.query(htcondor2.AdType.Startd, _SLOTS, _PROJECTION)
-    named = [ad for ad in ads if _text(ad, "Name")]
+    named = [ad for ad in ads if text(ad, "Name")]
     slots = _LAST_LOOK.slots(named, pool, lambda names: _at_work(source, names))
     slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
     view = CollectorView(
-        tuple(slots), collector_started(_own_ads(source)), _cycle_ended(source), read_shares(source)
+        tuple(slots), collector_started(own_ads(source)), _cycle_ended(source), read_shares(source)
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
@@ -81,34 +78,34 @@ def slot(ad: Any, pool: str) -> Slot:
     """A slot from its ad. Its kind is empty where the whole ad must be seen to tell."""
     instance, launch = _whose(ad, pool)
     partitionable = ad.get("PartitionableSlot") is True
-    resources = _resources(ad, "")
-    state = _text(ad, "State")
+    resources = quantities(ad, "")
+    state = text(ad, "State")
     worker_class, generation, cloud, flavor = marks = [
-        _text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)
+        text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)
     ]
-    kind = kind_key(worker_class, generation, cloud, flavor, _text(ad, ATTR_VARIANT))
+    kind = kind_key(worker_class, generation, cloud, flavor, text(ad, ATTR_VARIANT))
     return Slot(
-        name=_text(ad, "Name"),
+        name=text(ad, "Name"),
         instance_id=instance,
-        cloud=_text(ad, ATTR_CLOUD) if instance else "",
+        cloud=text(ad, ATTR_CLOUD) if instance else "",
         kind=kind if instance and all(marks) else "",
-        total=_resources(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
+        total=quantities(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
         free=resources if partitionable or state == "Unclaimed" else Resources(),
         state=state,
-        activity=_text(ad, "Activity"),
-        heard=float(_int(ad, "LastHeardFrom")),
-        started=float(_int(ad, "DaemonStartTime")),
+        activity=text(ad, "Activity"),
+        heard=float(integer(ad, "LastHeardFrom")),
+        started=float(integer(ad, "DaemonStartTime")),
         partitionable=partitionable,
         children=_children(ad),
         job_starts=_job_starts(ad),
         draining=ad.get("Draining") is True or state == "Drained",
-        drain_reason=_text(ad, "DrainReason"),
+        drain_reason=text(ad, "DrainReason"),
         launch_key=launch,
-        address=_text(ad, "MyAddress"),
+        address=text(ad, "MyAddress"),
         # A startd that drains takes Start out of its ad.
         accepting=not (ad.get("Offline") is True or "Start" not in ad or ad.get("Start") is False),
-        retirement=_seconds(ad.get("RetirementTimeRemaining")),
-        user="" if partitionable else _text(ad, "AccountingGroup") or _text(ad, "RemoteUser"),
+        retirement=seconds(ad.get("RetirementTimeRemaining")),
+        user="" if partitionable else text(ad, "AccountingGroup") or text(ad, "RemoteUser"),
     )
 
 
@@ -119,11 +116,11 @@ def _whose(ad: Any, pool: str) -> tuple[str, str]:
     is of another launch, or of none, or nothing of whose it is, gets a launch that no machine has: nobody
     explains it. Of another pool's slot the launch is that of its token.
     """
-    says, said_launch, said_pool = (_text(ad, name) for name in (ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL))
-    shown = _text(ad, SHOWN_IDENTITY)
+    says, said_launch, said_pool = (text(ad, name) for name in (ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL))
+    shown = text(ad, SHOWN_IDENTITY)
     by_token = launch_of(shown)
     if by_token and not (says and said_pool and is_of(shown, said_launch)):
-        return says or _text(ad, "Name"), shown.removeprefix(WORKER_USER)
+        return says or text(ad, "Name"), shown.removeprefix(WORKER_USER)
     return (says, said_launch) if said_pool == pool else ("", by_token)
 
 
@@ -131,7 +128,7 @@ def _job_starts(ad: Any) -> int | None:
     """Jobs started and claims asked for since the startd started: it moves with any use of the slot."""
     if "JobStarts" not in ad and "ClaimRequests" not in ad:
         return None
-    return _int(ad, "JobStarts") + _int(ad, "ClaimRequests")
+    return integer(ad, "JobStarts") + integer(ad, "ClaimRequests")
 
 
 def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Iterable[str]]) -> tuple[Any, ...]:
@@ -145,7 +142,7 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
     waiting: dict[str, tuple[Any, int]] = {}
     for ad in ads:
         doing = list(
-            zip(*(_list(ad, f"Child{what}") for what in ("Name", "State", "Activity")), strict=False)
+            zip(*(items(ad, f"Child{what}") for what in ("Name", "State", "Activity")), strict=False)
         )
         waiting |= {
             name: (ad, at)
@@ -155,7 +152,7 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
     for name in at_work(sorted(waiting)) if waiting else ():
         ad, at = waiting.get(name, (None, 0))
         if ad is not None:
-            activities = _list(ad, "ChildActivity")
+            activities = items(ad, "ChildActivity")
             activities[at] = "Busy"
             ad["ChildActivity"] = activities
     return tuple(ad for ad, _ in waiting.values())
@@ -168,13 +165,13 @@ def _at_work(source: Any, names: Sequence[str]) -> Iterable[str]:
     import htcondor2
 
     constraint = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
-    return [_text(ad, "Name") for ad in source.query(htcondor2.AdType.Startd, constraint, ["Name"])]
+    return [text(ad, "Name") for ad in source.query(htcondor2.AdType.Startd, constraint, ["Name"])]
 
 
 def _children(ad: Any) -> tuple[Child, ...]:
-    states = _list(ad, "ChildState")
+    states = items(ad, "ChildState")
     lists = {
-        name: _list(ad, f"Child{name}")
+        name: items(ad, f"Child{name}")
         for name in (
             *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser", "AccountingGroup"),
             "RetirementTimeRemaining",
@@ -187,11 +184,11 @@ def _children(ad: Any) -> tuple[Child, ...]:
     return tuple(
         Child(
             state=state if isinstance(state, str) else "",
-            activity=_word(at("Activity", i)),
-            resources=Resources(*(_number(at(name, i)) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
+            activity=word(at("Activity", i)),
+            resources=Resources(*(number(at(name, i)) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
             # Who has an accounting group goes by it at the negotiator, and RemoteUser is without it.
-            user=_word(at("AccountingGroup", i)) or _word(at("RemoteUser", i)),
-            retirement=_seconds(at("RetirementTimeRemaining", i)),
+            user=word(at("AccountingGroup", i)) or word(at("RemoteUser", i)),
+            retirement=seconds(at("RetirementTimeRemaining", i)),
         )
         for i, state in enumerate(states)
     )
@@ -212,7 +209,7 @@ def learn(
         if s.kind and s.kind not in asked and _teaches(s) and (refresh or s.kind not in memory.templates):
             asked.add(s.kind)
             wanted.add(s.name)
-    ads = {_text(ad, "Name"): repr(ad) for ad in whole(sorted(wanted))} if wanted else {}
+    ads = {text(ad, "Name"): repr(ad) for ad in whole(sorted(wanted))} if wanted else {}
     placed = [
         s if s.kind or s.name not in ads else replace(s, kind=foreign_kind_key(ads[s.name])) for s in placed
     ]
@@ -253,7 +250,7 @@ def _named(constraint: str, names: Sequence[str]) -> str:
     return f"{constraint} && ({' || '.join(f'Name == {classad2.quote(name)}' for name in names)})"
 
 
-def _own_ads(source: Any) -> Sequence[Any]:
+def own_ads(source: Any) -> Sequence[Any]:
     import htcondor2
 
     wanted = ["DaemonStartTime", "StatsLastUpdateTime", "StatsLifetime", "MyCurrentTime"]
@@ -264,10 +261,10 @@ def collector_started(ads: Sequence[Any]) -> float:
     """When the collector started, by its own ad; the youngest of several. PoolError where it doesn't say."""
     starts: list[int] = []
     for ad in ads:
-        if _int(ad, "StatsLifetime") and _int(ad, "StatsLastUpdateTime"):
-            starts.append(_int(ad, "StatsLastUpdateTime") - _int(ad, "StatsLifetime"))
+        if integer(ad, "StatsLifetime") and integer(ad, "StatsLastUpdateTime"):
+            starts.append(integer(ad, "StatsLastUpdateTime") - integer(ad, "StatsLifetime"))
         else:
-            starts.append(_int(ad, "DaemonStartTime") or _int(ad, "MyCurrentTime"))
+            starts.append(integer(ad, "DaemonStartTime") or integer(ad, "MyCurrentTime"))
     if not starts or not min(starts):
         raise PoolError("the collector doesn't say since when it runs; it has no ad of its own yet")
     return float(max(starts))
@@ -277,7 +274,7 @@ def _cycle_ended(source: Any) -> float | None:
     import htcondor2
 
     ads = source.query(htcondor2.AdType.Negotiator, projection=["LastNegotiationCycleEnd0"])
-    ends: list[int] = [_int(ad, "LastNegotiationCycleEnd0") for ad in ads]
+    ends: list[int] = [integer(ad, "LastNegotiationCycleEnd0") for ad in ads]
     latest: int = max(ends, default=0)
     return float(latest) if latest else None
 
@@ -292,13 +289,14 @@ def forget_ads(collector: str | None, slots: Sequence[str]) -> None:
         text, tail = classad2.quote(startd), classad2.quote("@" + startd)
         # All that this startd advertises: itself, its slots and the children of those.
         its = f"(Name == {text} || substr(Name, -{len(startd) + 1}) == {tail})"
-        source.advertise([_query("Machine", its)], "INVALIDATE_STARTD_ADS")
+        source.advertise([query_ad("Machine", its)], "INVALIDATE_STARTD_ADS")
         # From release 24 on a startd has an ad of its own beside those of its slots, in another table.
-        source.advertise([_query("StartD", f"Name == {text}")], "INVALIDATE_STARTD_ADS")
-        source.advertise([_query("DaemonMaster", f"Name == {text}", startd)], "INVALIDATE_MASTER_ADS")
+        source.advertise([query_ad("StartD", f"Name == {text}")], "INVALIDATE_STARTD_ADS")
+        source.advertise([query_ad("DaemonMaster", f"Name == {text}", startd)], "INVALIDATE_MASTER_ADS")
 
 
-def _query(target: str, requirements: str, name: str = "") -> Any:
+def query_ad(target: str, requirements: str, name: str = "") -> Any:
+    """The ad that withdraws ads: of this type, for which the requirements hold."""
     import classad2
 
     ad = classad2.ClassAd({"MyType": "Query", "TargetType": target})
@@ -306,95 +304,3 @@ def _query(target: str, requirements: str, name: str = "") -> Any:
     if name:  # spares the collector a walk over all of its ads, and then means this ad only
         ad["Name"] = name
     return ad
-
-
-def _controller_name(pool: str, controller: str) -> str:
-    return f"updraft/{pool}/{controller}"
-
-
-def read_controllers(collector: str | None, pool: str) -> tuple[ControllerAd, ...]:
-    """All controllers of this pool whose ads are within their lifetime, by the collector's clock."""
-    import classad2
-    import htcondor2
-
-    source = htcondor2.Collector(collector)
-    constraint = f"{ATTR_POOL} == {classad2.quote(pool)} && {_CONTROLLER}"
-    ads = source.query(htcondor2.AdType.Generic, constraint)
-    now = max((_int(ad, "StatsLastUpdateTime") for ad in _own_ads(source)), default=0)
-    return tuple(
-        ControllerAd(
-            _text(ad, "ControllerId"), _text(ad, "Host"), _real(ad, "Since"), _real(ad, "LastHeardFrom")
-        )
-        for ad in ads
-        if _int(ad, "LastHeardFrom") + _int(ad, "ClassAdLifetime") >= now
-    )
-
-
-def announce_controller(collector: str | None, pool: str, who: ControllerAd, lifetime: float) -> None:
-    """Advertise `who` for `lifetime` seconds."""
-    import classad2
-    import htcondor2
-
-    ad = classad2.ClassAd(
-        {
-            "MyType": "Generic",
-            _CONTROLLER: True,
-            "Name": _controller_name(pool, who.id),
-            ATTR_POOL: pool,
-            "ControllerId": who.id,
-            "Host": who.host,
-            "Since": who.since,
-            "ClassAdLifetime": max(1, math.ceil(lifetime)),
-        }
-    )
-    htcondor2.Collector(collector).advertise([ad], "UPDATE_AD_GENERIC")
-
-
-def retract_controller(collector: str | None, pool: str, who: ControllerAd) -> None:
-    """Withdraw the ad of `who`."""
-    import classad2
-    import htcondor2
-
-    name = _controller_name(pool, who.id)
-    ad = _query("Generic", f"Name == {classad2.quote(name)}", name)
-    htcondor2.Collector(collector).advertise([ad], "INVALIDATE_ADS_GENERIC")
-
-
-def _resources(ad: Any, prefix: str) -> Resources:
-    return Resources(*(_int(ad, prefix + name) for name in ("Cpus", "Memory", "Disk", "GPUs")))
-
-
-def _list(ad: Any, name: str) -> list[Any]:
-    value = ad.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _number(value: Any) -> int:
-    return int(_finite(value))
-
-
-def _seconds(value: Any) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and math.isfinite(value) else None
-
-
-def _finite(value: Any) -> float:
-    if isinstance(value, bool | Enum) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0.0
-    return float(value)
-
-
-def _int(ad: Any, name: str) -> int:
-    return _number(ad.get(name))
-
-
-def _real(ad: Any, name: str) -> float:
-    return _finite(ad.get(name))
-
-
-def _word(value: Any) -> str:
-    return value[:512] if isinstance(value, str) else ""
-
-
-def _text(ad: Any, name: str) -> str:
-    return _word(ad.get(name))

@@ -12,6 +12,7 @@ from types import TracebackType
 import classad2
 
 from updraft.condor import collector as ads
+from updraft.condor import controllers
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.children import Children
@@ -156,17 +157,17 @@ class HTCondorPool:
     def controllers(self, deadline: float) -> tuple[ControllerAd, ...]:
         """All controllers that advertise themselves for this pool's name, this one included."""
         where, pool = self._access.collector, self._access.name
-        return self._children.call(_COLLECTOR, deadline, ads.read_controllers, where, pool)
+        return self._children.call(_COLLECTOR, deadline, controllers.read_controllers, where, pool)
 
     def announce(self, ad: ControllerAd, lifetime: float, deadline: float) -> None:
         """Advertise this controller, for `lifetime` seconds from now."""
         where, pool = self._access.collector, self._access.name
-        self._children.call(_COLLECTOR, deadline, ads.announce_controller, where, pool, ad, lifetime)
+        self._children.call(_COLLECTOR, deadline, controllers.announce_controller, where, pool, ad, lifetime)
 
     def retract(self, ad: ControllerAd, deadline: float) -> None:
         """Withdraw this controller's ad."""
         where, pool = self._access.collector, self._access.name
-        self._children.call(_COLLECTOR, deadline, ads.retract_controller, where, pool, ad)
+        self._children.call(_COLLECTOR, deadline, controllers.retract_controller, where, pool, ad)
 
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
