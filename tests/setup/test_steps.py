@@ -10,8 +10,8 @@ from updraft.bootstrap import HeadSpec, quick
 from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import steps
-from updraft.setup.files import POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
-from updraft.setup.host import Services, check_name, condor_missing
+from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
+from updraft.setup.host import Services, check_name, condor_missing, remove_account
 from updraft.setup.selftest import run_one
 from updraft.setup.tree import Tree
 
@@ -106,6 +106,20 @@ def test_undo_leaves_htcondor_running_where_it_ran_and_accounts_that_were_there(
     assert site.host.accounts == {"anna": "/home/anna"}
 
 
+def test_an_account_goes_with_what_htcondor_s_tools_note_there_and_stays_with_anything_else(
+    site: Site, tmp_path: Path
+) -> None:
+    home = tmp_path / "home/anna"
+    (home / ".condor").mkdir(parents=True)
+    (home / ".condor/known_hosts").write_text("head.test SSL ...\n")
+    site.host.accounts["anna"] = str(home)
+    (home / ".condor/user_config").write_text("hers\n")
+    assert "there is .condor/user_config at its home" in remove_account(site.host, "anna")
+    (home / ".condor/user_config").unlink()
+    assert remove_account(site.host, "anna") == ""
+    assert site.host.accounts == {}
+
+
 def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Site) -> None:
     made, kept = (site.tree.root / f"etc/condor/{name}.pem" for name in ("trust_domain_ca", "hostcert"))
     kept.write_text("the site's own")
@@ -119,10 +133,21 @@ def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Si
     site.host.control = makes  # type: ignore[method-assign]
     site.init()
     assert made.exists()
+    noted = site.tree.root / NOTED[1:]
+    noted.write_text("head.test SSL ...\n")
     assert steps.nothing_to_do(site.services(), site.intent())
     site.undo()
     assert not made.exists()
+    assert not noted.exists(), "a tool of HTCondor's wrote it later"
     assert kept.read_text() == "the site's own"
+
+
+def test_known_hosts_of_the_site_stay(site: Site) -> None:
+    noted = site.tree.root / NOTED[1:]
+    noted.write_text("other.test SSL ...\n")
+    site.init()
+    site.undo()
+    assert noted.read_text() == "other.test SSL ...\n"
 
 
 def test_a_file_in_the_way_stops_it_before_anything_is_done(site: Site) -> None:

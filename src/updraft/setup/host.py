@@ -18,6 +18,7 @@ CONDOR = "condor.service"
 UPDRAFT = "updraft.service"
 _UP = ("running", "degraded", "starting", "initializing", "maintenance")
 _LOOK = 30.0
+_OWN_NOTES = (".condor/known_hosts",)  # what HTCondor's tools note at the home of whoever calls them
 
 
 class Host:
@@ -276,9 +277,11 @@ def remove_account(host: Host, name: str) -> str:
 
 
 def _own_files(home: Path) -> Iterable[str]:
-    """What is at a home that no new account finds there."""
+    """What is at a home that no new account finds there, and nobody but its owner put there."""
     for found in home.rglob("*") if home.is_dir() else ():
         at = found.relative_to(home)
+        if str(at) in _OWN_NOTES:
+            continue
         given = Path("/etc/skel") / at
         if found.is_dir() and not found.is_symlink():
             if not any(found.iterdir()) and not given.is_dir():
