@@ -203,8 +203,8 @@ def _submit_node(spec: HeadSpec) -> Mapping[str, str | int | bool]:
         "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
         # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
         "SHADOW_WORKLIFE": 0,
-        # Otherwise 20 jobs of one user at most get a slot in a cycle, however many machines come. A schedd older
-        # than 25.11 has no such limit and doesn't look at the setting.
+        # Otherwise 20 jobs of one user at most get a slot in a cycle, however many machines come. A schedd
+        # older than 25.11 has no such limit, and HTCondor ignores a setting that it doesn't know.
         MATCH_LIMITS: False,
         "QUEUE_SUPER_USERS": ", ".join(spec.superusers),
         "SCHEDD_INTERVAL": spec.schedd_interval,
