@@ -27,8 +27,9 @@ NOW = 1_800_000_000.0
 TOLD = {"end": NOW + 3600, "interval": 15.0, "closing": 60.0, "grace": 25.0}
 MODULE = shipped("lease")
 OURS = "/etc/updraft/lease.json"
-# Of the user-data of a plain machine, uncompressed, before machines could have leases.
-PLAIN = "e6057f5f5228ce6a368e846c1fefc12fc7eaeeaef09896e396a8d2436664ddaa"
+# Of the user-data of a plain machine, uncompressed: as before machines could have leases, but for the notice
+# of a head that has moved.
+PLAIN = "c5cef3fd850d48139769b423fe813b05538124227c46dd878a732dee519e073c"
 
 
 def test_a_plain_machine_is_told_what_it_ever_was() -> None:

@@ -24,8 +24,13 @@ _ALONE = {
     "_CONDOR_NO_DNS": "true",
     "_CONDOR_DEFAULT_DOMAIN_NAME": "pool.test",
 }
-# The programs of daemons with names of their own are no parameters, and this one is in no table.
-_NOT_IN_A_TABLE = {"NEGOTIATOR_CYCLE_DELAY", "<NAME>", "<NAME>_ARGS", "<NAME>_LOG"}
+# These are in no table; the programs that have them do without.
+_IN_A_PROGRAM = {
+    "NEGOTIATOR_CYCLE_DELAY": "condor_negotiator",
+    "SCHEDD_ENABLE_PER_USER_MATCH_LIMITS": "condor_schedd",
+}
+# The programs of daemons with names of their own are no parameters.
+_NOT_IN_A_TABLE = {*_IN_A_PROGRAM, "<NAME>", "<NAME>_ARGS", "<NAME>_LOG"}
 _LINE = re.compile(r"(?P<name>[\w.]+) = (?P<value>.*)")
 
 
@@ -62,9 +67,10 @@ def test_the_defaults_are_as_they_are_known() -> None:
     }
 
 
-def test_what_is_in_no_table_is_in_the_program() -> None:
-    program = image() / "usr/sbin/condor_negotiator"
-    assert b"NEGOTIATOR_CYCLE_DELAY" in program.read_bytes()
+@pytest.mark.parametrize("name", _IN_A_PROGRAM)
+def test_what_is_in_no_table_is_in_the_program_of_releases_that_know_it(name: str) -> None:
+    program = (image() / "usr/sbin" / _IN_A_PROGRAM[name]).read_bytes()
+    assert (name.encode() in program) == (name in knowledge().defaults[release()])
 
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("*.conf")), ids=lambda file: file.stem)

@@ -64,6 +64,7 @@ def document(images: Callable[..., Image], tmp_path_factory: pytest.TempPathFact
         [*command(), *words, "--config", str(config), "--json"], capture_output=True, text=True, timeout=240
     )
     assert done.returncode in (0, 1), done.stderr
+    assert done.stdout, done.stderr  # 1 is the code of errors, too
     assert mounts_and_processes() <= before
     found: dict[str, Any] = json.loads(done.stdout)
     jsonschema.validate(found, FORMS["pool load"])

@@ -16,7 +16,7 @@ from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.bootstrap.scaled import scaled_files, scaled_settings
-from updraft.bootstrap.sizing.roles import negotiator_pace, schedd_interval
+from updraft.bootstrap.sizing.roles import MATCH_LIMITS, negotiator_pace, schedd_interval
 from updraft.errors import BootstrapError
 
 SIGNING_KEY = "updraft-workers"
@@ -203,6 +203,9 @@ def _submit_node(spec: HeadSpec) -> Mapping[str, str | int | bool]:
         "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
         # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
         "SHADOW_WORKLIFE": 0,
+        # Otherwise 20 jobs of one user at most get a slot in a cycle, however many machines come. A schedd
+        # older than 25.11 has no such limit, and HTCondor ignores a setting that it doesn't know.
+        MATCH_LIMITS: False,
         "QUEUE_SUPER_USERS": ", ".join(spec.superusers),
         "SCHEDD_INTERVAL": spec.schedd_interval,
     }

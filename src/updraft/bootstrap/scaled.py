@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from updraft.bootstrap import machine
-from updraft.bootstrap.sizing.roles import settings
+from updraft.bootstrap.sizing.roles import MATCH_LIMITS, settings
 from updraft.bootstrap.sizing.size import JOBS_PER_SCHEDD, PoolSize, broker_descriptors, child_collectors
 from updraft.bootstrap.sizing.system import DROP_IN, UNIT_LIMIT, kernel, unit_limit
 
@@ -20,6 +20,7 @@ _OWN = (
     "NEGOTIATOR_CYCLE_DELAY",
     "NEGOTIATOR_MIN_INTERVAL",
     "SCHEDD_INTERVAL",
+    MATCH_LIMITS,
 )
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from updraft.bootstrap.head import HeadSpec, paced
 from updraft.bootstrap.roles import CENTRAL_MANAGER
 from updraft.bootstrap.sizing import PoolSize, settings
+from updraft.bootstrap.sizing.roles import MATCH_LIMITS
 
-_OWN = ("DAEMON_LIST", "JOB_DEFAULT_LEASE_DURATION", "SCHEDD_INTERVAL")  # written in any case
+_OWN = ("DAEMON_LIST", "JOB_DEFAULT_LEASE_DURATION", "SCHEDD_INTERVAL", MATCH_LIMITS)  # written in any case
 
 
 def sized(spec: HeadSpec, machines: int) -> HeadSpec:

@@ -32,6 +32,9 @@ _WATCHED = (
     "Activity,Draining"
 )
 _LARGEST_BACKLOG = 65_535
+MATCH_LIMITS = "SCHEDD_ENABLE_PER_USER_MATCH_LIMITS"
+"""Whether a schedd offers only so many jobs of one user in a cycle as it would send the input of at once."""
+
 _VERY_LARGE = 10_000  # machines from which one submitter's turn at the negotiator gets longer
 
 
@@ -191,6 +194,14 @@ def _submit(size: PoolSize) -> Iterator[Setting]:
         f"Three for each of {size.jobs_each} running jobs: its shadow, its claim, and a transfer or a "
         "question.",
         ESTIMATE,
+    )
+    yield Setting(
+        MATCH_LIMITS,
+        "false",
+        "By itself a schedd since 25.11 offers at most 20 jobs of one user in a cycle (a fifth of "
+        "MAX_CONCURRENT_UPLOADS, less those whose input is on its way): new machines would wait for the "
+        "next cycles. Leave it away where users with large inputs get in each other's way.",
+        UPDRAFT,
     )
     if schedd_interval(size.machines) < 300:
         yield Setting(
