@@ -5,14 +5,15 @@ import time
 from typing import Any
 
 from controlling import await_done, await_running, events, in_machine, outcomes, runs, sh, sleepers
-from realpool import say, settings, until
+from realpool import patience, say, settings, until
 
+from updraft.bootstrap.lease import CLOSING
 from updraft.clouds.base import TAG_VARIANT
 from updraft.core.variants import annex_of
 from updraft.demo.pool import RealPool, Wishes
 
 USERS = ("ann", "ben")
-LEASE = 75.0  # seconds: a boot, two jobs, and a while
+LATE = 60.0  # seconds after its lease by which a machine must be gone
 ON_ANNEX = 'TARGET.UpdraftUser == "ann"'
 LAYER = "#cloud-config\nwrite_files: [{path: /etc/lab, content: of the lab}]\n"
 
@@ -33,7 +34,8 @@ def test_an_annex_takes_its_owners_jobs_until_its_lease_ends(real_pool: Any) -> 
     pool: RealPool = real_pool(Wishes(settings=settings(worker={"boot_deadline": "3m", "lifetime": "2h"})))
     sh(pool, f"for user in {' '.join(USERS)}; do useradd -m $user; done; cat >/root/lab <<'END'\n{LAYER}END")
     ask = ("annex", "create", "lab", "--count", "1", "--owner", "ann", "--tag", "project=x")
-    ask = (*ask, "--duration", f"{LEASE:.0f}s", "--user-data", "/root/lab")
+    lease = CLOSING + 40 * patience()  # a boot and two jobs' beginning, before no job begins any more
+    ask = (*ask, "--duration", f"{lease:.0f}s", "--user-data", "/root/lab")
     would = updraft(pool, *ask, "--dry-run")
     assert sum(one["count"] for one in would["launches"]) == 1
     assert pool.workers() == [], "a dry run buys nothing"
@@ -58,9 +60,10 @@ def test_an_annex_takes_its_owners_jobs_until_its_lease_ends(real_pool: Any) -> 
         assert [one["id"] for one in machines(pool, "running")] == [machine["id"]]
         assert not runs(pool, other), "nobody else's job runs there"
         time.sleep(2)
-    until(lambda: not machines(pool, "pending", "running", "stopping"), 30, "its machine has gone")
-    assert time.time() >= ends
-    say(f"gone {time.time() - ends:.1f} s after the end of the lease")
+    until(lambda: not machines(pool, "pending", "running", "stopping"), LATE, "its machine has gone")
+    late = time.time() - ends
+    say(f"gone {late:.1f} s after the end of the lease")
+    assert 0 <= late <= LATE
     until(lambda: not runs(pool, long), 20, "the job that ran there waits again")
     assert len(machines(pool, "pending", "running", "stopping", "terminated")) == 1, "it was made once"
     assert [row["machine"] for row in _ended(pool)] == [machine["id"]]
