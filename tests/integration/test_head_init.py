@@ -65,8 +65,9 @@ def picture(pool: RealPool) -> list[str]:
 
 def changed(before: list[str], after: list[str]) -> list[str]:
     """What one has and the other hasn't."""
-    return [f"- {line}" for line in before if line not in set(after)] + [
-        f"+ {line}" for line in after if line not in set(before)
+    was, now = set(before), set(after)
+    return [f"- {line}" for line in before if line not in now] + [
+        f"+ {line}" for line in after if line not in was
     ]
 
 

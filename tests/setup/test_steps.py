@@ -133,7 +133,7 @@ def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Si
     site.host.control = makes  # type: ignore[method-assign]
     site.init()
     assert made.exists()
-    noted = site.tree.root / NOTED[1:]
+    noted = site.tree.root / NOTED[0][1:]
     noted.write_text("head.test SSL ...\n")
     assert steps.nothing_to_do(site.services(), site.intent())
     site.undo()
@@ -142,8 +142,10 @@ def test_what_htcondor_made_goes_with_the_head_and_what_was_there_stays(site: Si
     assert kept.read_text() == "the site's own"
 
 
-def test_known_hosts_of_the_site_stay(site: Site) -> None:
-    noted = site.tree.root / NOTED[1:]
+@pytest.mark.parametrize("path", NOTED)
+def test_what_htcondor_had_noted_before_stays(site: Site, path: str) -> None:
+    noted = site.tree.root / path[1:]
+    noted.parent.mkdir(parents=True, exist_ok=True)
     noted.write_text("other.test SSL ...\n")
     site.init()
     site.undo()

@@ -31,8 +31,8 @@ _MADE = ("trust_domain_ca", "trust_domain_ca_privkey", "hostcert", "hostkey")
 BY_HTCONDOR = tuple(f"/etc/condor/{name}.pem" for name in _MADE)
 """What the collector makes at its first start, beside keys: gone again with the head."""
 
-NOTED = "/etc/condor/known_hosts"
-"""What root's calls of HTCondor's tools note at any time: gone again with the head, whatever it says."""
+NOTED = ("/etc/condor/known_hosts", "/etc/sysctl.d/99-htcondor.conf")
+"""What HTCondor writes anew at any call or start of it: gone again with the head, whatever it says."""
 
 _DROP_IN = f"[Service]\nExecStartPre=-{START}\n"
 

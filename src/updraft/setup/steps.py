@@ -97,7 +97,7 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
     spec, before = intent.spec, services.standing()
     facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before, "account": ""}
     facts["told"] = dict(intent.told)
-    there = [path for path in (*BY_HTCONDOR, NOTED) if tree.read(path) is not None]
+    there = [path for path in (*BY_HTCONDOR, *NOTED) if tree.read(path) is not None]
     back: list[Callable[[], object]] = []
     try:
         if intent.new_account:
@@ -110,7 +110,8 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
         verify(host, spec)
         back.append(partial(_stop, services, before))
         _start(host, services, intent, say)
-        _remember_made(tree, [path for path in (*BY_HTCONDOR, NOTED, ADDRESS) if path not in there])
+        made = (*BY_HTCONDOR, *NOTED, ADDRESS)
+        _remember_made(tree, [path for path in made if path not in there])
     except BaseException:
         services_touched = len(back) > 1 + intent.new_account
         for step in reversed(back):  # the services first: nothing may run on files that go
@@ -211,8 +212,8 @@ def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
     files = dict(book.files)
     for path in paths:
         data = tree.read(path)
-        if path not in files and (data is not None or path == NOTED):
-            files[path] = Entry(trees.digest(data or b""), anyhow=path in (ADDRESS, NOTED), made=True)
+        if path not in files and (data is not None or path in NOTED):
+            files[path] = Entry(trees.digest(data or b""), anyhow=path in (ADDRESS, *NOTED), made=True)
     tree.put(trees.BOOK, Book(files, book.folders, book.facts).text().encode(), 0o600)
 
 
