@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.core.snapshots import NOW, policy, snapshot
-from updraft.core.model import AnnexOutlook, Reason
+from updraft.core.model import AnnexOutlook, MachineRecord, Reason
 from updraft.core.settings import AnnexBudget
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annex_requests.client import ask
@@ -26,6 +26,7 @@ from updraft.daemon.annex_requests.desk import STALE, Desk, Look
 from updraft.daemon.annex_requests.server import EACH, Server
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import Ledger
+from updraft.ledger.issued import Issued, note
 
 RULES = policy(annex_budgets={"ann": AnnexBudget(machines=4), "ben": AnnexBudget(machines=4)})
 LOOK = Look(snapshot(), RULES, (AnnexOutlook("burst", "whole", Reason("annex-whole", "all there")),))
@@ -111,6 +112,19 @@ def test_a_lease_is_extended_within_the_budget_only(desk: Desk) -> None:
         desk.answer("ann", {"verb": "extend", "name": "burst", "duration": 90_000})
     with pytest.raises(UsageError, match="how long"):
         desk.answer("ann", {"verb": "extend", "name": "burst"})
+
+
+def test_a_lease_is_not_extended_beyond_a_token_of_its_machines(desk: Desk, ledger: Ledger) -> None:
+    desk.answer("ann", CREATE)
+    [made] = ledger.annexes()
+    row = MachineRecord("i-1", "here", "k", made.worker_class, "small", "g", NOW, variant=made.variant.text)
+    note(ledger, Issued("k", made.worker_class, "worker-k@pool", "id", "key", NOW, NOW + 7000))
+    there = snapshot()
+    desk.seen(replace(LOOK, snapshot=replace(there, ledger=replace(there.ledger, machines=(row,)))))
+    with pytest.raises(UsageError, match="first token of a machine of annex burst ends in"):
+        desk.answer("ann", {"verb": "extend", "name": "burst", "duration": 7200})
+    desk.answer("ann", {"verb": "extend", "name": "burst", "duration": 6900})
+    assert ledger.annexes()[0].until == NOW + 6900
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from updraft.core.settings import Limits
 from updraft.core.variants import LONGEST, read
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, annexes
+from updraft.ledger.issued import Issued, note
 
 SETTINGS = """\
 [pool]
@@ -195,6 +196,35 @@ def test_a_lease_is_extended_and_not_beyond_the_life_of_its_machines(ledger: Led
     assert document["annex"]["until"] == made.until
     code, _, err = run(capsys, "extend", "bigg", "--duration", "90m")
     assert (code, "did you mean big?" in err) == (2, True)
+
+
+def test_a_lease_is_not_extended_beyond_a_token_of_its_machines(
+    ledger: Ledger, capsys: Capture, tmp_path: Path
+) -> None:
+    create(capsys, "--count", "1", "--duration", "1h")
+    [made], now = ledger.annexes(), time.time()
+    row = MachineRecord("i-1", "here", "k", "default", "small", "g", now, variant=made.variant.text)
+    ledger.remember([row])
+    note(ledger, Issued("k", "default", "worker-k@pool", "id", "updraft-workers", now, now + 8000))
+    # The class has machines live longer now than it did when this one was launched.
+    settings = tmp_path / "updraft.toml"
+    settings.write_text(settings.read_text().replace('"2h"', '"9h"'))
+    code, _, err = run(capsys, "extend", "big", "--duration", "8100s")
+    assert (code, "the first token of a machine of annex big ends in" in err) == (2, True)
+    assert ledger.annexes() == (made,)
+    assert run(capsys, "extend", "big", "--duration", "7900s")[0] == 0
+    ledger.remember([replace(row, ended_at=now)])
+    assert run(capsys, "extend", "big", "--duration", "8100s")[0] == 0
+
+
+def test_a_lease_of_a_class_that_is_gone_is_not_extended(
+    ledger: Ledger, capsys: Capture, tmp_path: Path
+) -> None:
+    create(capsys, "--count", "1", "--duration", "1h")
+    settings = tmp_path / "updraft.toml"
+    settings.write_text(settings.read_text().replace("[classes.default]", "[classes.other]"))
+    code, _, err = run(capsys, "extend", "big", "--duration", "90m")
+    assert (code, "class default of annex big is no longer in the settings" in err) == (2, True)
 
 
 def test_stop_and_delete(ledger: Ledger, capsys: Capture) -> None:

@@ -30,6 +30,7 @@ from updraft.core.model import Annex
 from updraft.core.variants import annex_of
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import annexes
+from updraft.ledger.issued import expiries
 from updraft.ledger.reader import Reader
 from updraft.ledger.store import Ledger
 
@@ -159,7 +160,7 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
     """
     from updraft.config import load
     from updraft.daemon.annex_requests.desk import TOLD
-    from updraft.daemon.annexing import check_told, extended
+    from updraft.daemon.annexing import check_tokens, check_told, extended
 
     if asking.needed(call):
         _answered(asking.change("extend", name, duration=duration), "", as_json)
@@ -168,7 +169,9 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
     old = _one(call, name)
     until = extended(old, duration, policy, now)
     with Ledger(call.place.ledger) as ledger:
-        check_told(old, ledger.view(now).machines, ledger.noted(TOLD) or {})
+        machines = ledger.view(now).machines
+        check_told(old, machines, ledger.noted(TOLD) or {})
+        check_tokens(old, until, now, machines, expiries(ledger))
         annexes.extend(ledger, name, until, who(), now)
     _told(call, name, f"extended; its lease ends at {clock(until)}", as_json)
 

@@ -90,12 +90,34 @@ def extended(annex: Annex, duration: float, policy: Policy, now: float) -> float
     if until < annex.until:
         raise UsageError(f"the lease of annex {annex.name} ends later than that; stop ends it")
     worker = policy.classes.get(annex.worker_class)
-    if worker is not None and until - annex.since > worker.lifetime:
+    if worker is None:
+        raise UsageError(
+            f"class {annex.worker_class} of annex {annex.name} is no longer in the settings, so nobody knows "
+            "how long its machines live: create another one"
+        )
+    if until - annex.since > worker.lifetime:
         raise UsageError(
             f"machines of class {worker.name} live for {spell(worker.lifetime)}, and the first of annex "
             f"{annex.name} would be older: create another one"
         )
     return until
+
+
+def check_tokens(
+    annex: Annex, until: float, now: float, records: Iterable[MachineRecord], expiries: Mapping[str, float]
+) -> None:
+    """Raises UsageError where a machine of it has a token that ends before `until`.
+
+    Tokens are as long as their class let machines live when they were launched, which may have been less than
+    it is now. `expiries` says by launch when its token ends; one of which nothing is known has the class's.
+    """
+    ends = [expiries[one.launch_key] for one in _live(annex, records) if one.launch_key in expiries]
+    if ends and until > min(ends):
+        left = spell(max(0.0, min(ends) - now))
+        raise UsageError(
+            f"the first token of a machine of annex {annex.name} ends in {left}, and "
+            "tokens aren't renewed: create another annex"
+        )
 
 
 def check_told(annex: Annex, records: Iterable[MachineRecord], told: Mapping[str, bool]) -> None:
@@ -104,13 +126,18 @@ def check_told(annex: Annex, records: Iterable[MachineRecord], told: Mapping[str
     They would end with the lease that they were launched with, jobs and all. `told` says it of each cloud;
     one of which nothing is known does.
     """
-    live = [one for one in records if one.ended_at is None and of_annex(one.variant) == annex.name]
+    live = _live(annex, records)
     deaf = sorted({one.cloud for one in live if not told.get(one.cloud, True)})
     if deaf:
         raise UsageError(
             f"cloud {deaf[0]} tells its machines of no later lease, and those of annex {annex.name} end by "
             "themselves with the one that they have: create another annex"
         )
+
+
+def _live(annex: Annex, records: Iterable[MachineRecord]) -> list[MachineRecord]:
+    """Its machines that haven't ended."""
+    return [one for one in records if one.ended_at is None and of_annex(one.variant) == annex.name]
 
 
 def _check_worker(asked: Asked, worker: WorkerClass) -> None:

@@ -30,3 +30,8 @@ def note(ledger: Ledger, one: Issued) -> None:
 def issued(ledger: Queries) -> Mapping[str, Issued]:
     """The tokens that were made, by launch."""
     return {launch: Issued(**doc) for launch, doc in ledger.all_noted(_PREFIX).items()}
+
+
+def expiries(ledger: Queries) -> Mapping[str, float]:
+    """When the token of each launch ends, in seconds since 1970."""
+    return {launch: one.expires for launch, one in issued(ledger).items()}

@@ -21,6 +21,7 @@ from updraft.daemon.annexing import Asked
 from updraft.daemon.loop import Cycle
 from updraft.errors import ProblemFound, UsageError
 from updraft.ledger import annexes as book
+from updraft.ledger.issued import expiries
 from updraft.ledger.store import Ledger
 
 STALE = 300.0  # seconds: by an older look nobody is told what things cost
@@ -132,7 +133,9 @@ class Desk:
             raise UsageError("say with duration how long it is to last, counted from now")
         annex, now = self._mine(asking, name), asking.now
         until = annexing.extended(annex, duration, asking.look.policy, now)
-        annexing.check_told(annex, asking.look.snapshot.ledger.machines, asking.look.told)
+        machines = asking.look.snapshot.ledger.machines
+        annexing.check_told(annex, machines, asking.look.told)
+        annexing.check_tokens(annex, until, now, machines, expiries(self._ledger))
         others = [one for one in self._of(asking.user) if one.name != annex.name]
         self._allow(asking, replace(annex, until=until), others)
         annex = book.extend(self._ledger, annex.name, until, asking.who, now)
