@@ -258,6 +258,15 @@ def test_heads_are_listed_and_workers_not(world: World, run: Run) -> None:
     assert "main" in run("list")[1]
 
 
+def test_a_narrow_list_cuts_nothing_off(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("launch", "main-of-the-group")
+    monkeypatch.setenv("COLUMNS", "80")
+    told = run("list")[1]
+    (head,) = world.heads()
+    assert all(text in told for text in ("main-of-the-group", head.id, head.address))
+    assert "flavor" not in told
+
+
 def test_a_head_is_ended_when_it_is_said(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("launch", "main")
     other = world.site.add_foreign(tags={TAG_POOL: "demo"})

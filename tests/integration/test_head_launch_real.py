@@ -13,6 +13,7 @@ from realpool import say, tell, until
 from test_head import FIRST_USER, SAMPLE_JOBS, a_cloud, acts, site_file
 
 from updraft.clouds.base import TAG_POOL
+from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool
@@ -52,6 +53,28 @@ def machines(cloud: LocalCloud, pool: str) -> list[dict[str, Any]]:
     return [one for one in cloud.client().machines({TAG_POOL: pool}) if one["state"] == "running"]
 
 
+def sample_jobs_run(pool: RealPool) -> None:
+    done = pool.on_head("condor_submit", "-terse", f"/home/{FIRST_USER}/test.sub", user=FIRST_USER)
+    assert done.returncode == 0, done.stderr
+    cluster = int(done.stdout.split(".")[0])
+    await_done(pool, [cluster], 240)
+    assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * SAMPLE_JOBS
+
+
+def without_updraft(cloud: LocalCloud, image: Image, name: str) -> None:
+    """Make an image on which there is no updraft, as on one of a distribution."""
+    client = cloud.client()
+    [made] = client.run(
+        key=name, count=1, image=image.name, flavor="small", zone="zone-a", market="on-demand", tags={}
+    )
+
+    until(lambda: [one for one in client.machines() if one["state"] == "running"], 60, "the machine runs")
+    process.run_in(cloud, made["id"], ["rm", "/usr/local/bin/updraft"]).check_returncode()
+    client.make_image(made["id"], name, {})
+    until(lambda: [one for one in client.images() if one["name"] == name], 60, "its image is there")
+    client.terminate([made["id"]])
+
+
 def test_a_head_is_launched_and_a_job_runs_there(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         head = beside(cloud, site_file(tmp_path, cloud, image))
@@ -63,11 +86,7 @@ def test_a_head_is_launched_and_a_job_runs_there(image: Image, tmp_path: Path) -
         pool = RealPool(cloud, row["id"], image)
         try:
             until(lambda: acts(pool), 60, "the controller acts")
-            done = pool.on_head("condor_submit", "-terse", f"/home/{FIRST_USER}/test.sub", user=FIRST_USER)
-            assert done.returncode == 0, done.stderr
-            cluster = int(done.stdout.split(".")[0])
-            await_done(pool, [cluster], 240)
-            assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * SAMPLE_JOBS
+            sample_jobs_run(pool)
             assert [one["id"] for one in machines(cloud, "mine.heads")] == [row["id"]]
 
             again = head("launch", "main", "--role", "controller")
@@ -103,6 +122,7 @@ def test_a_head_boots_from_a_seed_image_and_one_with_a_secret_is_none(image: Ima
         pool = RealPool(cloud, row["id"], image)
         try:
             until(lambda: acts(pool), 60, "the controller of a head from a seed image acts")
+            sample_jobs_run(pool)
         except BaseException:
             tell(pool)
             raise
@@ -110,9 +130,15 @@ def test_a_head_boots_from_a_seed_image_and_one_with_a_secret_is_none(image: Ima
 
 def test_a_boot_that_fails_leaves_no_head(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
-        file = site_file(tmp_path, cloud, image)
-        head = beside(cloud, file)
-        failed = head("launch", "main", "--image", "nothing")
-        assert failed.returncode != 0
+        head = beside(cloud, site_file(tmp_path, cloud, image))
+        refused = head("launch", "main", "--image", "nothing")
+        assert refused.returncode == 1
+        assert "there is no image 'nothing'" in refused.stderr
+
+        without_updraft(cloud, image, "bare")
+        failed = head("launch", "main", "--image", "bare", "--source", "/nowhere/updraft.whl")
+        assert failed.returncode == 1
+        assert "updraft-boot: FAILED: " in failed.stderr
+        assert "is ended again" in failed.stderr
         assert heads(head) == []
         assert not machines(cloud, "mine.heads")

@@ -1,6 +1,7 @@
 """`head launch`, `head list` and `head terminate`: heads in a cloud, apart from the pool's own machines."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ from updraft.cli.headdata import HeadWish, head_options
 from updraft.cli.headmaking import Launching, Wish, address_of, heads_of
 from updraft.cli.main import Call
 from updraft.cli.network import network_of, one_cloud, say
-from updraft.cli.output import Column, ago, console, json_option, say_json, table, waiting
+from updraft.cli.output import Column, ago, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.wishes import confirm
 from updraft.config.units import seconds
 from updraft.errors import UsageError
@@ -102,7 +103,10 @@ def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         say_json({"heads": rows})
     elif rows:
-        console().print(table(_COLUMNS, [_cells(one) for one in rows]))
+        out = console()
+        chosen = [(column, cell) for column, always, cell in _COLUMNS if always or not is_narrow(out)]
+        cells = [[cell(one) for _, cell in chosen] for one in rows]
+        out.print(table([column for column, _ in chosen], cells))
     else:
         click.echo("no heads")
 
@@ -163,17 +167,12 @@ def _rows(settings: "Settings", cloud: str) -> list[Document]:
     ]
 
 
-def _cells(row: Document) -> list[str]:
-    since = ago(time.time() - row["launched"])
-    return [row["cloud"], row["name"], row["id"], row["state"], row["address"], row["flavor"], f"{since} ago"]
-
-
-_COLUMNS = (
-    Column("cloud"),
-    Column("name"),
-    Column("id"),
-    Column("state"),
-    Column("address"),
-    Column("flavor", wide=True),
-    Column("launched", right=True),
+_COLUMNS: tuple[tuple[Column, bool, Callable[[Document], str]], ...] = (  # in a narrow table too, its text
+    (Column("cloud"), False, lambda row: row["cloud"]),
+    (Column("name"), True, lambda row: row["name"]),
+    (Column("id"), True, lambda row: row["id"]),
+    (Column("state"), True, lambda row: row["state"]),
+    (Column("address"), True, lambda row: row["address"]),
+    (Column("flavor", wide=True), False, lambda row: row["flavor"]),
+    (Column("launched", right=True), False, lambda row: f"{ago(time.time() - row['launched'])} ago"),
 )

@@ -54,3 +54,11 @@ class TestOpenStackNetworking(NetworkConformance):
         floating = {"version": 4, "addr": "198.51.100.9", "OS-EXT-IPS:type": "floating"}
         harness.cloud.servers[machine]["addresses"]["private"].append(floating)
         assert driver.networking.address(machine) == "198.51.100.9" != own
+
+    def test_a_floating_address_that_is_to_come_is_not_the_machines_own(
+        self, harness: OpenStackHarness, groups: Networking
+    ) -> None:
+        machine = harness.foreign({})
+        harness.wait(lambda: groups.address(machine) != "", "it has an address")
+        harness.cloud.servers[machine]["metadata"]["updraft:floating"] = "public-id"
+        assert groups.address(machine) == ""

@@ -8,7 +8,7 @@ from updraft.clouds.networking import ANY, EVERYWHERE, Group, Rule
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import if_there
 from updraft.clouds.openstack.errors import Garbled, Refused
-from updraft.clouds.openstack.reading import Raw
+from updraft.clouds.openstack.reading import TAG_FLOATING, Raw
 from updraft.errors import BadRequest
 
 _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "ipv6-icmp": "icmpv6", "0": ANY}
@@ -64,17 +64,17 @@ class OpenStackNetworking:
             self._drop(f"/security-groups/{quote(group, safe='')}")
 
     def address(self, machine: str) -> str:
-        """A floating address, where it has one; else its own, IPv4 first."""
+        """A floating address, "" while the one it was launched for is to come; else its own, IPv4 first."""
         with self._connection.translate(f"looking at {machine}"):
             path = f"/servers/{quote(machine, safe='')}"
             answer = found_or_none(lambda: self._connection.get(COMPUTE, path)) or {}
-        networks = ((answer.get("server") or {}).get("addresses") or {}).values()
+        server = answer.get("server") or {}
+        networks = (server.get("addresses") or {}).values()
         told = [one for network in networks for one in network if one.get("addr")]
-        best: Mapping[str, Any] = min(
-            told,
-            key=lambda one: (one.get("OS-EXT-IPS:type") != "floating", int(one.get("version", 4))),
-            default={},
-        )
+        floating = [one for one in told if one.get("OS-EXT-IPS:type") == "floating"]
+        to_come = (server.get("metadata") or {}).get(TAG_FLOATING)
+        found = floating if floating or to_come else told
+        best: Mapping[str, Any] = min(found, key=lambda one: int(one.get("version", 4)), default={})
         return str(best.get("addr", ""))
 
     # ------------------------------------------------------------------------------------------- inside
