@@ -66,6 +66,27 @@ def test_an_update_is_the_ads_of_one_machine_with_its_number() -> None:
     assert len(slot) > 150
 
 
+def test_every_ad_of_a_load_may_be_sent_with_the_token_of_the_load() -> None:
+    """By the rule of updraft's heads: a slot that another launch than the token's is named by isn't taken."""
+    import classad2
+
+    from tests.condor.test_tokens import DOMAIN, taken
+    from updraft.load import head
+
+    told = conf.real_startds(1, "10.0.0.2", ("10.0.0.2",), "pool.test")
+    (attributes,) = [line for line in told.splitlines() if line.startswith("STARTD_ATTRS")]
+    pairs = dict(line.split(" = ", 1) for line in told.splitlines() if " = " in line)
+    real = classad2.ClassAd({"MyType": "Machine"})
+    for name in attributes.split(" = ")[1].split():
+        real[name] = classad2.ExprTree(pairs.get(name) or pairs[f"STARTD1.{name}"])
+    sent = [ad for some in ads.made(ads.Update(1, 0, 1, 0, 0.0)).values() for ad in some]
+    for ad in [*sent, real]:
+        ad["AuthenticatedIdentity"] = head.IDENTITY.partition("@")[0] + f"@{DOMAIN}"
+        assert taken(**ad)
+    sent[1]["UpdraftLaunch"] = "another"
+    assert not taken(**sent[1])
+
+
 def test_the_slot_of_an_update_takes_a_job_that_fits_and_no_greater_one() -> None:
     import classad2
 

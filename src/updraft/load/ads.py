@@ -8,6 +8,9 @@ from typing import Any
 SENT = "LoadSent"
 """The attribute with the time at which an ad was sent, with its fraction of a second."""
 
+LAUNCH = "load"
+"""The launch of all machines of a load test: their token is for it, and each of their slots names it."""
+
 KINDS = {"StartD": "UPDATE_STARTD_AD", "Machine": "UPDATE_STARTD_AD", "DaemonMaster": "UPDATE_MASTER_AD"}
 """What one machine advertises each time, and by which command: three ads over two connections."""
 
@@ -71,6 +74,9 @@ def _ad(kind: str, update: Update) -> Any:
         "MyCurrentTime": int(update.sent),
         "UpdateSequenceNumber": update.number,
         "HasStartDaemonAd": True,
+        "UpdraftLaunch": LAUNCH,
+        "UpdraftInstance": update.machine,
+        "UpdraftPool": LAUNCH,
         SENT: update.sent,
     }.items():
         ad[name] = value

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from updraft.load.ads import LAUNCH
+
 CONFIG = "/etc/condor/config.d/95-load.conf"
 OURS = "/etc/condor/config.d/94-load.conf"
 MEASURING = "/etc/condor/config.d/99-load-measuring.conf"
@@ -93,7 +95,10 @@ def real_startds(count: int, host: str, collectors: Sequence[str], domain: str) 
         "SEC_CLIENT_AUTHENTICATION_METHODS = IDTOKENS, FAMILY",
         f"SHARED_PORT_PORT = {REAL_PORT}",
         *("NUM_CPUS = 1", "MEMORY = 1024", "RUNBENCHMARKS = False", "MOUNT_UNDER_SCRATCH ="),
-        *("UpdraftLoadReal = True", "STARTD_ATTRS = UpdraftLoadReal", "DAEMON_LIST = MASTER"),
+        # The collector takes a worker's slot only with the launch that its token is for.
+        *("UpdraftLoadReal = True", f'UpdraftLaunch = "{LAUNCH}"', f'UpdraftPool = "{LAUNCH}"'),
+        "STARTD_ATTRS = UpdraftLoadReal UpdraftLaunch UpdraftPool UpdraftInstance",
+        "DAEMON_LIST = MASTER",
     ]
     for number in range(1, count + 1):
         name = f"STARTD{number}"
@@ -101,6 +106,7 @@ def real_startds(count: int, host: str, collectors: Sequence[str], domain: str) 
             f"{name} = $(STARTD)",
             f"{name}_ARGS = -f -local-name {name}",
             f"{name}.STARTD_NAME = real{number}",
+            f'{name}.UpdraftInstance = "real{number}"',
             f"{name}.COLLECTOR_HOST = {collectors[number % len(collectors)]}",
             f"{name}.EXECUTE = {home}/execute/{number}",
             f"{name}.STARTD_LOG = {home}/log/StartLog.{number}",

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from updraft.bootstrap import Layer, machine
+from updraft.bootstrap.identities import WORKER_USER
 from updraft.clouds.local import process
 from updraft.clouds.local.config import DOMAIN
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import USER, RealPool, Say, Wishes, bring_up
 from updraft.errors import ProblemFound
 from updraft.load import conf
+from updraft.load.ads import LAUNCH
 
 TOKENS = "/var/lib/updraft-load-tokens"
-_IDENTITY = f"worker-load@{DOMAIN}"
+IDENTITY = f"{WORKER_USER}{LAUNCH}@{DOMAIN}"
+"""Whose token all machines of a load test show: that of the launch which their slots name."""
 _PYTHON = ("env", "PYTHONPATH=/opt/updraft/src:/opt/updraft/lib", "python3", "-P", "-m")
 _LOOK_DEADLINE = 180.0
 _TREE_DEADLINE = 30.0
@@ -86,7 +89,7 @@ def _ready(pool: RealPool) -> Head:
     leaves = conf.leaves(address, listed, arguments)
     bare.run("mkdir", "-p", "-m", "700", TOKENS)
     token = bare.run(
-        *("condor_token_create", "-identity", _IDENTITY, "-key", "updraft-workers", "-lifetime", "86400"),
+        *("condor_token_create", "-identity", IDENTITY, "-key", "updraft-workers", "-lifetime", "86400"),
         *("-authz", "ADVERTISE_STARTD", "-authz", "ADVERTISE_MASTER"),
     )
     bare.run("sh", "-c", f"umask 077 && cat > {TOKENS}/load", stdin=token)
