@@ -19,9 +19,10 @@ users = ["alice"]
 machines = 2
 longest = "1h"
 """
-JOB = """\
-executable = /bin/sleep
-arguments = 900
+# It takes no notice of being told to end: the machine has to end it.
+JOB = '''\
+executable = /bin/sh
+arguments = "-c 'trap """" TERM; exec sleep 900'"
 transfer_executable = false
 request_cpus = 1
 request_memory = 200MB
@@ -29,7 +30,7 @@ request_disk = 10MB
 +TargetAnnexName = "{annex}"
 log = /home/alice/$(Cluster).log
 queue {count}
-"""
+'''
 LATE = 60.0  # seconds after its lease by which a machine must be gone
 
 
