@@ -195,7 +195,7 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             prefix, gateway = cloud.config.network.partition("/")[2], cloud.config.gateway
             sh(
                 pool,
-                f"ip address add {new}/{prefix} dev eth0; ip address del {old}/{prefix} dev eth0; "
+                f"ip address del {old}/{prefix} dev eth0; ip address add {new}/{prefix} dev eth0; "
                 f"ip route replace default via {gateway}",
             )
             for one in (pool.head, *before):
