@@ -43,11 +43,11 @@ def machine(cloud: LocalCloud, image: Image, name: str) -> RealPool:
     return pool
 
 
-def configure(pool: RealPool, image: Image, **tables: Any) -> None:
+def configure(head: RealPool, image: Image, **tables: Any) -> None:
     """Put an updraft.toml there, as `updraft init` would."""
-    names = {"pool": "mine", "cloud": "here", "endpoint": pool.cloud.config.endpoint, "image": image.name}
+    names = {"pool": "mine", "cloud": "here", "endpoint": head.cloud.config.endpoint, "image": image.name}
     text = settings(**tables).format(**names)
-    done = pool.on_head("sh", "-c", f"mkdir -p /etc/updraft; umask 077; cat >{FILE}", stdin=text)
+    done = head.on_head("sh", "-c", f"mkdir -p /etc/updraft; umask 077; cat >{FILE}", stdin=text)
     assert done.returncode == 0
 
 
@@ -105,7 +105,7 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
             assert "Nothing to do" in init(pool, "--user", "alice")
 
             until(lambda: not pool.workers("pending", "running", "stopping"), 60, "its worker is gone")
-            undone = pool.updraft("head", "undo")
+            undone = pool.updraft("head", "undo", timeout=180)
             assert undone.returncode == 0, undone.stdout + undone.stderr
             assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
             assert changed(before, picture(pool)) == []
@@ -126,7 +126,7 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         assert refused.returncode == 2
         assert f"{DROP_IN} is changed by hand" in refused.stderr
         sh(pool, "echo kept >/home/alice/results")
-        undone = pool.updraft("head", "undo").stdout
+        undone = pool.updraft("head", "undo", timeout=180).stdout
         assert f"{DROP_IN} was changed since, and stays" in undone
         assert "the account alice stays: there is results at its home" in undone
         assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
@@ -195,7 +195,7 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             prefix, gateway = cloud.config.network.partition("/")[2], cloud.config.gateway
             sh(
                 pool,
-                f"ip address add {new}/{prefix} dev eth0; ip address del {old}/{prefix} dev eth0; "
+                f"ip address del {old}/{prefix} dev eth0; ip address add {new}/{prefix} dev eth0; "
                 f"ip route replace default via {gateway}",
             )
             for one in (pool.head, *before):
