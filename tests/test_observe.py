@@ -287,11 +287,15 @@ def test_a_dear_schedd_is_asked_less_often() -> None:
 
     schedds = Schedds(5.0, 0.1, {}, inline=True)
     pool = SimpleNamespace(demand=lambda *_a, **_k: time.sleep(0.05), schedds=lambda _d: ("s",))
-    schedds.ask_names(pool, 5, 0)
-    schedds.answers(
-        pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda: 0.0  # type: ignore[arg-type]
-    )  # fmt: skip
-    assert 0.5 <= schedds.pause < 5
+    pauses = []
+    for now in (0.0, 1.0):
+        schedds.ask_names(pool, 5, now)
+        schedds.answers(
+            pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda now=now: now  # type: ignore[arg-type,misc]
+        )  # fmt: skip
+        pauses.append(schedds.pause)
+    assert pauses[0] == 0, "the process that asks was only starting"
+    assert 0.5 <= pauses[1] < 5
 
 
 def test_one_slow_answer_does_not_make_a_schedd_dear() -> None:

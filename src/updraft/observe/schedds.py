@@ -25,8 +25,10 @@ class _Cost:
 
     @property
     def usual(self) -> float:
-        """Seconds that an answer takes when nothing unusual holds it up."""
-        return min(self.took, default=0.0)
+        """Seconds that an answer takes when nothing unusual holds it up; the first one tells nothing of that:
+        the process that asks was only starting then.
+        """
+        return min(self.took) if len(self.took) > 1 else 0.0
 
 
 class Schedds:
