@@ -188,6 +188,9 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             assert sh(pool, "condor_config_val FULL_HOSTNAME").strip() == NAME
             cluster = pool.submit(sleepers(2, 90))
             await_running(pool, cluster, 2)
+            # Not NumJobStarts: the shadow tells the queue of it only now and then, and it is stopped before.
+            started_jobs = lambda: sh(pool, f"grep -c '^001' /home/{USER}/{cluster}.log || true").strip()  # noqa: E731
+            until(lambda: started_jobs() == "2", 60, "both jobs have begun")
             before = {one["id"] for one in pool.workers("running")}
 
             sh(pool, "systemctl stop updraft; systemctl stop condor")
@@ -208,7 +211,8 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             until(found, 90, "the workers are in the collector again")
             assert f"<{new}:" in sh(pool, "condor_status -collector -af MyAddress")
             await_done(pool, [cluster], 150)
-            assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * 2, "each was started once"
+            assert [one[:2] for one in outcomes(pool, cluster)] == [(4, 0)] * 2
+            assert started_jobs() == "2", "each was started once"
             print(disturbed(pool, cluster))  # noqa: T201
             assert {one["id"] for one in pool.workers()} == before, "none doubled, none given up"
             until(lambda: not pool.workers("pending", "running", "stopping"), 90, "idle, they go")
