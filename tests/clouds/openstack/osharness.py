@@ -66,7 +66,7 @@ class OpenStackHarness:
     zone = "nova"
     market = "on-demand"
     many = 11  # of pages of four
-    deadline = 10.0
+    deadline = 40.0  # a look at servers that aren't counted yet serves for ten seconds
     boots = True
 
     def __init__(self, front: Front, **settings: object) -> None:
