@@ -15,6 +15,7 @@ from updraft.clouds.base import (
 )
 from updraft.condor.base import Pool
 from updraft.condor.tokens import claims, life
+from updraft.core.launching import intended
 from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
 from updraft.core.variants import refusal
@@ -140,23 +141,7 @@ def note_token(ledger: Ledger, launch: str, worker_class: str, token: str) -> No
 
 def intent_of(action: Launch, now: float) -> LaunchRecord:
     """What is written down of a launch before the cloud is asked, at the time `now`."""
-    offer = action.offer
-    return LaunchRecord(
-        key=action.key,
-        cloud=offer.cloud,
-        zone=offer.zone,
-        flavor=offer.flavor,
-        market=offer.market,
-        worker_class=offer.worker_class,
-        image=offer.image,
-        generation=offer.generation,
-        count=action.count,
-        resources=offer.resources,
-        price=offer.price,
-        asked_at=now,
-        state=LaunchState.INTENDED,
-        variant=offer.variant,
-    )
+    return intended(action.key, action.offer, action.count, now)
 
 
 def record_of(intent: LaunchRecord, machine: str, zone: str = "") -> MachineRecord:

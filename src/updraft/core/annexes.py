@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from updraft.core.budget import Budget
 from updraft.core.caps import MANY, Caps
 from updraft.core.holdings import caps
-from updraft.core.launching import Wish
+from updraft.core.launching import Wish, intended
 from updraft.core.lifecycle import LEASE, SPOT_NOTICE
 from updraft.core.model import (
     Annex,
     AnnexOutlook,
     JobGroup,
     Known,
-    LaunchRecord,
-    LaunchState,
     Machine,
     MachineRecord,
     Offer,
@@ -120,7 +118,8 @@ def annexed(
         wishes.extend(mine)
         outlooks.append(_outlook(annex, has, mine, stop, snapshot.now))
     coming = tuple(
-        Outstanding(_as_launch(wish, at, snapshot.now), wish.count) for at, wish in enumerate(wishes)
+        Outstanding(intended(f"annex#{at}", wish.offer, wish.count, snapshot.now), wish.count)
+        for at, wish in enumerate(wishes)
     )
     return Annexed(tuple(wishes), coming, tuple(outlooks))
 
@@ -274,26 +273,6 @@ class _Bounds:
 def _owner(annex: Annex, offer: Offer) -> JobGroup:
     """The owner as caps know one: by a job that takes the whole machine."""
     return JobGroup(f"annex {annex.name}", "", annex.owner, annex.owner, "[]", offer.resources, 1)
-
-
-def _as_launch(wish: Wish, number: int, now: float) -> LaunchRecord:
-    offer = wish.offer
-    return LaunchRecord(
-        key=f"annex#{number}",
-        cloud=offer.cloud,
-        zone=offer.zone,
-        flavor=offer.flavor,
-        market=offer.market,
-        worker_class=offer.worker_class,
-        image=offer.image,
-        generation=offer.generation,
-        count=wish.count,
-        resources=offer.resources,
-        price=offer.price,
-        asked_at=now,
-        state=LaunchState.INTENDED,
-        variant=offer.variant,
-    )
 
 
 # -------------------------------------------------------------------------------------- how each one stands

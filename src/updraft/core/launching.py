@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from updraft.core.budget import Budget
 from updraft.core.entries import Entry, plain_ones
-from updraft.core.model import Annex, Known, Launch, Offer, Reason, Snapshot
+from updraft.core.model import Annex, Known, Launch, LaunchRecord, LaunchState, Offer, Reason, Snapshot
 from updraft.core.packing import Shopping
 from updraft.core.settings import Policy, WorkerClass
 
@@ -105,3 +105,23 @@ def _why(holds: Mapping[str, int], owner_of: Mapping[str, str]) -> Reason:
     if jobs == 1:
         return Reason("demand", f"a waiting job of {names} has no room")
     return Reason("demand", f"{jobs} waiting jobs of {names} have no room")
+
+
+def intended(key: str, offer: Offer, count: int, now: float) -> LaunchRecord:
+    """The record of a launch of so many of this offer, before the cloud is asked at the time `now`."""
+    return LaunchRecord(
+        key=key,
+        cloud=offer.cloud,
+        zone=offer.zone,
+        flavor=offer.flavor,
+        market=offer.market,
+        worker_class=offer.worker_class,
+        image=offer.image,
+        generation=offer.generation,
+        count=count,
+        resources=offer.resources,
+        price=offer.price,
+        asked_at=now,
+        state=LaunchState.INTENDED,
+        variant=offer.variant,
+    )
