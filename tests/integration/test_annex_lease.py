@@ -45,9 +45,9 @@ def as_user(pool: RealPool, *words: str, user: str = USER) -> "subprocess.Comple
     return pool.on_head("updraft", "annex", *words, user=user)
 
 
-def names(pool: RealPool, annex: str) -> list[str]:
-    """The slots that `condor_status -annex` shows."""
-    done = pool.on_head("condor_status", "-annex", annex, "-af", "Name")
+def names(pool: RealPool, annex: str, *kind: str) -> list[str]:
+    """The slots that `condor_status -annex` shows, or its ads of another kind."""
+    done = pool.on_head("condor_status", *kind, "-annex", annex, "-af", "Name")
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -78,6 +78,8 @@ def test_a_user_without_the_ledger_asks_within_a_budget_and_condor_off_sees_the_
     (name,) = joined(shared, "off", 1)
     assert names(shared, "another") == []
     assert USER in as_user(shared, "status", "off").stdout
+    # A startd is heard of before its master, and condor_off speaks to masters.
+    until(lambda: names(shared, "off", "-master"), 30, "its master is known as well")
     done = shared.on_head("condor_off", "-annex", "off")
     assert done.returncode == 0, done.stderr
     until(lambda: name not in names(shared, "off"), 60, "condor_off -annex has turned it off")

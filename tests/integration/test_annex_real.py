@@ -66,7 +66,8 @@ def test_an_annex_takes_its_owners_jobs_until_its_lease_ends(real_pool: Any) -> 
     assert 0 <= late <= LATE
     until(lambda: not runs(pool, long), 20, "the job that ran there waits again")
     assert len(machines(pool, "pending", "running", "stopping", "terminated")) == 1, "it was made once"
-    assert [row["machine"] for row in _ended(pool)] == [machine["id"]]
+    over = until(lambda: _ended(pool), 20, "the controller has seen that it is gone")
+    assert [row["machine"] for row in over] == [machine["id"]]
     assert updraft(pool, "annex", "delete", "lab")["annex"]["deleted"]
     until(lambda: not updraft(pool, "annex", "list")["annexes"], 15, "it is forgotten")
 

@@ -104,7 +104,8 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
             assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
             assert "Nothing to do" in init(pool, "--user", "alice")
 
-            until(lambda: not pool.workers("pending", "running", "stopping"), 60, "its worker is gone")
+            known = lambda: pool.show("machines")["machines"]  # noqa: E731
+            until(lambda: not known(), 60, "its worker is gone, and known to be")
             undone = pool.updraft("head", "undo", timeout=180)
             assert undone.returncode == 0, undone.stdout + undone.stderr
             assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
