@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from controlling import JOB, sh, sleepers
+from controlling import JOB, kill_service, sh, sleepers, start_service
 from realpool import say, settings, until
 from tests.fairness import fair
 
@@ -75,7 +75,10 @@ def test_twenty_users_get_what_the_negotiator_would_give_them(real_pool: Any) ->
         pool.submit(jobs_of(name), user=name)
     until(lambda: len(priorities(pool)) == len(USERS), 40, "the collector knows everybody's priority")
     # Were it to serve each machine as it joins, jobs that don't end would keep what the first ones gave them.
+    # And a controller that saw some of them released would buy for those first.
+    kill_service(pool)
     sh(pool, "kill -STOP $(pidof condor_negotiator); condor_release -all")
+    start_service(pool)
     until(
         lambda: sum(slot["Cpus"] for slot in pool.slots()) >= CAP, 120, "all that may be has joined", every=1
     )
