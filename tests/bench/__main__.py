@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.bench import (
     apidown,
+    burst,
     buying,
     cycle,
     decide,
@@ -219,6 +220,11 @@ class Bench:
         return cycle.measure(self.image, self._folder / "cycle", say)
 
     @cached_property
+    def burst(self) -> burst.Story:
+        """A hundred real machines at once."""
+        return burst.play(self.image, self._folder / "burst", say)
+
+    @cached_property
     def few_groups(self) -> dict[str, Any]:
         """The same with a tenth of the groups, and of the jobs."""
         return self._decisions(decide.FEW_GROUPS)
@@ -334,6 +340,7 @@ class Bench:
             *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
             *cycle.rows(lambda: dict(self.once("cycle_5000"))),
             *apidown.rows(),
+            *burst.rows(lambda: self.once("burst")),
             Row(
                 "simulate-lcg",
                 "LCG-2005 (188,041 jobs), whole, simulated: one core's time",

@@ -29,12 +29,13 @@ class Measured:
 class Row:
     """What is measured, the most that it may be (or, with `at_least`, the least that it must be), and how.
 
-    `by_name` rows take long, and are measured only where they are asked for.
+    Without a `most` the number is reported, and any is good enough. `by_name` rows take long, and are
+    measured only where they are asked for.
     """
 
     name: str
     what: str
-    most: float
+    most: float | None
     unit: str
     measure: Callable[[], Measured]
     at_least: bool = False
@@ -42,6 +43,8 @@ class Row:
 
     def met(self, value: float) -> bool:
         """Whether that is good enough."""
+        if self.most is None:
+            return True
         return value >= self.most if self.at_least else value <= self.most
 
 
@@ -51,7 +54,7 @@ class Result:
 
     name: str
     what: str
-    most: float
+    most: float | None
     unit: str
     measured: float | None
     met: bool
@@ -163,6 +166,12 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10_000 else f"{value:.3g}"
 
 
+def _must(result: Result) -> str:
+    if result.most is None:
+        return "reported"
+    return f"{'≥' if result.at_least else '≤'} {_number(result.most)} {result.unit}"
+
+
 def show(results: Sequence[Result]) -> None:
     """The table."""
     table = Table("what", "must be", "measured", "met?")
@@ -170,8 +179,7 @@ def show(results: Sequence[Result]) -> None:
         missing = "skipped" if result.skipped else "failed"
         measured = missing if result.measured is None else f"{_number(result.measured)} {result.unit}"
         met = "–" if result.skipped else "yes" if result.met else "NO"
-        must = f"{'≥' if result.at_least else '≤'} {_number(result.most)} {result.unit}"
-        table.add_row(result.what, must, measured, met)
+        table.add_row(result.what, _must(result), measured, met)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
     for result in results:
