@@ -5,10 +5,10 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from updraft.clouds.local.boots import Boots, at_once
 from updraft.clouds.local.config import (
     MARKETS,
     ROLES,
@@ -19,66 +19,12 @@ from updraft.clouds.local.config import (
     host_name,
 )
 from updraft.clouds.local.faults import Fault, FaultKind, Faults
-from updraft.clouds.local.machine import Blueprint, Console, Process
+from updraft.clouds.local.instance import ALIVE, PENDING, RUNNING, STOPPING, TERMINATED, Machine, Order
+from updraft.clouds.local.machine import Blueprint, Process
 from updraft.clouds.local.refusals import RefusedError
 from updraft.clouds.local.shelf import Shelf
 
-PENDING, RUNNING, STOPPING, TERMINATED = "pending", "running", "stopping", "terminated"
-_ALIVE = (PENDING, RUNNING, STOPPING)
 _REBOOT_GRACE = 20.0  # seconds for what runs on a machine to end before it is started anew
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What one run call asks for. `role` "controller" gives the machines the API's credential."""
-
-    key: str
-    count: int
-    image: str
-    flavor: str
-    zone: str
-    market: str = "on-demand"
-    user_data: bytes = b""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    role: str = ""
-
-
-@dataclass(slots=True)
-class Machine:
-    """One machine as the cloud remembers it; `times` says when it entered each state."""
-
-    id: str
-    order: Order
-    flavor: Flavor
-    address: str
-    tags: dict[str, str]
-    state: str = PENDING
-    times: dict[str, float] = field(default_factory=dict)
-    why_ended: str = ""
-    notice_at: float | None = None
-    console: Console = field(default_factory=Console)
-    process: Process | None = None
-    stop_now: threading.Event = field(default_factory=threading.Event)
-
-    def show(self) -> dict[str, Any]:
-        """The machine as an answer of the API."""
-        order = self.order
-        return {
-            "id": self.id,
-            "state": self.state,
-            "times": dict(self.times),
-            "key": order.key,
-            "image": order.image,
-            "flavor": order.flavor,
-            "zone": order.zone,
-            "market": order.market,
-            "role": order.role,
-            "address": self.address,
-            "name": host_name(self.address),
-            "tags": dict(self.tags),
-            "why_ended": self.why_ended,
-            "pid": self.process.inside if self.process and self.state != TERMINATED else None,
-        }
 
 
 class Cloud:
@@ -96,6 +42,7 @@ class Cloud:
         self._quotas = config.quotas
         self._addresses = config.addresses()
         self._next_address = 0
+        self._boots = Boots(at_once())
 
     def run(self, order: Order) -> list[dict[str, Any]]:
         """Launch up to `count` machines: as many as quotas and capacity allow, or refuse if that is none.
@@ -240,7 +187,7 @@ class Cloud:
         """The live machine at this address."""
         with self._lock:
             return next(
-                (m for m in self._machines.values() if m.address == address and m.state in _ALIVE), None
+                (m for m in self._machines.values() if m.address == address and m.state in ALIVE), None
             )
 
     def _known(self, ids: Iterable[str]) -> list[Machine]:
@@ -296,19 +243,19 @@ class Cloud:
         return fits
 
     def _used(self) -> tuple[int, int]:
-        alive = [machine for machine in self._machines.values() if machine.state in _ALIVE]
+        alive = [machine for machine in self._machines.values() if machine.state in ALIVE]
         return len(alive), sum(machine.flavor.cpus for machine in alive)
 
     def _zone_left(self, name: str) -> int:
         cores = next(zone.cores for zone in self.config.zones if zone.name == name)
         if cores is None:
             return 1_000_000
-        there = (m for m in self._machines.values() if m.order.zone == name and m.state in _ALIVE)
+        there = (m for m in self._machines.values() if m.order.zone == name and m.state in ALIVE)
         return max(0, cores - sum(machine.flavor.cpus for machine in there))
 
     def _free_addresses(self) -> list[str]:
         """Addresses that no live machine has, in turn: one that has just become free comes back late."""
-        taken = {machine.address for machine in self._machines.values() if machine.state in _ALIVE}
+        taken = {machine.address for machine in self._machines.values() if machine.state in ALIVE}
         turn = self._addresses[self._next_address :] + self._addresses[: self._next_address]
         return [address for address in turn if address not in taken]
 
@@ -334,12 +281,11 @@ class Cloud:
             else:
                 machine.console.write(f"firmware: waiting {fault.seconds} s (on request)\n".encode())
                 machine.stop_now.wait(fault.seconds)
-        if not machine.stop_now.is_set():
-            self._power_on(machine)
-        elif machine.process is None:
+        if not self._boots.one(lambda: self._power_on(machine), machine.stop_now):
             self._enter(machine, TERMINATED)
 
-    def _power_on(self, machine: Machine) -> None:
+    def _power_on(self, machine: Machine) -> threading.Event | None:
+        """Start the machine; returns what is set once it has booted, None where it could not be started."""
         config = self.config
         blueprint = Blueprint(
             id=machine.id,
@@ -358,13 +304,14 @@ class Cloud:
             machine.why_ended = "it could not be started"
             machine.console.write(f"cloud: this machine could not be started: {error}\n".encode())
             self._enter(machine, TERMINATED)
-            return
+            return None
         with self._lock:
             machine.process = process
             self._enter(machine, RUNNING)
             too_late = machine.stop_now.is_set()
         if too_late:
             process.kill()
+        return process.booted
 
     def _stop(self, machine: Machine, why: str) -> None:
         with self._lock:

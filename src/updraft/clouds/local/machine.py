@@ -17,11 +17,15 @@ from updraft.clouds.local.config import Flavor
 CONSOLE_LIMIT = 64 * 1024
 # The first word of a machine's own init (files/boot); what the host runs before it says nothing.
 _FIRST_WORD = b"machine: "
+_BOOTED = "machine: cloud-init is done"
 _HARDWARE = """\
 # Written by the cloud, as the machine's hardware: namespaces don't hide how large the host is, so HTCondor is
 # told what this machine's flavor has.
 NUM_CPUS = {cpus}
 MEMORY = {memory}
+# There is no way out of this cloud, to Box, Google Drive or OneDrive either. Their plugins are Python, and
+# HTCondor asks every plugin what it can do when it starts: that was a quarter of a boot's work.
+FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin, $(LIBEXEC)/data_plugin
 """
 
 
@@ -58,7 +62,10 @@ class Blueprint:
 
 
 class Process:
-    """A running machine. `pid` is its first process as the cloud sees it, None until it has started."""
+    """A running machine. `pid` is its first process as the cloud sees it, None until it has started.
+
+    `booted` is set once cloud-init is done on it, or the machine has ended.
+    """
 
     def __init__(self, blueprint: Blueprint, console: Console) -> None:
         self._blueprint = blueprint
@@ -67,6 +74,7 @@ class Process:
         self.pid: int | None = None
         self._in_its_root = False
         self._again = False
+        self.booted = threading.Event()
 
     @property
     def inside(self) -> int | None:
@@ -171,7 +179,10 @@ class Process:
         while data := process.stdout.read(4096):
             self._console.write(data)
             self._in_its_root = self._in_its_root or _FIRST_WORD in data
+            if not self.booted.is_set() and _BOOTED in self._console.read():
+                self.booted.set()
         process.wait()
+        self.booted.set()
         self._in_its_root = False
 
     def _make_disk(self) -> None:

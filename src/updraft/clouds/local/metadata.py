@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from updraft.clouds.base import TAG_LEASE
-from updraft.clouds.local.cloud import Cloud, Machine
+from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import DOMAIN, METADATA_ADDRESS, host_name
+from updraft.clouds.local.instance import Machine
 from updraft.clouds.local.network import mac_of
 
 ROLE_NAME = "updraft-controller"

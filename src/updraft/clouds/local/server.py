@@ -21,9 +21,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from updraft.clouds.local.client import ABOUT, CHECKSUM, IMAGE_FILE
-from updraft.clouds.local.cloud import Cloud, Order
+from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import API_PORT, Quotas
 from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.clouds.local.instance import Order
 from updraft.clouds.local.refusals import RefusedError
 
 _STATUS = {

@@ -44,10 +44,15 @@ def run(stage: str, kind: socket.SocketKind) -> None:
         talk.recv(4096)
 
 
+def all_stages(library: Path = Path("/usr/lib")) -> bool:
+    """Whether this cloud-init has the option. To ask it for its help takes 0.6 s, a sixth of a boot."""
+    found = list(library.glob("python3*/*-packages/cloudinit/cmd/main.py"))
+    return any("--all-stages" in file.read_text() for file in found)
+
+
 def main() -> None:
     """All stages, whatever becomes of each: a machine that failed stays up and says so on its console."""
-    help_text = subprocess.run(["cloud-init", "--help"], capture_output=True, text=True, check=False).stdout
-    if "--all-stages" not in help_text:
+    if not all_stages():
         for arguments in BY_HAND:
             subprocess.run(["cloud-init", *arguments], check=False, stdin=subprocess.DEVNULL)
         return
