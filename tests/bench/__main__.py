@@ -220,7 +220,7 @@ class Bench:
         return cycle.measure(self.image, self._folder / "cycle", say)
 
     @cached_property
-    def burst(self) -> burst.Story:
+    def hundred(self) -> burst.Story:
         """A hundred real machines at once."""
         return burst.play(self.image, self._folder / "burst", say)
 
@@ -340,7 +340,7 @@ class Bench:
             *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
             *cycle.rows(lambda: dict(self.once("cycle_5000"))),
             *apidown.rows(),
-            *burst.rows(lambda: self.once("burst")),
+            *burst.rows(lambda: self.once("hundred")),
             Row(
                 "simulate-lcg",
                 "LCG-2005 (188,041 jobs), whole, simulated: one core's time",
