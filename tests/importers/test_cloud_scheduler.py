@@ -185,6 +185,17 @@ def test_a_keep_alive_of_nothing_is_not_an_idle_limit_of_nothing(tmp_path: Path)
     assert settings.classes["default"].idle_limit == 10 * MINUTE
 
 
+@pytest.mark.parametrize(("more", "told"), [("", 1), ("vm_keep_alive: 5\n", 0), ("vm_keep_alive: 0\n", 0)])
+def test_that_machines_now_idle_a_little_is_said_where_no_file_says_how_long(
+    more: str, told: int, tmp_path: Path
+) -> None:
+    text = f"[a]\ncloud_type: OpenStackNative\nauth_url: https://k.example.org/v3\n{more}"
+    result = made(written(tmp_path, "cloud_resources.conf", text))
+    rows = [row for row in result.report.of(Fate.REPLACED) if row.key == "vm_keep_alive" and not row.file]
+    assert len(rows) == told
+    assert all('for idle_limit, "10m"' in row.text for row in rows)
+
+
 # ------------------------------------------------------------------------------------------------------ csv2
 
 

@@ -37,7 +37,7 @@ from realpool import settings, until
 
 from conftest import RealPools
 from updraft.clouds.base import TAG_GENERATION
-from updraft.clouds.local import inside
+from updraft.clouds.local import config as cloud_config
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.process import enter_command, run_in
 from updraft.demo.pool import RealPool, Wishes
@@ -255,7 +255,7 @@ def test_a_drain_by_hand_and_taken_back(pool: RealPool) -> None:
 def secrets(pool: RealPool) -> list[str]:
     """Every secret of the pool that a text could hold."""
     found = [sh(pool, "cat /etc/condor/passwords.d/updraft-workers")]
-    found.append((pool.cloud.state_dir / inside.CONTROLLER_TOKEN).read_text())
+    found.append((pool.cloud.state_dir / cloud_config.CONTROLLER_TOKEN).read_text())
     for machine in pool.workers("running"):
         token = in_machine(pool, machine["id"], "sh", "-c", "cat /etc/condor/tokens.d/*").strip()
         found += [token, token.split(".")[2]]

@@ -1,31 +1,42 @@
 """`updraft local`: start, look at and stop the cloud on one machine."""
 
 import os
+import shlex
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from updraft.cli.output import json_option, say_json
+from updraft.cli.output import count, json_option, say_json
 from updraft.clouds.local import image as images
 from updraft.clouds.local import process
-from updraft.clouds.local.config import LocalCloudConfig
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.config import SOCKET, LocalCloudConfig
+from updraft.clouds.local.layers import DEFAULT_STORE, STORE_VARIABLE
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE, TOKEN_VARIABLE
 from updraft.errors import ProblemFound
 
-STATE = Path("/run/updraft/local")
 _SUITES = ("forky", "trixie")
+
+
+def usual_state() -> Path:
+    """Where the cloud is that nobody names: that of the environment's endpoint, else the usual place."""
+    kind, _, path = os.environ.get(ENDPOINT_VARIABLE, "").partition(":")
+    return Path(path).parent if kind == "unix" and path.endswith(f"/{SOCKET}") else STATE
+
+
 _state_option = click.option(
     "--state",
     "state_dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=STATE,
-    show_default=True,
-    help="Where the cloud keeps its socket, credentials and log.",
+    default=usual_state,
+    help="Where the cloud keeps its socket, credentials and log. "
+    f"Default: that of {ENDPOINT_VARIABLE}, else {STATE}.",
 )
 _store_option = click.option(
     "--store",
+    envvar=STORE_VARIABLE,
+    show_envvar=True,
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_STORE,
     show_default=True,
@@ -50,10 +61,15 @@ def up(state_dir: Path, store: Path, suite: str, network: str | None) -> None:
     """Start a cloud, which goes on until `down`. Builds its image if there is none."""
     image = images.build(store, suite=suite, progress=_progress)
     config = LocalCloudConfig(images={image.name: tuple(str(layer) for layer in image.layers)})
-    cloud = process.start(replace(config, network=network) if network else config, state_dir)
+    config = replace(config, network=network) if network else config
+    cloud = process.start(config, state_dir)
     click.echo(f"The cloud runs (process {cloud.pid}). In updraft.toml, for a daemon on this host:")
     click.echo(f'  endpoint = "{cloud.endpoint}"')
     click.echo(f'  credential_file = "{cloud.credential_file}"')
+    click.echo("For a head of this cloud, the address as its machines see it; and in the shell on this host:")
+    click.echo(f'  endpoint = "{config.endpoint}"')
+    click.echo(f"  export {ENDPOINT_VARIABLE}={shlex.quote(cloud.endpoint)}")
+    click.echo(f'  export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(cloud.credential_file))})"')
 
 
 @local.command()
@@ -79,7 +95,11 @@ def status(state_dir: Path, as_json: bool) -> None:
     if as_json:
         say_json({"pid": cloud.pid, "endpoint": cloud.endpoint, "machines": machines})
         return
-    click.echo(f"The cloud runs (process {cloud.pid}) and has {len(machines)} machines.")
+    ended = sum(one["state"] == "terminated" for one in machines)
+    also = f"; {ended} ended lately" if ended else ""
+    click.echo(
+        f"The cloud runs (process {cloud.pid}) and has {count(len(machines) - ended, 'machine')}{also}."
+    )
     for one in sorted(machines, key=lambda machine: machine["times"]["pending"]):
         since = datetime.fromtimestamp(max(one["times"].values())).strftime("%H:%M:%S")
         line = (

@@ -23,6 +23,7 @@ from updraft.core.model import (
 from updraft.core.policy import Outstanding, image_key
 from updraft.core.roll import Roll
 from updraft.core.settings import Limits, Policy
+from updraft.core.wording import counted
 
 
 @dataclass(slots=True)
@@ -196,7 +197,8 @@ class Budget:
         left, reason = _MANY, None
         if worker.max_machines is not None:
             left = worker.max_machines - self.per_class.get(worker.name, 0)
-            reason = Reason("limit-class", f"class {worker.name} may have {worker.max_machines} machines")
+            most = counted(worker.max_machines, "machine")
+            reason = Reason("limit-class", f"class {worker.name} may have {most}")
         if worker.max_cores is not None and offer.resources.cpus > 0:
             has = self.class_cores.get(worker.name, 0)
             fit = (worker.max_cores - has) // offer.resources.cpus
@@ -238,7 +240,8 @@ def _room(limits: Limits, use: Use, offer: Offer, whose: str) -> tuple[int, Reas
     if limits.machines is not None and limits.machines - use.machines < most:
         most = limits.machines - use.machines
         reason = Reason(
-            "limit-machines", f"{whose} may have {limits.machines} machines, and has {use.machines}"
+            "limit-machines",
+            f"{whose} may have {counted(limits.machines, 'machine')}, and has {use.machines}",
         )
     if limits.cores is not None and offer.resources.cpus > 0:
         fit = (limits.cores - use.cores) // offer.resources.cpus

@@ -8,6 +8,7 @@ from updraft.core.entries import Entry, plain_ones
 from updraft.core.model import Annex, Known, Launch, LaunchRecord, LaunchState, Offer, Reason, Snapshot
 from updraft.core.packing import Shopping
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,8 @@ def _lift(
             break
         count, _ = allowed(offer, missing)
         if count:
-            reason = Reason(
-                "below-minimum", f"class {worker.name} keeps at least {worker.min_machines} machines"
-            )
+            least = counted(worker.min_machines, "machine")
+            reason = Reason("below-minimum", f"class {worker.name} keeps at least {least}")
             wishes.append(Wish(offer, count, reason))
             missing -= count
     return wishes

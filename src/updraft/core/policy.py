@@ -22,6 +22,7 @@ from updraft.core.model import (
     variant,
 )
 from updraft.core.settings import Policy, Timings, WorkerClass
+from updraft.core.wording import counted
 
 NEVER_JOINED = "never-joined"
 CLOUD_ERROR = "cloud-error"
@@ -222,7 +223,9 @@ def cooldowns(ledger: LedgerView, now: float, timings: Timings) -> tuple[Cooldow
         probe = len(run) >= timings.failures_to_probe
         if now < until or probe:
             last = run[0].reason
-            text = f"{scope} {key}: {len(run)} failures in a row, the last: {last.text or last.code}"
+            text = (
+                f"{scope} {key}: {counted(len(run), 'failure')} in a row, the last: {last.text or last.code}"
+            )
             rests.append(Cooldown(scope, key, until, len(run), probe, Reason(last.code, text)))
     return tuple(rests)
 

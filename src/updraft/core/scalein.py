@@ -16,7 +16,7 @@ from updraft.core.pressing import CALM, Pressing
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.variants import annex_of, idle_limit
 from updraft.core.waves import Waves, waves
-from updraft.core.wording import moment, spell
+from updraft.core.wording import counted, moment, spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _judge(
     if (machine.cloud, machine.id) in needed:
         return Reason("needed", "waiting jobs can use it"), False, None
     if not record.variant and counts[machine.worker_class] <= worker.min_machines:
-        text = f"class {worker.name} keeps at least {worker.min_machines} machines"
+        text = f"class {worker.name} keeps at least {counted(worker.min_machines, 'machine')}"
         return Reason("minimum", text), False, None
     limit = idle_limit(worker, record.variant) if record.variant else worker.idle_limit
     idle = f"idle since {moment(since)}, limit {spell(limit)}"

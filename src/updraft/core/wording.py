@@ -17,6 +17,11 @@ def spell(length: float) -> str:
     return "".join(parts)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 machine", "3 machines"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def moment(at: float) -> str:
     """A POSIX time to the second, in UTC: it says the same on every machine whose log it is in."""
     return _moment(int(at))

@@ -340,6 +340,9 @@ def _class_times(asked: Asked) -> None:
     for cloud in site.served.values():
         if cloud.idle is not None and cloud.idle > asked.ceiling:
             cloud.idle = asked.ceiling
+    if not any("vm_keep_alive" in cloud.values for cloud in _used(site, worker)):
+        text = 'no file says it, and machines went at once; here they may idle for idle_limit, "10m"'
+        site.note("vm_keep_alive", Fate.REPLACED, text)
     worker.settings["keep_alive_max"] = Setting(numbers.in_words(asked.ceiling), "max_keepalive")
     more = [name for cloud in _used(site, worker) for name in listed(cloud.text("networks"))[1:]]
     if more:

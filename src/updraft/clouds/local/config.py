@@ -10,6 +10,8 @@ from typing import Any
 from updraft.errors import ConfigError
 
 API_PORT = 8774
+SOCKET = "api.sock"
+CONTROLLER_TOKEN = "controller.token"  # noqa: S105  # the name of a file, beside the socket
 METADATA_ADDRESS = "169.254.169.254"
 MARKETS = ("on-demand", "spot")
 USER_DATA_LIMIT = 16 * 1024

@@ -19,16 +19,14 @@ from updraft.clouds.base import (
     Sold,
 )
 from updraft.clouds.local.client import Client, role_credential
-from updraft.clouds.local.config import Quotas, default_flavors, default_zones
+from updraft.clouds.local.config import CONTROLLER_TOKEN, Quotas, default_flavors, default_zones
 from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
-from updraft.clouds.local.settings import Settings
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, Settings
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
 from updraft.errors import AuthFailed, BadRequest
 
-TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
-ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
 HEADS = LocalHeads()
 _BATCH = 100
@@ -42,7 +40,7 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDr
     checked = checked_settings(Settings, name, settings)
     # Where it is reached differs in and beside its machines, and the file is the same in both places.
     endpoint = os.environ.get(ENDPOINT_VARIABLE) or checked.endpoint
-    client = Client(endpoint, _credential(name, checked.credential_file), timeout=checked.timeout)
+    client = Client(endpoint, _credential(name, endpoint, checked.credential_file), timeout=checked.timeout)
     return LocalDriver(name, pool, client, checked.role)
 
 
@@ -185,7 +183,9 @@ def _batches(ids: Iterable[str]) -> Iterable[list[str]]:
     return (all_ids[at : at + _BATCH] for at in range(0, len(all_ids), _BATCH))
 
 
-def _credential(name: str, file: Path | None) -> str:
+def _credential(name: str, endpoint: str, file: Path | None) -> str:
+    if file is None and not os.environ.get(TOKEN_VARIABLE):
+        file = _beside(endpoint)
     if file is not None:
         try:
             return file.read_text().strip()
@@ -194,3 +194,9 @@ def _credential(name: str, file: Path | None) -> str:
                 f"Cloud {name}: the credential file {file} can't be read: {error.strerror}."
             ) from error
     return os.environ.get(TOKEN_VARIABLE) or role_credential()
+
+
+def _beside(endpoint: str) -> Path | None:
+    """The credential that the cloud keeps beside its socket; None where it is reached otherwise."""
+    kind, _, path = endpoint.partition(":")
+    return Path(path).with_name(CONTROLLER_TOKEN) if kind == "unix" else None

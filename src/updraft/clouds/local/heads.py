@@ -1,8 +1,12 @@
 """A head on the local cloud: its role is a setting, and one enters it from the host."""
 
+import os
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from updraft.clouds.heads import HeadPlace, refuse
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
 
 
 class LocalHeads:
@@ -14,5 +18,8 @@ class LocalHeads:
         return {**own, "role": place.role}
 
     def login(self, machine: str, address: str, user: str) -> str:
-        """Nobody logs in to these machines by SSH."""
-        return f"updraft local shell --user {user} {machine}"
+        """Nobody logs in to these machines by SSH; a cloud whose folder isn't the usual one is named."""
+        folder = Path(os.environ.get(ENDPOINT_VARIABLE, "").removeprefix("unix:")).parent
+        known = folder == STATE or not folder.is_absolute()
+        state = "" if known else f"--state {shlex.quote(str(folder))} "
+        return f"updraft local shell {state}--user {user} {machine}"

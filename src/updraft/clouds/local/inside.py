@@ -21,9 +21,7 @@ from updraft.clouds.local.server import Tokens, servers
 
 CONFIG_FILE = "config.json"
 STATE_FILE = "cloud.json"
-SOCKET = "api.sock"
 ADMIN_TOKEN = "admin.token"  # noqa: S105  # the name of a file
-CONTROLLER_TOKEN = "controller.token"  # noqa: S105
 MACHINES = "machines"
 
 
@@ -68,10 +66,12 @@ def _prepare(state: Path, config: cloud_config.LocalCloudConfig) -> Path:
 
 def _serve(state: Path, config: cloud_config.LocalCloudConfig, common: Path, tied: bool) -> None:
     """Serve until the end of the process; never returns."""
-    tokens = Tokens((state / ADMIN_TOKEN).read_text().strip(), (state / CONTROLLER_TOKEN).read_text().strip())
+    tokens = Tokens(
+        (state / ADMIN_TOKEN).read_text().strip(), (state / cloud_config.CONTROLLER_TOKEN).read_text().strip()
+    )
     cloud = Cloud(config, state / MACHINES, common)
     metadata = MetadataServer(cloud, tokens.controller, secrets.token_bytes(32))
-    bridge, unix = servers(cloud, tokens, state / SOCKET)
+    bridge, unix = servers(cloud, tokens, state / cloud_config.SOCKET)
     for server in (metadata, bridge):
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 60}, daemon=True).start()
     if tied:

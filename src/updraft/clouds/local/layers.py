@@ -13,6 +13,7 @@ from pathlib import Path
 from updraft.errors import ImageError
 
 DEFAULT_STORE = Path("/var/lib/updraft/local")
+STORE_VARIABLE = "UPDRAFT_IMAGE_STORE"
 UNUSED_AFTER = 7 * 86400.0
 
 

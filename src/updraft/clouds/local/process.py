@@ -22,7 +22,7 @@ from updraft.errors import CloudUnavailable, ProblemFound, UsageError
 _START_DEADLINE = 20.0
 _BOOT_DEADLINE = 10.0
 _LOG = "cloud.log"
-_OURS = (inside.STATE_FILE, inside.SOCKET, inside.ADMIN_TOKEN, inside.CONTROLLER_TOKEN)
+_OURS = (inside.STATE_FILE, cloud_config.SOCKET, inside.ADMIN_TOKEN, cloud_config.CONTROLLER_TOKEN)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # In a machine, as the user asked for: at home, with the environment of a log-in.
 _AS_USER = (
@@ -47,12 +47,12 @@ class LocalCloud:
     @property
     def endpoint(self) -> str:
         """The API's address on the host, as a driver's setting."""
-        return f"unix:{self.state_dir / inside.SOCKET}"
+        return f"unix:{self.state_dir / cloud_config.SOCKET}"
 
     @property
     def credential_file(self) -> Path:
         """The file with the credential of a user of this cloud."""
-        return self.state_dir / inside.CONTROLLER_TOKEN
+        return self.state_dir / cloud_config.CONTROLLER_TOKEN
 
     def client(self, timeout: float = 30.0) -> Client:
         """A client that may do everything, also what only tests ask for."""
@@ -103,10 +103,10 @@ def start(config: LocalCloudConfig, state_dir: Path, *, tie_to_parent: bool = Fa
         raise UsageError(f"A local cloud already runs in {state_dir} (process {running.pid}); stop it first.")
     state_dir = state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name in (inside.STATE_FILE, inside.SOCKET):
+    for name in (inside.STATE_FILE, cloud_config.SOCKET):
         (state_dir / name).unlink(missing_ok=True)
     config.save(state_dir / inside.CONFIG_FILE)
-    for name in (inside.ADMIN_TOKEN, inside.CONTROLLER_TOKEN):
+    for name in (inside.ADMIN_TOKEN, cloud_config.CONTROLLER_TOKEN):
         _write_secret(state_dir / name, secrets.token_urlsafe(32))
     launcher = _spawn(state_dir, tie_to_parent)
     try:
@@ -211,7 +211,7 @@ def _await_answer(state_dir: Path, launcher: "subprocess.Popen[bytes]") -> Local
     until = time.monotonic() + _START_DEADLINE
     while time.monotonic() < until and launcher.poll() is None:
         cloud = find(state_dir)
-        if cloud is not None and (state_dir / inside.SOCKET).exists():
+        if cloud is not None and (state_dir / cloud_config.SOCKET).exists():
             try:
                 cloud.client().quota()
             except CloudUnavailable:

@@ -7,6 +7,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from updraft.config.units import Duration
 
+ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
+TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
+STATE = Path("/run/updraft/local")
+"""Where a cloud keeps its socket and credentials, unless it is told otherwise."""
 _ENDPOINTS = ("unix:/", "http://")
 
 
@@ -28,7 +32,8 @@ class Settings(BaseModel):
     """The address of its API: `unix:/path` on this host, `http://host:port` from one of its machines. The
     variable UPDRAFT_LOCAL_CLOUD_ENDPOINT comes before it."""
     credential_file: Path | None = None
-    """File with the credential. None: the variable UPDRAFT_LOCAL_CLOUD_TOKEN, else the machine's own role."""
+    """File with the credential. None: the variable UPDRAFT_LOCAL_CLOUD_TOKEN, else the file beside the socket
+    of a `unix:` endpoint, else the machine's own role."""
     role: Literal["", "controller"] = ""
     """The role that machines are launched with: "controller", which is for heads alone, lets them use the
     cloud's API. Empty: none."""

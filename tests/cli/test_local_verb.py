@@ -1,0 +1,52 @@
+"""`updraft local`: which cloud is meant where none is named. The cloud itself is tried in tests/clouds."""
+
+from pathlib import Path
+
+import pytest
+
+from updraft.cli import main
+from updraft.cli.local import usual_state
+from updraft.clouds.local.driver import from_settings
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
+from updraft.errors import AuthFailed
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "state"),
+    [
+        ("unix:/srv/mine/api.sock", Path("/srv/mine")),
+        ("http://10.77.0.1:8774", STATE),  # what a machine of a cloud has, not its host
+        ("unix:/srv/mine/other.sock", STATE),
+        ("", STATE),
+    ],
+)
+def test_the_cloud_that_the_environment_names_is_meant(
+    endpoint: str, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENDPOINT_VARIABLE, endpoint)
+    assert usual_state() == state
+
+
+def test_the_verbs_look_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv(ENDPOINT_VARIABLE, f"unix:{tmp_path}/api.sock")
+    assert main.call(["local", "status"]) == 1
+    assert f"No cloud runs in {tmp_path}" in capsys.readouterr().err
+    assert main.call(["local", "down", "--state", "/srv/mine"]) == 0
+    assert "No cloud runs in /srv/mine" in capsys.readouterr().out
+
+
+def test_beside_its_socket_is_where_the_credential_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UPDRAFT_LOCAL_CLOUD_TOKEN", raising=False)
+    monkeypatch.delenv(ENDPOINT_VARIABLE, raising=False)
+    settings = {"endpoint": f"unix:{tmp_path}/api.sock"}
+    with pytest.raises(AuthFailed, match=f"{tmp_path}/controller.token can't be read"):
+        from_settings("local", "p", settings)
+    (tmp_path / "controller.token").write_text("a-credential\n")
+    assert from_settings("local", "p", settings).no_networking  # it is taken: no role is asked for
+    monkeypatch.setenv("UPDRAFT_LOCAL_CLOUD_TOKEN", "another")
+    (tmp_path / "controller.token").unlink()
+    assert from_settings("local", "p", settings).no_networking
