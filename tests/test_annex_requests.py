@@ -163,14 +163,29 @@ def test_what_may_not_be_said_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize(
-    "look", [None, replace(LOOK, acting=False), replace(LOOK, snapshot=snapshot(now=NOW - STALE - 1))]
+    "look", [replace(LOOK, acting=False), replace(LOOK, snapshot=snapshot(now=NOW - STALE - 1))]
 )
-def test_nobody_is_answered_by_a_daemon_that_does_not_see_or_act(ledger: Ledger, look: Look | None) -> None:
+def test_nobody_is_answered_by_a_daemon_that_does_not_see_or_act(ledger: Ledger, look: Look) -> None:
     desk = Desk(ledger, lambda: NOW)
-    if look is not None:
-        desk.seen(look)
+    desk.seen(look)
     with pytest.raises(ProblemFound, match="at the moment"):
         desk.answer("ann", CREATE)
+
+
+def test_who_asks_a_daemon_that_has_just_started_is_answered_once_it_acts(
+    ledger: Ledger, place: Path
+) -> None:
+    desk = Desk(ledger, lambda: NOW)
+    with Server(place, lambda _user, question: desk.answer("ann", question)):
+        for look in (None, replace(LOOK, acting=False, starting=True)):
+            if look is not None:
+                desk.seen(look)
+            with pytest.raises(ProblemFound, match="has just started"):
+                ask("list", at=place, seconds=0.3)
+        later = threading.Timer(0.5, desk.seen, (LOOK,))
+        later.start()
+        assert ask("list", at=place)["annexes"] == []
+        later.join()
 
 
 def test_who_is_not_named_may_nothing(desk: Desk) -> None:

@@ -1,6 +1,5 @@
 """A machine ends with its lease, learns of a later one, and is told nothing of leases where it has none."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import plain, shipped, worker, written
+from tests.bootstrap.reading import cloud_config, shipped, worker, written
 from updraft.bootstrap import worker_user_data
 from updraft.bootstrap.lease import CLOSING, GRACE
 from updraft.core.model import Variant
@@ -27,13 +26,22 @@ NOW = 1_800_000_000.0
 TOLD = {"end": NOW + 3600, "interval": 15.0, "closing": 60.0, "grace": 25.0}
 MODULE = shipped("lease")
 OURS = "/etc/updraft/lease.json"
-# Of the user-data of a plain machine, uncompressed: as before machines could have leases, but for the notice
-# of a head that has moved.
-PLAIN = "c5cef3fd850d48139769b423fe813b05538124227c46dd878a732dee519e073c"
+SETTINGS = "/etc/condor/config.d/90-updraft.conf"
+ENDING = {
+    OURS,
+    "/usr/local/lib/updraft/lease",
+    "/etc/systemd/system/updraft-lease.service",
+    "/var/lib/cloud/scripts/per-boot/updraft-lease",
+}
 
 
-def test_a_plain_machine_is_told_what_it_ever_was() -> None:
-    assert hashlib.sha256(plain(worker_user_data(worker()))).hexdigest() == PLAIN
+def test_a_plain_machine_is_told_nothing_of_leases_and_one_with_a_lease_nothing_else() -> None:
+    without, leased = (cloud_config(worker_user_data(worker(lease_end=end))) for end in (None, NOW))
+    assert not [one for one in without["write_files"] if "lease" in one["path"]]
+    assert {one["path"] for one in leased["write_files"]} >= ENDING
+    leased["write_files"] = [one for one in leased["write_files"] if one["path"] not in ENDING]
+    assert leased == without
+    assert "AnnexName" not in written(worker_user_data(worker()))[SETTINGS]["content"]
 
 
 def test_a_machine_with_a_lease_is_told_its_end_and_how_the_pool_may_know_it() -> None:
@@ -41,7 +49,7 @@ def test_a_machine_with_a_lease_is_told_its_end_and_how_the_pool_may_know_it() -
     found = written(data)
     told = json.loads(found[OURS]["content"])
     assert told["settings"] == {"end": NOW, "interval": 15.0, "closing": CLOSING, "grace": GRACE}
-    config = found["/etc/condor/config.d/90-updraft.conf"]["content"]
+    config = found[SETTINGS]["content"]
     assert 'AnnexName = "burst"' in config
     assert "MASTER_ATTRS = $(MASTER_ATTRS) AnnexName IsAnnex" in config
     (line,) = [line for line in config.splitlines() if line.startswith("STARTD_ATTRS")]

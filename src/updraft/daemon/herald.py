@@ -18,6 +18,8 @@ from updraft.condor.base import ControllerAd, Pool
 from updraft.core.model import Reason
 from updraft.errors import LedgerError, PoolError
 
+STARTING = ("not-announced", "listening")
+"""The reasons not to act that pass by themselves, soon after the start."""
 _NOT_YET = float(2**40)  # younger than every controller that knows its age
 
 

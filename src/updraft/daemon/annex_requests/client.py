@@ -14,7 +14,10 @@ from updraft.errors import ProblemFound, UsageError
 
 PLACE = "UPDRAFT_ANNEX_SOCKET"
 _PATIENCE = 30.0
-_BUSY, _AGAIN = 5.0, 0.1
+_AGAIN = 0.1
+# For how long it is asked again by itself: one's own last call may still be ending; a daemon listens for
+# others before it acts.
+_FOR_A_WHILE = {"busy": 5.0, "starting": _PATIENCE}
 
 
 def place() -> Path:
@@ -28,10 +31,10 @@ def ask(verb: str, *, at: Path | None = None, seconds: float = _PATIENCE, **fiel
     Raises UsageError with the daemon's sentence where it refuses, ProblemFound where it can't take it up now,
     none answers, or one that isn't the superuser's.
     """
-    where, end = at or place(), time.monotonic() + min(seconds, _BUSY)
+    where, begun = at or place(), time.monotonic()
     question = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
     answer = _asked(where, question, seconds)
-    while answer.get("code") == "busy" and time.monotonic() < end:  # one's own last call may still be ending
+    while time.monotonic() < begun + min(seconds, _FOR_A_WHILE.get(str(answer.get("code")), 0.0)):
         time.sleep(_AGAIN)
         answer = _asked(where, question, seconds)
     if answer.get("ok") is True:

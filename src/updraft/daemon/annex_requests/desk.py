@@ -17,7 +17,9 @@ from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexBudget, Policy
 from updraft.core.variants import annex_of
 from updraft.daemon import annexing
+from updraft.daemon.annex_requests import wire
 from updraft.daemon.annexing import Asked
+from updraft.daemon.herald import STARTING
 from updraft.daemon.loop import Cycle
 from updraft.errors import ProblemFound, UsageError
 from updraft.ledger import annexes as book
@@ -33,12 +35,13 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the daemon has seen last, and whether it acts."""
+    """What the daemon has seen last, and whether it acts; `starting` where it will within seconds."""
 
     snapshot: Snapshot
     policy: Policy
     outlooks: tuple[AnnexOutlook, ...] = ()
     acting: bool = True
+    starting: bool = False
     machines: tuple[MachineOutlook, ...] = ()
     told: Mapping[str, bool] = field(default_factory=dict)
 
@@ -61,8 +64,9 @@ class Desk:
         told = {name: leases_of(driver).told for name, driver in drivers.items()}
         if self._look is None or told != self._look.told:
             self._ledger.note(TOLD, told, cycle.snapshot.now)
-        plan = cycle.plan
-        self.seen(Look(cycle.snapshot, policy, plan.annexes, cycle.standing is None, plan.machines, told))
+        plan, standing = cycle.plan, cycle.standing
+        starting = standing is not None and standing.code in STARTING
+        self.seen(Look(cycle.snapshot, policy, plan.annexes, standing is None, starting, plan.machines, told))
 
     def answer(self, user: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to one question of this user. Raises UsageError or ProblemFound to refuse it.
@@ -94,7 +98,9 @@ class Desk:
 
     def _current(self) -> Look:
         look = self._look
-        if look is None or not look.acting or self._clock() - look.snapshot.now > STALE:
+        if look is None or look.starting:
+            raise wire.StartingError("updraft has just started and doesn't act yet: ask again in a minute")
+        if not look.acting or self._clock() - look.snapshot.now > STALE:
             raise ProblemFound("updraft doesn't act for the pool at the moment: ask again later")
         return look
 

@@ -134,6 +134,8 @@ class Server:
             return _refused("failed", "updraft can't take this up now: ask its operator")
         except UsageError as error:
             return _refused("refused", str(error))
+        except wire.StartingError as error:
+            return _refused("starting", str(error))
         except UpdraftError as error:
             return _refused("not-now", str(error))
         except Exception:

@@ -10,11 +10,17 @@ import time
 from collections.abc import Mapping
 from typing import Any, Never
 
+from updraft.errors import ProblemFound
+
 LONGEST_QUESTION = 4096
 LONGEST_ANSWER = 1 << 20
 _CREDENTIALS = struct.Struct("3i")
 _OVERFLOW = 65534
 """What the kernel says of a user whom this namespace has no number for; it is no user."""
+
+
+class StartingError(ProblemFound):
+    """The daemon has just started: who asks again within seconds is answered."""
 
 
 class MalformedError(Exception):
