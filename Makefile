@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 # What Python compiles is kept, whatever the environment says: every worker and every child would do it again.
 export PYTHONDONTWRITEBYTECODE :=
 # Every core is at work. Real pools, of which each file has its own, mostly wait: two at a time.
-QUICK := -m "not integration" -n auto --dist worksteal
+SPREAD := -n auto --dist worksteal
 REAL := -m integration -n 2 --dist loadfile
 
 .PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud hunt
@@ -31,14 +31,14 @@ demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a 
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
 test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(QUICK) --cov --cov-report=term:skip-covered
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
 	$(PYTEST) $(REAL)
 
-quick: $(INSTALLED) ## the tests without real parts: two minutes at most
-	$(PYTEST) $(QUICK)
+quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: two minutes at most
+	$(PYTEST) -m "not integration and not slow" $(SPREAD)
 
 hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
-	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" -n auto --dist worksteal --maxfail=50 --timeout=0
+	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" $(SPREAD) --maxfail=50 --timeout=0
 
 integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"

@@ -184,6 +184,7 @@ def test_a_forgotten_annex_takes_its_layer_along_unless_another_has_it(rig: Rig)
         assert len(list(folder.iterdir())) == left
 
 
+@pytest.mark.slow
 def test_with_a_lost_ledger_its_machines_leave_when_idle_and_it_is_told(rig: Rig) -> None:
     daemon = rig.start()
     ask(rig)

@@ -51,6 +51,7 @@ def test_wrong_credentials_at_the_start_are_waited_out_and_said_once(rig: Rig) -
     assert said.count("cloud c1: machines: answers again") == 1
 
 
+@pytest.mark.slow
 def test_credentials_that_go_wrong_in_mid_run_cost_no_job_and_double_nothing(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 4
     daemon = rig.start()

@@ -118,6 +118,7 @@ def interesting(path: Path) -> list[int]:
     return [at for at, name in enumerate(names) if not name.startswith("plan") or at < 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True], ids=["ledger-kept", "ledger-lost"])
 def test_killed_at_any_step_it_leaks_nothing_and_doubles_nothing(tmp_path: Path, lost: bool) -> None:
     points = interesting(tmp_path / "count")

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
+@pytest.mark.slow
 def test_the_pages_are_what_the_code_says() -> None:
     pages = reference.pages()
     on_disk = {page.name: page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")}
@@ -68,6 +69,7 @@ def test_every_setting_says_what_it_means() -> None:
     assert not silent
 
 
+@pytest.mark.slow
 def test_every_error_and_reason_has_an_entry() -> None:
     errors = reference.errors_page()
     for error in reference.error_classes():

@@ -211,6 +211,7 @@ def test_a_megabyte_in_every_term_is_a_group_that_is_not_planned_for() -> None:
     assert time.process_time() - begun < 10
 
 
+@pytest.mark.slow
 def test_ten_thousand_strange_groups_leave_the_others_their_decision() -> None:
     """Of what the schedd groups, only so much is planned with, and whoever sends it takes nobody's place."""
     honest = [

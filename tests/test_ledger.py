@@ -360,6 +360,7 @@ def test_threads_share_one_writer(path: Path) -> None:
         assert len(ledger.events()) == 80
 
 
+@pytest.mark.slow
 def test_a_year_leaves_it_bounded(path: Path) -> None:
     keep = Retention(events=300, ended=60, consoles=5, boots=10, kinds=4, requests=6)
     sizes = []

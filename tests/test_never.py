@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import structlog
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def cores(rig: Rig) -> int:
     return sum(one.flavor.resources.cpus for one in rig.site.of_pool(POOL))
 
 
+@pytest.mark.slow
 @settings(max_examples=max(10, settings.default.max_examples // 3))  # type: ignore[union-attr]
 @given(st.integers(1, 9), st.lists(deaths, min_size=1, max_size=3), st.booleans(), st.booleans())
 @example(4, [Death("launch: failed", 1, False, 0.0, False)], True, True)
@@ -182,6 +184,7 @@ def buggy(daemon: Daemon, token: str) -> None:
     daemon._plan = plan
 
 
+@pytest.mark.slow
 @settings(max_examples=max(10, settings.default.max_examples // 5))  # type: ignore[union-attr]
 @given(
     tokens,

@@ -176,6 +176,7 @@ def test_only_some_of_the_jobs(capsys: pytest.CaptureFixture[str], trace: str) -
     assert simulated(capsys, trace, "--days", "0:0.003")["workload"]["jobs"] == 5
 
 
+@pytest.mark.slow
 def test_a_report_is_written(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
     assert main.call(["simulate", trace, "--report", "r.html", "--sweep", "idle_limit=1m,5m"]) == 0
     assert "report: r.html" in capsys.readouterr().out

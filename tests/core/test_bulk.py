@@ -192,6 +192,7 @@ batches = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(batch=batches)
 def test_equal_to_the_pairwise_judge(batch: tuple[tuple[JobGroup, ...], tuple[Kind, ...]]) -> None:
     groups, kinds = list(batch[0]), list(batch[1])

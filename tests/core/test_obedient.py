@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ class World:
         return [found for found in self.instances.values() if found.alive]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 200), min_size=1, max_size=4),
     st.sampled_from([None, 3, 20]),
@@ -141,6 +143,7 @@ def test_11_a_plan_carried_out_leaves_nothing_more_to_do(
     assert made.actions == ()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.booleans())
 def test_3_nothing_is_launched_twice_while_it_boots(jobs: int, answered: bool) -> None:
     """Rule 3: what was asked for counts until it joins, also where the cloud never answered the launch."""
@@ -188,6 +191,7 @@ def test_5_all_goes_when_the_pool_is_destroyed() -> None:
     assert world.alive == []
 
 
+@pytest.mark.slow
 def test_8_a_broken_image_costs_a_few_machines() -> None:
     """Rule 8: with 1,000 jobs waiting and no boot that joins, a day costs a few machines, not hundreds."""
     world = World(policy(worker(boot_deadline=300.0)), joins=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +129,7 @@ def test_fill_leaves_nobody_who_would_fit(world: World) -> None:
                     assert verdicts[group.key, item.kind].copies == 0
 
 
+@pytest.mark.slow
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_same_whatever_the_order_of_the_input(world: World, random: object) -> None:
     groups, kinds, offers, bins, verdicts = world
@@ -216,6 +218,7 @@ def test_holes_of_big_machines_take_small_jobs() -> None:
     assert sum(p.count for p in shopping.purchases) == 10
 
 
+@pytest.mark.slow
 def test_a_load_that_was_moved_is_not_bought_twice() -> None:
     # The tails of many groups land on each other's machines, some of them after having taken in another's.
     kinds = {

@@ -114,6 +114,7 @@ POLICIES = (
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(steps, waiting, odd), max_size=6), st.integers(0, 2), st.booleans())
 def test_what_is_remembered_changes_no_decision(
@@ -137,6 +138,7 @@ def test_what_is_remembered_changes_no_decision(
         site.now += 40.0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(snapshots(), min_size=2, max_size=3), policies())
 def test_nor_does_what_is_remembered_of_another_world(worlds: list[Snapshot], policy: Policy) -> None:

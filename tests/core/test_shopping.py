@@ -83,6 +83,7 @@ def test_each_machine_of_a_list_holds_what_it_is_for(world: World) -> None:
         assert holds(kinds[listing.sale.offers[line.offer].kind], line.content, by_key, verdicts)
 
 
+@pytest.mark.slow
 @given(worlds())
 def test_never_above_the_plain_greedy(world: World) -> None:
     groups, kinds, offers, bins, verdicts = world
@@ -95,6 +96,7 @@ def test_never_above_the_plain_greedy(world: World) -> None:
     assert cost(mine) <= cost(plain) + 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(worlds())
 def test_a_table_of_verdicts_and_a_mapping_buy_the_same_and_twice_the_same(world: World) -> None:
@@ -176,6 +178,7 @@ def cheapest(world: World) -> float:
     return least(tuple(count for _, count in groups))
 
 
+@pytest.mark.slow
 def test_tiny_questions_are_answered_nearly_as_well_as_can_be() -> None:
     ratios = []
     for seed in range(60):
@@ -188,6 +191,7 @@ def test_tiny_questions_are_answered_nearly_as_well_as_can_be() -> None:
     assert max(ratios) < 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "groups", "cores"), [(0, 12, 480.0), (3, 40, 1600.0), (6, 160, 6400.0)])
 def test_near_the_lower_bound_and_below_first_fit(seed: int, groups: int, cores: float) -> None:
     this = buying.case(seed, groups, cores)
@@ -324,6 +328,7 @@ def test_what_is_refused_is_bought_elsewhere() -> None:
     assert not shopping.left
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 30), st.integers(0, 5))
 def test_a_common_limit_is_used_up_and_no_offer_is_asked_again(limit: int, seed: int) -> None:
@@ -346,6 +351,7 @@ def test_a_common_limit_is_used_up_and_no_offer_is_asked_again(limit: int, seed:
         assert all(shopping.unmet[key] == (Reason("limit-machines", "enough"),) for key in shopping.left)
 
 
+@pytest.mark.slow
 def test_hundreds_of_closed_offers_are_each_asked_once() -> None:
     this = buying.case(1, 100, 2000.0, zones=8)
     asked_for: list[str] = []

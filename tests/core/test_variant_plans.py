@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import htcondor2  # noqa: F401 - its functions on lists are part of what machines say
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def may(one: JobGroup, offer: Offer) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(queues, st.booleans())
 def test_nobody_is_placed_where_terms_or_the_machine_refuse(
@@ -101,6 +103,7 @@ def test_nobody_is_placed_where_terms_or_the_machine_refuse(
         assert any(may(one, launch.offer) for one in groups)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(queues, st.booleans(), st.integers(0, 6), st.integers(0, 30), st.integers(0, 5))
 def test_limits_hold_over_all_variants_together(
@@ -123,6 +126,7 @@ def test_every_user_of_a_class_of_one_user_each_gets_a_machine() -> None:
     assert all(launch.count == 1 for launch in made)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(snapshots.snapshots())
 def test_jobs_that_say_nothing_are_planned_for_as_if_nothing_could_be_said(seen: Snapshot) -> None:

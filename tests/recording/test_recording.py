@@ -35,6 +35,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(one=snapshots(), other=snapshots(), rules=policies())
 def test_any_decision_can_be_made_again(

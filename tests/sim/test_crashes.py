@@ -44,6 +44,7 @@ def play_with_crash(step: str, keep_ledger: bool, pause: float) -> tuple[Engine,
     return sim, watch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep_ledger", "pause"),
     [(True, 1.0), (False, 1.0), (False, 100.0)],

@@ -102,6 +102,7 @@ def test_the_head_and_strangers_counted_against_the_quota() -> None:
     assert (old.alive(), new.alive()) == (1, 4)
 
 
+@pytest.mark.slow
 def test_the_boot_kill_loop() -> None:
     """Machines need twelve minutes to join, and have ten: each is ended just before it joins."""
     slow = {"boots": [{"start": "60s", "join": "660s", "spread": 0.0}]}
@@ -116,6 +117,7 @@ def test_the_boot_kill_loop() -> None:
     assert new.result().completed == 8
 
 
+@pytest.mark.slow
 def test_the_boot_kill_loop_with_the_deadline_that_an_import_has_brought() -> None:
     """Ten minutes are too short for updraft too; but it rests after failures, and says what is wrong."""
     slow = {"boots": [{"start": "60s", "join": "660s", "spread": 0.0}]}
@@ -230,6 +232,7 @@ def test_not_owned_machine_shot() -> None:
 # ----------------------------------------------------------------------------------------------- churning
 
 
+@pytest.mark.slow
 def test_unmatchable_jobs_churning_machines() -> None:
     impossible = shape(60, Resources(64, 1000, 1024))
     work = burst(20, shapes=(impossible,), owners=ALONE)
@@ -247,6 +250,7 @@ def test_unmatchable_jobs_churning_machines() -> None:
     assert outlook.refused, "and it says why"
 
 
+@pytest.mark.slow
 def test_error_machines_replaced_without_pause() -> None:
     broken = {"boots": [{"breaks": 1.0}]}
     work = burst(20, shapes=(shape(60),), owners=ALONE)

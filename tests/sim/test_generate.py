@@ -30,6 +30,7 @@ def test_the_same_seed_makes_the_same_jobs_and_another_one_others() -> None:
     assert generated("gen:days?jobs=300&seed=1", 7).arrivals == generated("gen:days?jobs=300", 1).arrivals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
 def test_lcg_has_the_statistics_that_it_was_fitted_to(seed: int) -> None:
     """The figures of the trace itself are in docs/explanation/traces.md."""

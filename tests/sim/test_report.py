@@ -65,6 +65,7 @@ def parsed(text: str) -> Page:
     return page
 
 
+@pytest.mark.slow
 def test_a_page_loads_nothing_and_its_parts_are_its_own() -> None:
     runs = [run("a"), run("static", rival=True, wait=10.0, price=1.0)]
     text = report.page(JOBS, Conditions(), runs)
@@ -104,6 +105,7 @@ def test_a_page_says_what_was_simulated() -> None:
         assert expected in text
 
 
+@pytest.mark.slow
 def test_many_settings_make_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "MOST_COURSES", 1)
     runs = [run(f"setting {n}", wait=10.0 * n, price=0.1 + 0.01 * n) for n in range(14)]

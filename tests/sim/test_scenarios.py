@@ -42,6 +42,7 @@ def test_a_burst_goes_from_zero_machines_to_all_jobs_done_to_zero_machines() -> 
     assert not watch.of(Adopt)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_simulation() -> None:
     def play(seed: int) -> tuple[object, list[str]]:
         sim = engine(policy(), {"f": {"seed": seed}}, workload=jobs(60, over=60, seed=seed))
@@ -53,6 +54,7 @@ def test_the_same_seed_gives_the_same_simulation() -> None:
     assert play(1) != play(2)
 
 
+@pytest.mark.slow
 def test_on_the_real_ledger_it_comes_to_the_same(tmp_path: Path) -> None:
     in_memory = engine(policy(), workload=jobs(40, over=30))
     assert in_memory.run_to_zero(HOUR)
@@ -159,6 +161,7 @@ def test_the_jobs_of_a_machine_that_dies_run_again_within_a_minute() -> None:
     assert sim.result().lost == len(doomed) > 0
 
 
+@pytest.mark.slow
 def test_boots_that_never_join_cost_a_few_machines_and_the_rest_goes_on() -> None:
     tuning = {"f": {"boots": [{"image": "broken", "never_joins": 1.0}]}, "g": {}}
     made = policy("f", "g", images={"f": "broken", "g": "worker"}, boot_deadline=120.0)
@@ -172,6 +175,7 @@ def test_boots_that_never_join_cost_a_few_machines_and_the_rest_goes_on() -> Non
     assert sim.ledger.consoles
 
 
+@pytest.mark.slow
 def test_a_cloud_where_nothing_joins_is_probed_ever_more_rarely() -> None:
     tuning = {"f": {"boots": [{"never_joins": 1.0}]}}
     made = policy(boot_deadline=120.0, timings={"cycle": 30.0})
@@ -230,6 +234,7 @@ def test_while_a_schedd_is_down_nothing_is_drained() -> None:
     watch.closing()
 
 
+@pytest.mark.slow
 def test_a_schedd_that_stays_down_keeps_machines_for_half_an_hour_only() -> None:
     sim = engine(policy(), workload=jobs(20, shapes=(shape(60),)))
     watch = Watch(sim)
@@ -240,6 +245,7 @@ def test_a_schedd_that_stays_down_keeps_machines_for_half_an_hour_only() -> None
     assert not any(job.killed for job in sim.pool.jobs)
 
 
+@pytest.mark.slow
 def test_two_schedds_one_down_the_others_jobs_go_on() -> None:
     work = (*jobs(20, shapes=(shape(60),)), *jobs(20, shapes=(shape(60),), schedd="second"))
     sim = engine(policy(), workload=work)
@@ -289,6 +295,7 @@ def test_jobs_that_are_matched_and_not_started_yet_buy_no_machines() -> None:
     assert sim.result().launched == 6
 
 
+@pytest.mark.slow
 def test_a_machine_whose_ads_stop_coming_is_reported_and_left_while_its_jobs_run() -> None:
     sim = engine(policy(), workload=jobs(2, shapes=(shape(4000, WHOLE),)))
     watch = Watch(sim)
@@ -346,6 +353,7 @@ def test_a_quiet_pool_has_nothing_done_to_it() -> None:
     assert all(isinstance(look.collector, Known) for _, look, _ in watch.plans)
 
 
+@pytest.mark.slow
 def test_two_hours_of_bursts_with_bad_luck() -> None:
     sim = engine(
         policy(limits=Limits(machines=50), timings={"cycle": 20.0}),

@@ -1,5 +1,6 @@
 """Twenty users under a cap: what each gets of a simulated pool, and what the negotiator would share out."""
 
+import pytest
 from tests.fairness import fair
 from tests.sim.simtools import ONE, Watch, engine
 
@@ -39,6 +40,7 @@ def running(sim: Engine) -> dict[str, int]:
     return cores
 
 
+@pytest.mark.slow
 def test_twenty_users_get_what_the_negotiator_shares_out() -> None:
     """Each within a tenth (or one core) of the formula, though each can use only half of the machines."""
     sim = engine(two_classes(Limits(cores=CAP)), workload=demand(7200.0))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def play(work: list[Arrival], limits: Limits, conditions: Conditions, thorough: 
     return simulate(work, policy, clouds, conditions=conditions)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(arrivals, min_size=1, max_size=25), sites, worlds, st.booleans())
 def test_no_job_is_killed_or_forgotten_and_limits_hold(

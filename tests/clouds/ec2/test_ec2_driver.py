@@ -498,6 +498,7 @@ def test_the_catalogue(harness: EC2Harness, driver: EC2Driver) -> None:
         driver.create_key_pair("fresh")
 
 
+@pytest.mark.slow
 def test_security_groups_are_looked_at(harness: EC2Harness) -> None:
     def said(*groups: str) -> tuple[str, str]:
         (one,) = [one for one in harness.driver(security_groups=groups).findings() if "groups" in one.what]

@@ -26,6 +26,7 @@ class TestEC2Imaging(ImagingConformance):
 
     test_what_is_not_there = None  # nothing is downloaded here
 
+    @pytest.mark.slow
     def test_a_deleted_image_takes_its_snapshots_along(self, harness: EC2Harness) -> None:
         driver = harness.driver()
         image = self.of_a_machine(harness, driver, driver.imaging).info.id

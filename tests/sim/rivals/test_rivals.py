@@ -195,6 +195,7 @@ def test_who_deletes_without_a_drain_kills_jobs_that_land_in_between() -> None:
     assert sim.result().killed > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv2", "cobald", "glideinwms"])
 def test_those_that_retire_machines_kill_nothing(name: str) -> None:
     work = stream(100, at=1.0, every=23.0, shape=shape(10))
