@@ -16,6 +16,7 @@ from updraft.clouds.ec2.heads import EC2Heads
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.heads import HeadPlace, PlainHeads
 from updraft.clouds.local.heads import LocalHeads
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE
 from updraft.clouds.networking import Group, Rule, group_source
 from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.config.model import Cloud, Settings
@@ -327,9 +328,17 @@ def test_a_head_on_openstack_has_its_own_group_and_address() -> None:
         OpenStackHeads().settings(own, HeadPlace(role="x"))
 
 
-def test_a_head_on_the_local_cloud_is_entered_from_the_host() -> None:
+def test_a_head_on_the_local_cloud_is_entered_from_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert LocalHeads().settings({"endpoint": "e"}, HeadPlace(role="controller"))["role"] == "controller"
-    assert LocalHeads().login("i-1", "", "ada") == "updraft local shell --user ada i-1"
+    usual = "updraft local shell --user ada i-1"
+    monkeypatch.delenv(ENDPOINT_VARIABLE, raising=False)
+    assert LocalHeads().login("i-1", "", "ada") == usual
+    for endpoint in ("unix:/run/updraft/local/api.sock", "http://10.77.0.1:8774"):
+        monkeypatch.setenv(ENDPOINT_VARIABLE, endpoint)
+        assert LocalHeads().login("i-1", "", "ada") == usual
+    monkeypatch.setenv(ENDPOINT_VARIABLE, "unix:/srv/my cloud/api.sock")
+    told = "updraft local shell --state '/srv/my cloud' --user ada i-1"
+    assert LocalHeads().login("i-1", "", "ada") == told, "a cloud elsewhere is not found without"
     assert PlainHeads().login("i-1", "192.0.2.1", "ada") == "ssh ada@192.0.2.1"
 
 

@@ -117,6 +117,12 @@ def test_a_file_that_is_there_is_not_written_over_without_force(capsys: Capture)
     assert config.load("updraft.toml")
 
 
+def test_who_has_no_pool_yet_is_told_of_a_head(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "site.toml"
+    assert main.call(["--config", str(file), "init", *FLAGS, "--pool", "new"]) == 0
+    assert f"updraft --config {file} head launch NAME" in capsys.readouterr().out
+
+
 def test_config_says_where_it_is_written(tmp_path: Path, capsys: Capture) -> None:
     assert main.call(["--config", str(tmp_path / "etc" / "u.toml"), "init", *FLAGS]) == 0
     assert f"updraft --config {tmp_path}/etc/u.toml check" in capsys.readouterr().out

@@ -71,8 +71,10 @@ def _address(name: str, address: str, why: str, clouds: Sequence[str]) -> Findin
         text = f"nothing answers at {name} ({address}), where machines are told to join: {why}"
         return POOL.problem(WHAT, text, "start HTCondor on the head, and open its port to the machines")
     if found.is_private:
+        told = name if name == address else f"{name} ({address})"
         text = (
-            f"{name} is {address}, a private address, and no machine has joined from {', '.join(clouds)} yet"
+            f"machines are told to join at {told}, a private address, and no machine has joined from "
+            f"{', '.join(clouds)} yet"
         )
         return POOL.warning(
             WHAT, text, "a few machines are tried first; they must have a way to that network"

@@ -157,7 +157,9 @@ class Launching:
         login = self._traits.login(machine.id, address or "ADDRESS", self._told.user)
         click.echo(f"  {login}")
         if booted:
-            click.echo("its pool answers; as that user: condor_submit test.sub, and then updraft status")
+            click.echo(
+                "its pool answers: as that user, condor_submit test.sub; as root there, updraft status"
+            )
         else:
             click.echo(
                 "it still boots: there, `cloud-init status --wait` and `condor_status -any` say how it is"

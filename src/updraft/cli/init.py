@@ -283,7 +283,8 @@ def _farewell(path: Path, answered: Answered, *, new_pool: bool) -> None:
         (f"updraft{named} plan", "what would be done now?"),
     ]
     if new_pool and "userdata" in VERBS:
-        steps.insert(0, ("updraft userdata head", "the user-data of a head, with HTCondor and updraft on it"))
+        steps.insert(0, (f"updraft{named} head launch NAME", "a head there, with HTCondor and updraft on it"))
+        steps.insert(1, (f"updraft{named} userdata head", "or its user-data, to launch it yourself"))
     started = "updraft service install --now" if "service" in VERBS else f"updraft{named} run"
     steps.append((started, "let it work"))
     width = max(len(command) for command, _ in steps)

@@ -1,6 +1,7 @@
 """`updraft local`: start, look at and stop the cloud on one machine."""
 
 import os
+import shlex
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +13,9 @@ from updraft.clouds.local import image as images
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE, TOKEN_VARIABLE
 from updraft.errors import ProblemFound
 
-STATE = Path("/run/updraft/local")
 _SUITES = ("forky", "trixie")
 _state_option = click.option(
     "--state",
@@ -50,10 +51,15 @@ def up(state_dir: Path, store: Path, suite: str, network: str | None) -> None:
     """Start a cloud, which goes on until `down`. Builds its image if there is none."""
     image = images.build(store, suite=suite, progress=_progress)
     config = LocalCloudConfig(images={image.name: tuple(str(layer) for layer in image.layers)})
-    cloud = process.start(replace(config, network=network) if network else config, state_dir)
+    config = replace(config, network=network) if network else config
+    cloud = process.start(config, state_dir)
     click.echo(f"The cloud runs (process {cloud.pid}). In updraft.toml, for a daemon on this host:")
     click.echo(f'  endpoint = "{cloud.endpoint}"')
     click.echo(f'  credential_file = "{cloud.credential_file}"')
+    click.echo("For a head in this cloud: its address as its machines see it, and what the shell here needs:")
+    click.echo(f'  endpoint = "{config.endpoint}"')
+    click.echo(f"  export {ENDPOINT_VARIABLE}={shlex.quote(cloud.endpoint)}")
+    click.echo(f'  export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(cloud.credential_file))})"')
 
 
 @local.command()

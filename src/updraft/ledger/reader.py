@@ -263,7 +263,10 @@ class Reader(Queries):
         super().__init__()
         self.path = path
         if not path.exists():
-            raise LedgerError(f"there is no ledger at {path} yet: start the daemon with `updraft run`")
+            raise LedgerError(
+                f"there is no ledger at {path} yet: start the daemon with `updraft run`, or call this where "
+                "it runs, which is the pool's head"
+            )
         with edge(path):
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5, isolation_level=None

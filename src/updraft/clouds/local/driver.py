@@ -22,13 +22,11 @@ from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import Quotas, default_flavors, default_zones
 from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
-from updraft.clouds.local.settings import Settings
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, Settings
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
 from updraft.errors import AuthFailed, BadRequest
 
-TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
-ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
 HEADS = LocalHeads()
 _BATCH = 100

@@ -7,6 +7,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from updraft.config.units import Duration
 
+ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
+TOKEN_VARIABLE = "UPDRAFT_LOCAL_CLOUD_TOKEN"  # noqa: S105  # the name of a variable
+STATE = Path("/run/updraft/local")
+"""Where a cloud keeps its socket and credentials, unless it is told otherwise."""
 _ENDPOINTS = ("unix:/", "http://")
 
 
