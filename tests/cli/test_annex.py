@@ -249,6 +249,60 @@ def test_without_a_daemon_it_says_so(ledger: Ledger, capsys: Capture) -> None:
     assert len(ledger.annexes()) == 1
 
 
+HELD = {
+    "name": "big", "state": "held", "machines": 1, "cores": 2, "joined": 1, "busy": 0, "coming": 0,
+    "launching": 0, "missing": 1, "forget": False,
+    "reason": {"code": "limit-machines", "text": "the pool may have 1 machines"},
+}  # fmt: skip
+
+
+def table_of(out: str) -> dict[str, str]:
+    """The row of annex "big" by the titles above it."""
+    lines = out.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["annex", "for"])
+    row = next(line for line in lines[at:] if line.startswith("big "))
+    cells = [re.split(r"  +", line.strip()) for line in (lines[at], row)]
+    return dict(zip(*cells, strict=True))
+
+
+@pytest.mark.parametrize("columns", [90, 160])
+def test_the_pools_status_lists_the_annexes_that_stand(
+    ledger: Ledger, capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    now = time.time()
+    ledger.save_cycle({"annexes": [HELD], "at": now}, now)
+
+    def status(*words: str) -> str:
+        assert main.call(["status", *words]) == 0
+        return capsys.readouterr().out
+
+    assert "annex" not in status()
+    assert json.loads(status("--json"))["annexes"] == []
+    annexes.create(ledger, Annex("big", "ann", "default", 3, 0, now + 600, 900.0, since=now), "ann@head")
+    row = table_of(status())
+    assert (row["for"], row["machines"], row["joined"]) == ("ann", "1/3", "1")
+    assert re.search(r" \(in (9|10)m\)$", row["lease ends"])
+    assert row["state"].startswith("held: the pool may")
+    document = json.loads(status("--json"))
+    jsonschema.validate(document, FORMS["status"])
+    (one,) = document["annexes"]
+    assert (one["owner"], one["machines"], one["until"], one["look"]["joined"]) == ("ann", 3, now + 600, 1)
+    assert one == shown(capsys, "list")["annexes"][0]
+
+
+def test_an_annex_that_was_just_deleted_is_shown_to_leave_before_the_daemon_has_looked(
+    ledger: Ledger, capsys: Capture
+) -> None:
+    now = time.time()
+    annexes.create(ledger, Annex("big", "ann", "default", 3, 0, now + 600, 900.0, since=now), "ann@head")
+    ledger.save_cycle({"annexes": [HELD], "at": now}, now)
+    run(capsys, "delete", "big")
+    row = table_of(run(capsys, "list")[1])
+    assert re.match(r"leaving: .* deleted annex big", row["state"])
+    assert row["machines"] == "1", "of none that are wanted"
+
+
 def test_list_and_status_show_how_it_stands_and_its_machines(ledger: Ledger, capsys: Capture) -> None:
     assert run(capsys, "list")[1] == "there is no annex\n"
     now = time.time()
@@ -260,11 +314,7 @@ def test_list_and_status_show_how_it_stands_and_its_machines(ledger: Ledger, cap
         "i-2", "here", "k", "default", "small", "g", now, ended_at=now, variant=made.variant.text
     )
     ledger.remember([kept, gone])
-    reason = {"code": "limit-machines", "text": "the pool may have 1 machines"}
-    look = {
-        "name": "big", "state": "held", "reason": reason, "machines": 1, "cores": 2, "joined": 1, "busy": 0,
-        "coming": 0, "launching": 0, "missing": 1, "forget": False,
-    }  # fmt: skip
+    look = {**HELD, "name": "big"}
     seen = {
         "machine": "i-1",
         "cloud": "here",
@@ -319,6 +369,11 @@ def test_the_address_that_machines_are_told(address: str, why: str, state: State
     assert found.state is state
     assert words in found.text
     assert bool(found.remedy) == (state is not State.OK)
+
+
+def test_an_address_without_a_name_is_said_once() -> None:
+    [found] = reach.judge(Answer([("10.1.2.3", "10.1.2.3", "")]), {"c1": False})
+    assert found.text.count("10.1.2.3") == 1
 
 
 def test_a_machine_that_has_joined_from_there_proves_it() -> None:

@@ -1,8 +1,7 @@
 """`annex`: machines asked for by hand, with a lease. Each wish is written into the ledger for the daemon."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,24 +9,13 @@ import click
 
 from updraft.cli import annex_asking as asking
 from updraft.cli.annex_making import ALL, ME, SPAN, layer_of, me, tags_of
+from updraft.cli.annex_rows import Row, annex_table, described, lease, rows_of, size, stands
 from updraft.cli.documents import daemon_state, near
 from updraft.cli.main import Call
-from updraft.cli.output import (
-    Column,
-    ago,
-    clock,
-    console,
-    count,
-    is_narrow,
-    json_option,
-    say_json,
-    table,
-    waiting,
-)
+from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
 from updraft.cli.status import START
 from updraft.cli.wishes import who
 from updraft.core.model import Annex
-from updraft.core.variants import annex_of
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import annexes
 from updraft.ledger.issued import expiries
@@ -37,7 +25,6 @@ from updraft.ledger.store import Ledger
 if TYPE_CHECKING:
     from updraft.daemon.annexing import Asked
 
-Row = dict[str, Any]
 name_argument = click.argument("name", metavar="NAME")
 kill_option = click.option("--kill-jobs", is_flag=True, help="At once: jobs go back to the queue.")
 
@@ -133,7 +120,7 @@ def _asked(said: Mapping[str, Any]) -> "Asked":
 
 def _show_dry_run(document: Row, new: Annex, as_json: bool) -> None:
     if as_json:
-        say_json({"daemon": None, "annex": {**_described(new), "look": None, "instances": []}, **document})
+        say_json({"daemon": None, "annex": {**described(new), "look": None, "instances": []}, **document})
         return
     for one in document["launches"]:
         price = "price unknown" if one["price"] is None else f"{one['price'] * one['count']:.4g} per hour"
@@ -245,37 +232,7 @@ def list_(call: Call, as_json: bool) -> None:
         click.echo("there is no annex")
         return
     out = console()
-    narrow = is_narrow(out)
-    chosen = [(column, cell) for column, always, cell in COLUMNS if always or not narrow]
-    out.print(table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows]))
-
-
-def _size(row: Row) -> str:
-    look: Row = row["look"] or {"machines": 0, "cores": 0}
-    if row["machines"]:
-        return f"{look['machines']}/{row['machines'] - row['left']}"
-    return f"{look['cores']}/{row['cores'] - row['left_cores']} cores"
-
-
-def _stands(row: Row) -> str:
-    if row["look"] is None:
-        return "the daemon hasn't looked yet"
-    return f"{row['look']['state']}: {row['look']['reason']['text']}"
-
-
-def _lease(row: Row) -> str:
-    left = row["until"] - time.time()
-    return f"{clock(row['until'])} ({'in ' + ago(left) if left > 0 else 'over'})"
-
-
-COLUMNS: Sequence[tuple[Column, bool, Callable[[Row], str]]] = (
-    (Column("annex"), True, lambda row: str(row["name"])),
-    (Column("for"), True, lambda row: "all" if row["for_all"] else str(row["owner"])),
-    (Column("class"), False, lambda row: str(row["worker_class"])),
-    (Column("machines", right=True), True, _size),
-    (Column("lease ends"), False, _lease),
-    (Column("state", wide=True), True, _stands),
-)
+    out.print(annex_table(rows, narrow=is_narrow(out)))
 
 
 @annex.command(short_help="All about one annex, or about each.")
@@ -313,10 +270,10 @@ def _story(row: Row) -> Sequence[tuple[str, str]]:
     )
     return (
         ("annex", f"{row['name']} of class {row['worker_class']}{market}{most}"),
-        ("state", _stands(row)),
+        ("state", stands(row)),
         ("for", "the jobs of all users" if row["for_all"] else f"the jobs of {row['owner']}"),
-        ("machines", f"{_size(row)}{there}" + (f"; {row['left']} left" if row["left"] else "")),
-        ("lease ends", _lease(row)),
+        ("machines", f"{size(row)}{there}" + (f"; {row['left']} left" if row["left"] else "")),
+        ("lease ends", lease(row)),
         ("idle limit", ago(row["idle"])),
     )
 
@@ -332,29 +289,6 @@ def _rows(call: Call) -> list[Row]:
         return []
     with reader:
         return rows_of(reader)
-
-
-def rows_of(reader: Reader) -> list[Row]:
-    """Every annex as a document: what was asked for, how it stood at the last look, its machines."""
-    cycle = reader.last_cycle() or {}
-    looks = {one["name"]: one for one in cycle.get("annexes", ())}
-    said = {(one["cloud"], one["machine"]): one for one in cycle.get("machines", ())}
-    machines: dict[str, list[Row]] = {}
-    for record in reader.view(time.time()).machines:
-        if record.ended_at is None and (name := annex_of(record.variant)):
-            look = said.get((record.cloud, record.id))
-            text = "just asked for" if look is None else f"{look['phase']}: {look['reason']['text']}"
-            about = {"id": record.id, "cloud": record.cloud, "flavor": record.flavor, "text": text}
-            machines.setdefault(name, []).append({**about, "phase": look["phase"] if look else "requested"})
-    return [
-        {**_described(one), "look": looks.get(one.name), "instances": machines.get(one.name, [])}
-        for one in reader.annexes()
-    ]
-
-
-def _described(one: Annex) -> Row:
-    """What was asked for; of the user-data only whether there is some."""
-    return {**asdict(one), "layer": bool(one.layer)}
 
 
 def _known(call: Call) -> Sequence[Annex]:

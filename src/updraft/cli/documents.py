@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from updraft.cli.annex_rows import rows_of
 from updraft.core.model import AtWork, MachineRecord, Reason
 from updraft.ledger.reader import Event, Reader
 
@@ -45,6 +46,7 @@ def status_document(reader: Reader, pool: str, now: float) -> Document:
             "unknown_prices": prices.count(None),
         },
         **{part: cycle.get(part, empty) for part, empty in CYCLE_PARTS.items()},
+        "annexes": rows_of(reader),
         "requests": [asdict(request) for request in reader.requests()],
     }
 

@@ -5,7 +5,7 @@ A key that is here stays, with its meaning, as long as `version` is 1; new keys 
 
 from collections.abc import Mapping
 
-from updraft.cli.annex_schemas import ANNEX_FORMS
+from updraft.cli.annex_schemas import ANNEX, ANNEX_FORMS
 from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
@@ -261,6 +261,7 @@ FORMS: Mapping[str, Schema] = {
         actions=_list(ACTION, "What was decided."),
         cooldowns=_list(COOLDOWN, "Rests."),
         warnings=_list(REASON, "What is reported."),
+        annexes=_list(ANNEX, "Those that stand, as in `annex list`."),
         requests=_list(REQUEST, "Wishes that aren't done."),
         **TALLIES,
     ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli.annex_rows import annex_table
 from updraft.cli.documents import Document, machine_row, machine_rows, status_document
 from updraft.cli.main import Call
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
@@ -31,9 +32,9 @@ START = "start it with `updraft run` or `systemctl start updraft`"
 def status(call: Call, as_json: bool, watch: bool, clouds: bool, classes: bool, users: bool) -> None:
     """Show the pool at the daemon's last look.
 
-    Jobs that wait and why, machines by phase, rests after failures, and what doesn't answer; or tables of
-    clouds, classes and users. It asks neither pool nor clouds: where no daemon is at work it says so, and how
-    old the picture is.
+    Jobs that wait and why, machines by phase, annexes, rests after failures, and what doesn't answer; or
+    tables of clouds, classes and users. It asks neither pool nor clouds: where no daemon is at work it says
+    so, and how old the picture is.
     """
     place, wanted = call.place, {"clouds": clouds, "classes": classes, "users": users}
     tables = [name for name, shown in wanted.items() if shown]
@@ -83,6 +84,9 @@ def picture(document: Document, tables: Sequence[str] = ()) -> Iterator["Rendera
         if more:
             jobs = count(sum(group["idle"] for group in more), "waiting job")
             yield f"and {count(len(more), 'more group')} of {jobs}: `updraft status --json` has them all"
+    if document["annexes"]:
+        yield ""
+        yield annex_table(document["annexes"], narrow=is_narrow(console()))
     if document["cooldowns"]:
         yield ""
         yield _cooldowns(document["cooldowns"], document["daemon"]["looked_at"] or 0.0)
