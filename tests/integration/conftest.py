@@ -7,6 +7,7 @@ in the one that `make demo` uses.
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -63,6 +64,16 @@ def images() -> Callable[..., Image]:
 def image(images: Callable[..., Image]) -> Image:
     """The image of most tests: HTCondor 25."""
     return images()
+
+
+@pytest.fixture
+def updraft_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """PATH with the `updraft` that is tested, for scripts that call it."""
+    programs = tmp_path_factory.mktemp("bin")
+    program = programs / "updraft"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m updraft.cli.main "$@"\n')
+    program.chmod(0o755)
+    return f"{programs}:{os.environ['PATH']}"
 
 
 def _pools(request: pytest.FixtureRequest, images: Callable[..., Image], home: Path) -> Iterator[RealPools]:

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,17 +19,6 @@ ROW = re.compile(r"(?P<title>\S.*?)  +(?P<value>\S.*?) *")
 SMALL = ("--updates-every", "5s", "--seconds", "8", "--jobs", "100", "--groups", "30")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    """PATH with the `updraft` that is tested."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    program = programs / "updraft"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m updraft.cli.main "$@"\n')
-    program.chmod(0o755)
-    return f"{programs}:{os.environ['PATH']}"
-
-
 def run(path: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [SCRIPT, *words],
@@ -44,11 +32,11 @@ def run(path: str, folder: Path, *words: str) -> "subprocess.CompletedProcess[st
 
 
 def test_the_walk_through_writes_a_configuration_and_proves_it(
-    images: Callable[..., Image], path: str, tmp_path: Path
+    images: Callable[..., Image], updraft_path: str, tmp_path: Path
 ) -> None:
     images()
     store = os.environ.get("UPDRAFT_IMAGE_STORE", str(DEFAULT_STORE))
-    done = run(path, tmp_path, str(MACHINES), *SMALL, "--store", store)
+    done = run(updraft_path, tmp_path, str(MACHINES), *SMALL, "--store", store)
     # Where this machine is too busy, the load is late or the answers are slow, and the code is 1; an error
     # would leave no table.
     assert done.returncode in (0, 1), done.stderr
@@ -62,8 +50,8 @@ def test_the_walk_through_writes_a_configuration_and_proves_it(
     assert rows["job groups in it"] == "30 of 30"
 
 
-def test_what_is_no_number_is_refused_before_anything_is_started(path: str, tmp_path: Path) -> None:
-    done = run(path, tmp_path, "many")
+def test_what_is_no_number_is_refused_before_anything_is_started(updraft_path: str, tmp_path: Path) -> None:
+    done = run(updraft_path, tmp_path, "many")
     assert (done.returncode, done.stdout) == (2, "")
     assert "many is no number of machines" in done.stderr
     assert not list(tmp_path.glob("*.conf"))
