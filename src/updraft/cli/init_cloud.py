@@ -104,8 +104,8 @@ def _of_this_shell(environ: Mapping[str, str], profile: str | None) -> dict[str,
 
 def _of_running_cloud() -> dict[str, str]:
     """Where the local cloud of this machine is, if `updraft local up` has started one."""
-    from updraft.cli.local import STATE
     from updraft.clouds.local import process
+    from updraft.clouds.local.settings import STATE
 
     cloud = process.find(STATE)
     return (
