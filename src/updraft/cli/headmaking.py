@@ -158,7 +158,7 @@ class Launching:
         click.echo(f"  {login}")
         if booted:
             click.echo(
-                "its pool answers; there, as that user: condor_submit test.sub; as root: updraft status"
+                "its pool answers: as that user, condor_submit test.sub; as root there, updraft status"
             )
         else:
             click.echo(

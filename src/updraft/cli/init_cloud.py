@@ -104,10 +104,10 @@ def _of_this_shell(environ: Mapping[str, str], profile: str | None) -> dict[str,
 
 def _of_running_cloud() -> dict[str, str]:
     """Where the local cloud of this machine is, if `updraft local up` has started one."""
+    from updraft.cli.local import usual_state
     from updraft.clouds.local import process
-    from updraft.clouds.local.settings import STATE
 
-    cloud = process.find(STATE)
+    cloud = process.find(usual_state())
     return (
         {} if cloud is None else {"endpoint": cloud.endpoint, "credential_file": str(cloud.credential_file)}
     )

@@ -66,7 +66,7 @@ def up(state_dir: Path, store: Path, suite: str, network: str | None) -> None:
     click.echo(f"The cloud runs (process {cloud.pid}). In updraft.toml, for a daemon on this host:")
     click.echo(f'  endpoint = "{cloud.endpoint}"')
     click.echo(f'  credential_file = "{cloud.credential_file}"')
-    click.echo("For a head of this cloud, the address as its machines see it; and in the shell on this host:")
+    click.echo("For a head in this cloud: its address as its machines see it, and what the shell here needs:")
     click.echo(f'  endpoint = "{config.endpoint}"')
     click.echo(f"  export {ENDPOINT_VARIABLE}={shlex.quote(cloud.endpoint)}")
     click.echo(f'  export {TOKEN_VARIABLE}="$(cat {shlex.quote(str(cloud.credential_file))})"')

@@ -18,7 +18,7 @@ class LocalHeads:
         return {**own, "role": place.role}
 
     def login(self, machine: str, address: str, user: str) -> str:
-        """Nobody logs in to these machines by SSH; a cloud whose folder isn't the usual one is named."""
+        """By no SSH, but from the host; of a cloud elsewhere than usual the folder has to be said."""
         folder = Path(os.environ.get(ENDPOINT_VARIABLE, "").removeprefix("unix:")).parent
         known = folder == STATE or not folder.is_absolute()
         state = "" if known else f"--state {shlex.quote(str(folder))} "
