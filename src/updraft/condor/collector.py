@@ -20,6 +20,7 @@ from updraft.condor.base import (
     PoolSlots,
 )
 from updraft.condor.byname import among
+from updraft.condor.news import Mark, News, Teller
 from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tokens import is_of, launch_of
 from updraft.core.kinds import foreign_kind_key, kind_key, template
@@ -72,6 +73,15 @@ def read_slots(
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
+
+
+def tell_slots(
+    collector: str | None, pool: str, memory: SlotMemory, refresh: bool, known: Mark
+) -> tuple[PoolSlots, News[Slot], SlotMemory]:
+    """`read_slots` for whoever has the slots that `known` stands for: they come as news, not in the view."""
+    seen, memory = read_slots(collector, pool, memory, refresh)
+    bare = PoolSlots(replace(seen.view, slots=()), seen.templates)
+    return bare, _TELLER.news(seen.view.slots, known), memory
 
 
 def slot(ad: Any, pool: str) -> Slot:
@@ -159,6 +169,7 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
 
 
 _LAST_LOOK = Reread(slot, settle_children)
+_TELLER: Teller[Slot] = Teller()
 
 
 class _Slots:
