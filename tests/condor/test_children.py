@@ -114,3 +114,10 @@ def test_a_private_configuration(tmp_path: Path) -> None:
     assert environment(PoolAccess("p", condor_config=Path("/x")), tmp_path) == {"CONDOR_CONFIG": "/x"}
     with pytest.raises(PoolError):
         config_lines(PoolAccess("p", "cm\nALLOW_WRITE = *"))
+
+
+def test_a_child_that_was_begun_is_the_one_that_answers(children: Children) -> None:
+    children.begin("early")
+    pid = children.call("early", 30, os.getpid)
+    children.begin("early")  # there already: nothing is put in anybody's way
+    assert children.call("early", 30, os.getpid) == pid

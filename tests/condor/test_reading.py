@@ -5,13 +5,16 @@ from typing import Any
 
 import classad2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from updraft.condor.byname import among
 from updraft.condor.children import mapped
 from updraft.condor.collector import SlotMemory, collector_started, learn, settle_children, slot
 from updraft.condor.demand import MAX_GROUPS, group, running_job, unmade
 from updraft.condor.naming import referred_names, significant_names
 from updraft.condor.request import UndecidableError, request_of, too_large
-from updraft.condor.reread import Reread
+from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tools import DrainingAlreadyError, failed
 from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
 from updraft.core.model import Resources
@@ -84,32 +87,105 @@ def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:
     assert [child.activity for child in slot(ad, "test").children] == ["Busy", "Idle", "Busy", "Busy"]
 
 
-def test_ads_that_say_nothing_new_are_not_read_again() -> None:
-    read: list[str] = []
+class Shown:
+    """Implements `reread.Source` with ads in memory, and notes which were asked for."""
 
-    def counted(ad: Any, pool: str) -> Any:
-        read.append(ad["Name"])
-        return slot(ad, pool)
+    def __init__(self, *ads: Any) -> None:
+        self.there = ads
+        self.busy: list[str] = []
+        self.asked: list[list[str] | None] = []
 
-    def ads(**changes: Any) -> list[Any]:
-        claim = ["Busy", "Idle", "Busy", "Busy"]
-        return [
-            recorded("slot-busy.ad", **{"UpdraftPool": "test", "LastHeardFrom": 7, **changes}),
-            recorded("slot-draining.ad", UpdraftPool="test"),
-            recorded("slot-busy.ad", Name="slot1@w2", ChildActivity=claim),
-        ]
+    def marks(self) -> list[Any]:
+        return [classad2.ClassAd({name: ad[name] for name in MARKS if name in ad}) for ad in self.there]
 
-    last = Reread(counted, settle_children)
-    busy: list[str] = []
-    for changes, news in (({}, 3), ({}, 1), ({"Cpus": 1}, 2), ({"LastHeardFrom": 8}, 2), ({}, 2)):
-        read.clear()
-        found = last.slots(ads(**changes), "test", lambda _names: busy)
-        plain = ads(**changes)
-        settle_children(plain, lambda _names: busy)
-        assert found == [slot(ad, "test") for ad in plain]
-        assert len(read) == news, "a claim that waits is asked about each time"
-        busy[:] = ["slot1_2@w1.pool.test"]
-    assert last.slots(ads(), "another", lambda _names: busy)[0].instance_id == ""
+    def ads(self, names: Any) -> list[Any]:
+        self.asked.append(names)
+        wanted = (ad for ad in self.there if names is None or ad["Name"] in names)
+        return [classad2.ClassAd(repr(ad)) for ad in wanted]
+
+    def at_work(self, names: Any) -> list[str]:
+        return self.busy
+
+    def plainly(self, pool: str) -> list[Any]:
+        """What comes of reading all of it anew."""
+        ads = self.ads(None)
+        self.asked.pop()
+        settle_children(ads, self.at_work)
+        return sorted((slot(ad, pool) for ad in ads), key=lambda one: one.name)
+
+
+def test_ads_that_say_nothing_new_are_not_asked_for_again() -> None:
+    marks = {"UpdraftPool": "test", "LastHeardFrom": 7, "UpdateSequenceNumber": 1}
+    claims = recorded("slot-busy.ad", Name="slot1@w2", ChildActivity=["Busy", "Idle", "Busy", "Busy"])
+    drains = recorded("slot-draining.ad", UpdraftPool="test", Name="slot1@w3")
+    shown = Shown(recorded("slot-busy.ad", **marks), drains, claims)
+    last = Reread(slot, settle_children)
+
+    def look(pool: str = "test") -> list[list[str] | None]:
+        shown.asked.clear()
+        found = sorted(last.slots(shown, pool), key=lambda one: one.name)
+        assert found == shown.plainly(pool)
+        return shown.asked
+
+    assert look() == [None]
+    assert look() == [["slot1@w2"]], "a claim that waits is asked about each time"
+    shown.busy = ["slot1_2@w1.pool.test"]
+    assert look() == [["slot1@w2"]]
+    for news in (
+        {"LastHeardFrom": 8},
+        {"UpdateSequenceNumber": 2},
+        {"Offline": True},
+        {"MyAddress": "<1.2.3.4:5>"},
+    ):
+        marks |= news
+        shown.there = (recorded("slot-busy.ad", **marks, Cpus=1 + len(marks)), drains)
+        assert look() == [["slot1@w1.pool.test"]], news
+        assert look() == []
+    shown.there = (drains,)
+    assert look() == [], "one that is gone is gone"
+    assert look("another") == [None], "whose it is depends on the pool"
+
+
+def test_an_ad_that_changes_or_goes_between_the_two_questions() -> None:
+    marks = {"UpdraftPool": "test", "LastHeardFrom": 7}
+    shown = Shown(
+        recorded("slot-busy.ad", **marks), recorded("slot-draining.ad", UpdraftPool="test", Name="slot1@w3")
+    )
+    last = Reread(slot, settle_children)
+    last.slots(shown, "test")
+    early = shown.marks()
+    early[0]["LastHeardFrom"] = 8
+    shown.there = (recorded("slot-busy.ad", LastHeardFrom=9, UpdraftPool="test", Cpus=1), shown.there[1])
+    shown.marks = lambda: early  # type: ignore[method-assign]
+    assert [one.heard for one in last.slots(shown, "test") if one.name == "slot1@w1.pool.test"] == [9]
+    early[0]["LastHeardFrom"] = 10
+    shown.there = shown.there[1:]
+    (left,) = last.slots(shown, "test")
+    assert left.draining
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1), max_size=40))
+def test_a_name_is_among_those_asked_for_in_any_case(names: list[str]) -> None:
+    asked = names[: len(names) // 2]
+    constraint = classad2.ExprTree(among("Name", asked))
+    low = {name.encode().lower() for name in asked}
+    for name in (*names, *(name.upper() for name in names if name.isascii())):
+        ad = classad2.ClassAd({"Name": name, "Is": constraint})
+        assert ad.eval("Is") == (name.encode().lower() in low)
+
+
+def test_thousands_of_names_make_no_deep_constraint() -> None:
+    names = [f"slot1@i-{number:05d}@host" for number in range(0, 5000, 5)]
+    constraint = among("Name", names)
+    opened = deepest = 0
+    for letter in constraint:
+        opened += (letter == "(") - (letter == ")")
+        deepest = max(deepest, opened)
+    assert deepest <= 12
+    ad = classad2.ClassAd({"Is": classad2.ExprTree(constraint)})
+    for number in range(5000):
+        ad["Name"] = f"slot1@i-{number:05d}@host"
+        assert ad.eval("Is") == (number % 5 == 0)
 
 
 def test_a_slot_of_a_variant_is_of_a_kind_of_its_own() -> None:
@@ -151,6 +227,26 @@ def test_a_kind_is_learned_once() -> None:
     assert len(asked) == 1
     learn([seen], memory, whole, True)
     assert len(asked) == 2
+
+
+def test_one_ad_teaches_a_kind() -> None:
+    marks = {"UpdraftPool": "p", "UpdraftClass": "c", "UpdraftGeneration": "g", "UpdraftCloud": "k"}
+    ads = [recorded("slot-busy.ad", **marks, UpdraftFlavor=f"f{n % 2}", Name=f"slot1@w{n}") for n in range(9)]
+    asked: list[str] = []
+    read: list[str] = []
+
+    class Told(dict[str, Any]):
+        def __repr__(self) -> str:
+            read.append(self["Name"])
+            return repr(classad2.ClassAd(dict(self)))
+
+    def whole(names: Any) -> list[Any]:
+        asked.extend(names)
+        return [Told(ad) for ad in ads]  # more than was asked for
+
+    _, memory = learn([slot(ad, "p") for ad in ads], SlotMemory(), whole, False)
+    assert len(memory.templates) == 2
+    assert asked == read == ["slot1@w0", "slot1@w1"]
 
 
 def test_a_foreign_slot_keeps_its_kind_whatever_it_does() -> None:

@@ -79,6 +79,13 @@ class Children:
                 self._starter.submit(getattr, pool, "active").result()
             return pool
 
+    def begin(self, source: str) -> None:
+        """Start the child of `source`, if there is none: it is ready sooner when it is first asked."""
+        with self._lock:
+            there = source in self._pools
+        if not there:
+            self._pool(source).schedule(_ready)
+
     def drop(self, keep: frozenset[str]) -> None:
         """End the children of sources that are no more; `keep` names those to leave."""
         with self._lock:
@@ -110,6 +117,11 @@ def prepare(environment: Mapping[str, str], parent: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_BYTES, _CHILD_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.update(environment)
+
+
+def _ready() -> None:
+    """Load what every call needs, which takes longer than most of them."""
+    import htcondor2  # noqa: F401
 
 
 def _guarded(function: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:

@@ -19,7 +19,9 @@ from updraft.condor.base import (
     WORKER_USER,
     PoolSlots,
 )
-from updraft.condor.reread import Reread
+from updraft.condor.byname import among
+from updraft.condor.news import Mark, News, Teller
+from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tokens import is_of, launch_of
 from updraft.core.kinds import foreign_kind_key, kind_key, template
 from updraft.core.model import Child, CollectorView, Resources, Slot
@@ -33,11 +35,12 @@ _PROJECTION = [
     *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
+    "UpdateSequenceNumber",
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
     *(ATTR_VARIANT, SHOWN_IDENTITY),
 ]
 # Ads are asked for by name up to this many; for more, all are read once.
-_BY_NAME = 40
+_BY_NAME = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,22 @@ def read_slots(
     import htcondor2
 
     source = htcondor2.Collector(collector)
-    ads = source.query(htcondor2.AdType.Startd, _SLOTS, _PROJECTION)
-    named = [ad for ad in ads if text(ad, "Name")]
-    slots = _LAST_LOOK.slots(named, pool, lambda names: _at_work(source, names))
+    slots = _LAST_LOOK.slots(_Slots(source), pool)
     slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
     view = CollectorView(
         tuple(slots), collector_started(own_ads(source)), _cycle_ended(source), read_shares(source)
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
+
+
+def tell_slots(
+    collector: str | None, pool: str, memory: SlotMemory, refresh: bool, known: Mark
+) -> tuple[PoolSlots, News[Slot], SlotMemory]:
+    """`read_slots` for whoever has the slots that `known` stands for: they come as news, not in the view."""
+    seen, memory = read_slots(collector, pool, memory, refresh)
+    bare = PoolSlots(replace(seen.view, slots=()), seen.templates)
+    return bare, _TELLER.news(seen.view.slots, known), memory
 
 
 def slot(ad: Any, pool: str) -> Slot:
@@ -159,13 +169,29 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
 
 
 _LAST_LOOK = Reread(slot, settle_children)
+_TELLER: Teller[Slot] = Teller()
 
 
-def _at_work(source: Any, names: Sequence[str]) -> Iterable[str]:
-    import htcondor2
+class _Slots:
+    """Implements `reread.Source` with a collector."""
 
-    constraint = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
-    return [text(ad, "Name") for ad in source.query(htcondor2.AdType.Startd, constraint, ["Name"])]
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def marks(self) -> Iterable[Any]:
+        return self._ask(_SLOTS, list(MARKS))
+
+    def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
+        return self._ask(_SLOTS if names is None else _named(_SLOTS, names), _PROJECTION)
+
+    def at_work(self, names: Sequence[str]) -> Iterable[str]:
+        busy = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
+        return [text(ad, "Name") for ad in self._ask(busy, ["Name"])]
+
+    def _ask(self, constraint: str, projection: list[str]) -> Iterable[Any]:
+        import htcondor2
+
+        return self._source.query(htcondor2.AdType.Startd, constraint, projection)  # type: ignore[no-any-return]
 
 
 def _children(ad: Any) -> tuple[Child, ...]:
@@ -203,18 +229,20 @@ def learn(
     """
     foreign = {(s.name, s.started): memory.foreign.get((s.name, s.started), "") for s in slots if not s.kind}
     placed = [s if s.kind else replace(s, kind=foreign[s.name, s.started]) for s in slots]
-    wanted = {s.name for s in placed if not s.kind}
-    asked: set[str] = set()
+    strangers = {s.name for s in placed if not s.kind}
+    teachers: dict[str, str] = {}
     for s in placed:
-        if s.kind and s.kind not in asked and _teaches(s) and (refresh or s.kind not in memory.templates):
-            asked.add(s.kind)
-            wanted.add(s.name)
-    ads = {text(ad, "Name"): repr(ad) for ad in whole(sorted(wanted))} if wanted else {}
-    placed = [
-        s if s.kind or s.name not in ads else replace(s, kind=foreign_kind_key(ads[s.name])) for s in placed
-    ]
+        if s.kind and _teaches(s) and (refresh or s.kind not in memory.templates):
+            teachers.setdefault(s.kind, s.name)
+    wanted = strangers.union(teachers.values())
+    ads = {text(ad, "Name"): ad for ad in whole(sorted(wanted))} if wanted else {}
+    kinds = {name: foreign_kind_key(repr(ads[name])) for name in strangers & ads.keys()}
+    placed = [s if s.kind else replace(s, kind=kinds.get(s.name, "")) for s in placed]
     foreign.update({key: s.kind for s in placed if (key := (s.name, s.started)) in foreign})
-    fresh = {s.kind: template(ads[s.name]) for s in placed if s.kind and s.name in ads and _teaches(s)}
+    for s in placed:
+        if s.name in kinds and _teaches(s) and (refresh or s.kind not in memory.templates):
+            teachers.setdefault(s.kind, s.name)
+    fresh = {kind: template(repr(ads[name])) for kind, name in teachers.items() if name in ads}
     return placed, SlotMemory({**memory.templates, **fresh}, foreign)
 
 
@@ -243,11 +271,7 @@ def _whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
 
 def _named(constraint: str, names: Sequence[str]) -> str:
     """The constraint for ads of these names; for many names, that of all ads."""
-    import classad2
-
-    if len(names) > _BY_NAME:
-        return constraint
-    return f"{constraint} && ({' || '.join(f'Name == {classad2.quote(name)}' for name in names)})"
+    return constraint if len(names) > _BY_NAME else f"{constraint} && {among('Name', names)}"
 
 
 def own_ads(source: Any) -> Sequence[Any]:

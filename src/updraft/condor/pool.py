@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -18,6 +19,7 @@ from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.children import Children
 from updraft.condor.demand import ScheddMemory, read_demand
 from updraft.condor.jobs import requeue_jobs
+from updraft.condor.news import Listener
 from updraft.condor.tokens import newest_key, user_of
 from updraft.condor.tools import DrainingAlreadyError, Tools
 from updraft.core.model import DrainMode, ScheddView, Slot
@@ -43,6 +45,7 @@ class HTCondorPool:
         self._lock = threading.Lock()
         self._schedds: dict[str, ScheddMemory] = {}
         self._slots = ads.SlotMemory()
+        self._heard: Listener[Slot] = Listener()
         self._refreshed = time.monotonic()
         self._key_folder: str | None = None
 
@@ -63,7 +66,12 @@ class HTCondorPool:
 
     def schedds(self, deadline: float) -> tuple[str, ...]:
         """Names of all schedds that the collector knows."""
-        return self._children.call(_COLLECTOR, deadline, ads.read_schedds, self._access.collector)
+        names = self._children.call(_COLLECTOR, deadline, ads.read_schedds, self._access.collector)
+        with self._lock:
+            fresh = [name for name in names if name not in self._schedds]
+        for name in fresh:
+            self._children.begin(f"schedd {name}")
+        return names
 
     def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:
         """Idle job groups of one schedd, and its running jobs where `running` asks for them."""
@@ -81,14 +89,16 @@ class HTCondorPool:
         now = time.monotonic()
         with self._lock:
             memory, refresh = self._slots, now - self._refreshed > _TEMPLATE_AGE
-        where = self._access.collector
-        seen, memory = self._children.call(
-            _COLLECTOR, deadline, ads.read_slots, where, self._access.name, memory, refresh
+            known = self._heard.mark
+        where, name = self._access.collector, self._access.name
+        seen, news, memory = self._children.call(
+            _COLLECTOR, deadline, ads.tell_slots, where, name, memory, refresh, known
         )
         with self._lock:
             self._slots = memory
             self._refreshed = now if refresh else self._refreshed
-        return seen
+            slots = self._heard.take(news)
+        return PoolSlots(replace(seen.view, slots=slots), seen.templates)
 
     # ------------------------------------------------------------------------------------------ drains
 

@@ -5,6 +5,7 @@ Pure functions over ClassAd text in the new syntax.
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Any
 
 import classad2
@@ -97,6 +98,7 @@ def _parse(ad: str) -> Any:
         raise ValueError("not a ClassAd") from error
 
 
+@lru_cache(maxsize=4096)  # the same few hundred names come again in the ad of every slot
 def _is_own(name: str) -> bool:
     lower = name.lower()
     return lower in _OWN or _VOLATILE.match(lower) is not None

@@ -205,8 +205,9 @@ class Observer:
                 self._clouds[name] = _Cloud(name, self._deadlines, inline=self._inline)
             self._clouds[name].ask(driver, now, self._deadlines)
         pool, deadline = self.pool, self._deadlines.pool
-        self._collector.ask(lambda: pool.slots(deadline), now)
+        # The names first: with one child for both questions, they would come after thousands of slots.
         self._schedds.ask_names(pool, deadline, now)
+        self._collector.ask(lambda: pool.slots(deadline), now)
 
     def _cloud_views(self, begun: float, clock: Callable[[], float]) -> dict[str, CloudView]:
         views = {}
