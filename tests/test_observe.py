@@ -12,7 +12,7 @@ import pytest
 
 from tests.rig import Rig, policy
 from tests.virtualpool import KINDS, Everything, Queue
-from updraft.core.model import CloudOffer, Known, LaunchState, Resources, ScheddView, Unknown
+from updraft.core.model import CloudOffer, CollectorLoad, Known, LaunchState, Resources, ScheddView, Unknown
 from updraft.core.settings import WorkerClass
 from updraft.errors import AuthFailed, PoolTimeout
 from updraft.ledger import Ledger
@@ -141,6 +141,28 @@ def test_a_restart_remembers_which_schedds_there_were(rig: Rig) -> None:
     rig.clock.forward(2)
     snapshot = rig.start()._observer.look(rig.clock())
     assert isinstance(snapshot.schedds["other"], Unknown)
+
+
+def test_the_pace_is_kept_from_look_to_look_and_over_a_restart(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 3
+    daemon = rig.start()
+    assert daemon.cycle().snapshot.pace.most is None  # whose machines are on their way from here on
+    load = CollectorLoad(rig.clock(), rig.clock() - 500, busy=5.0, joined=100)
+    for busy, joined, most in ((5.0, 100, None), (15.0, 180, 40), (16.0, 180, 40)):
+        rig.pool.loads = {"c": replace(load, told=rig.clock(), busy=busy, joined=joined)}
+        assert daemon.cycle().snapshot.pace.most == most
+        rig.clock.forward(10)
+    rig.pool.down = True
+    assert daemon.cycle().snapshot.pace.most == 40
+    again = rig.start()._observer.look(rig.clock())
+    assert (again.pace.most, again.pace.why) == (40, "c was busy 100% of the time")
+
+
+def test_a_note_of_the_pace_that_makes_no_sense_is_none(rig: Rig) -> None:
+    rig.start()
+    assert rig.ledger is not None
+    rig.ledger.note("join-pace", {"most": "many", "why": 3, "since": None}, rig.clock())
+    assert rig.start()._observer.look(rig.clock()).pace.most is None
 
 
 def test_no_schedd_is_no_demand_only_where_the_collector_can_know(rig: Rig) -> None:

@@ -12,6 +12,7 @@ from updraft.core.model import (
     PLAIN,
     Child,
     CloudOffer,
+    CollectorLoad,
     CollectorView,
     DrainMode,
     JobGroup,
@@ -83,6 +84,7 @@ class VirtualPool:
         self.drains: list[tuple[str, DrainMode]] = []
         self.requeued: list[str] = []
         self.forgotten: list[str] = []
+        self.loads: Mapping[str, CollectorLoad] = {}
 
     # ------------------------------------------------------------------------------ what HTCondor does
 
@@ -153,7 +155,7 @@ class VirtualPool:
     def slots(self, deadline: float) -> PoolSlots:
         self._answer()
         found = {self._slot(site, instance): self.ad(site, instance) for site, instance in self._up()}
-        view = CollectorView(tuple(found), self.started, self.clock())
+        view = CollectorView(tuple(found), self.started, self.clock(), loads=self.loads)
         return PoolSlots(view, {slot.kind: ad for slot, ad in found.items()})
 
     def _slot(self, site: Site, instance: FakeInstance) -> Slot:

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from updraft.condor.byname import among
 from updraft.condor.children import mapped
-from updraft.condor.collector import SlotMemory, collector_started, learn, settle_children, slot
+from updraft.condor.collector import SlotMemory, learn, settle_children, slot
+from updraft.condor.collectors import collector_loads, collector_started
 from updraft.condor.demand import MAX_GROUPS, group, running_job, unmade
 from updraft.condor.naming import referred_names, significant_names
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tools import DrainingAlreadyError, failed
 from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
-from updraft.core.model import Resources
+from updraft.core.model import CollectorLoad, Resources
 from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
 
 DATA = Path(__file__).parent / "data"
@@ -381,6 +382,25 @@ def test_how_old_the_collector_is() -> None:
     assert collector_started([old, young]) == 2000.0
     with pytest.raises(PoolError):
         collector_started([])
+
+
+def test_what_collectors_have_to_do() -> None:
+    top = {
+        "Name": "pool@head", "StatsLifetime": 200, "StatsLastUpdateTime": 1200, "DaemonCoreDutyCycle": 0.25,
+        "UpdatesInitial_Master": 40, "UpdatesLost_Master": 1, "UpdatesLost_Slot": 2, "DroppedQueries": 3,
+        "PendingQueriesPeak": 4,
+    }  # fmt: skip
+    # What the pool's collector lost of the child's own ads is not what the child lost.
+    child = {**top, "Name": "Collector1@head", "DaemonStartTime": 1001, "UpdatesLost": 70, "UpdatesTotal": 9}
+    ads = [classad2.ClassAd(ad) for ad in (top, child)]
+    load = CollectorLoad(told=1200.0, started=1000.0, busy=50.0, joined=40, lost=3, dropped=3, queued=4)
+    assert collector_loads(ads) == {"pool@head": load, "Collector1@head": load}
+
+
+@pytest.mark.parametrize("odd", [{}, {"DaemonCoreDutyCycle": "much"}, {"DaemonCoreDutyCycle": float("nan")}])
+def test_a_collector_that_does_not_say_how_busy_it_is_says_nothing(odd: dict[str, Any]) -> None:
+    ad = classad2.ClassAd({"Name": "c", "StatsLifetime": 9, "StatsLastUpdateTime": 1000, **odd})
+    assert collector_loads([ad]) == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from tests.condor.test_livepool import MARKS, SCHEDD, when
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
-from updraft.core.model import DrainMode, Slot
+from updraft.core.joining import BUSY, WINDOW, paced
+from updraft.core.model import CollectorLoad, DrainMode, JoinPace, Slot
 
 pytestmark = pytest.mark.integration
 
@@ -83,6 +84,35 @@ def test_slots_of_all_children_are_at_the_top_and_work(live: LivePool, pool: HTC
     pool.drain([slot], DrainMode.EMPTY, "idle", 10)
     seen = wait_for("the drain", lambda: closed(pool, name), 30)
     assert seen
+
+
+def test_every_collector_of_the_tree_says_how_it_is(live: LivePool, pool: HTCondorPool) -> None:
+    """By ads of its own, with the names that are read: those of the children are at the top, and renewed."""
+    names = ("Collector1@head.pool.test", "Collector2@head.pool.test", "My Pool - 10.9.0.1@head.pool.test")
+
+    def told() -> dict[str, CollectorLoad]:
+        return {name: load for name, load in pool.slots(10).view.loads.items() if name in names}
+
+    # The first test's machines have joined by now: each at one child, and all at the top.
+    wait_for("all joins", lambda: sum(told()[name].joined for name in names[:2] if name in told()) >= 3, 90)
+    first = told()
+    assert set(first) == set(names)
+    assert first[names[2]].joined >= 3
+    for load in first.values():
+        assert 0 < load.busy < load.told - load.started
+        assert (load.lost, load.dropped) == (0, 0)
+    later = wait_for("the next word", lambda: newer if all_newer(newer := told(), first) else None, 90)
+    assert isinstance(later, dict)
+    for name, load in later.items():
+        assert abs(load.started - first[name].started) < 2
+        # It has almost nothing to do; the lifetime is in whole seconds, so a little less may be told later.
+        assert -0.1 < load.busy - first[name].busy < BUSY * (load.told - first[name].told)
+    paces = paced(paced(JoinPace(), first, True, first[names[2]].told), later, True, later[names[2]].told)
+    assert paces.most is None
+
+
+def all_newer(loads: dict[str, CollectorLoad], before: dict[str, CollectorLoad]) -> bool:
+    return all(name in loads and loads[name].told >= load.told + WINDOW for name, load in before.items())
 
 
 def at_work(pool: HTCondorPool, live: LivePool, name: str) -> bool:

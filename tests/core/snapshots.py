@@ -11,11 +11,13 @@ from updraft.core.model import (
     CloudOffer,
     CloudState,
     CloudView,
+    CollectorLoad,
     CollectorView,
     DrainMode,
     DrainRecord,
     Instance,
     JobGroup,
+    JoinPace,
     Kind,
     Known,
     LaunchRecord,
@@ -175,6 +177,10 @@ def snapshot(
 
 
 # ------------------------------------------------------------------------------------------- strategies
+
+
+_LOAD = CollectorLoad(NOW - 30, NOW - 900, 800.0, 40, 1, 2, 3)
+PACED = JoinPace(3, "c was busy 95% of the time", NOW - 30, {"c": _LOAD}, {"c": 0.4})
 
 
 @st.composite
@@ -370,4 +376,5 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         tuple(offers),
         kinds,
         verdicts(groups, kinds.values()),
+        pace=draw(st.sampled_from([JoinPace(), JoinPace(), PACED])),
     )

@@ -34,6 +34,7 @@ from updraft.core.model import (
     Drain,
     DrainMode,
     DrainRecord,
+    JoinPace,
     Kind,
     Known,
     Launch,
@@ -140,6 +141,8 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
         running=running,
         offers=offers,
     )
+    if "pace" in case:
+        shown = replace(shown, pace=JoinPace(case["pace"], "c was busy 95% of the time", NOW - 20))
     return _silenced(_refused(_with_site(shown, case), case), case)
 
 

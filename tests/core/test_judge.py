@@ -3,6 +3,7 @@
 import pickle
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,23 @@ def test_a_child_that_dies_is_replaced(judge: Judge) -> None:
     other = replace(KIND, ad=SLOT.replace("25.14.1", "26.0.0"))
     cycles = [judge.verdicts(groups, [other], now, 30.0)["a", "k"] for now in (1.0, 2.0)]
     assert cycles[-1].copies == 4
+
+
+def test_a_question_that_is_handed_over_just_when_the_child_dies_is_asked_again(judge: Judge) -> None:
+    groups = [group("a", "alice")]
+    assert judge.verdicts(groups, [KIND], 0.0, 30.0)["a", "k"].copies == 4
+    pool = judge._pool
+    (child,) = pool._pool_manager.worker_manager.workers.values()
+
+    def too_late(*_: object, **__: object) -> "Future[object]":
+        """What pebble does with a task that comes while it aborts all it knows: nothing, for ever."""
+        child.kill()
+        return Future()
+
+    pool.schedule = too_late
+    other = replace(KIND, ad=SLOT.replace("25.14.1", "26.0.0"))
+    assert judge.verdicts(groups, [other], 1.0, 30.0)["a", "k"].copies == 4
+    assert judge._pool is not pool
 
 
 def test_a_child_that_was_begun_early_is_the_one_that_is_asked(judge: Judge) -> None:

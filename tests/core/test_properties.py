@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 
 from tests.core.snapshots import NOW, policies, snapshots
+from updraft.core.joining import joins_left
 from updraft.core.model import (
     CloudState,
     Drain,
@@ -203,6 +204,16 @@ def test_11_the_same_snapshot_gives_the_same_plan(snapshot: Snapshot, policy: Po
     backwards = replace(snapshot, clouds=dict(reversed(snapshot.clouds.items())))
     assert plan(snapshot, policy) == plan(snapshot, policy)
     assert set(plan(backwards, policy).actions) == set(plan(snapshot, policy).actions)
+
+
+@given(snapshots(), policies())
+def test_no_more_are_asked_for_than_the_collectors_take(snapshot: Snapshot, policy: Policy) -> None:
+    """Whatever they are for: jobs, a minimum, a replacement."""
+    most = joins_left(snapshot.pace, snapshot.ledger, snapshot.now)
+    if most is not None:
+        made = plan(snapshot, policy)
+        assert sum(action.count for action in made.actions if isinstance(action, Launch)) <= most
+        assert "join-pace" in {warning.code for warning in made.warnings}
 
 
 @given(snapshots(), policies())

@@ -20,12 +20,12 @@ from updraft.condor.base import (
     PoolSlots,
 )
 from updraft.condor.byname import among
+from updraft.condor.collectors import collector_loads, collector_started, own_ads
 from updraft.condor.news import Mark, News, Teller
 from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tokens import is_of, launch_of
 from updraft.core.kinds import foreign_kind_key, kind_key, template
 from updraft.core.model import Child, CollectorView, Resources, Slot
-from updraft.errors import PoolError
 
 _SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
 _PROJECTION = [
@@ -68,8 +68,13 @@ def read_slots(
     source = htcondor2.Collector(collector)
     slots = _LAST_LOOK.slots(_Slots(source), pool)
     slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
+    own = own_ads(source)
     view = CollectorView(
-        tuple(slots), collector_started(own_ads(source)), _cycle_ended(source), read_shares(source)
+        tuple(slots),
+        collector_started(own),
+        _cycle_ended(source),
+        read_shares(source),
+        collector_loads(own),
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
@@ -272,26 +277,6 @@ def _whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
 def _named(constraint: str, names: Sequence[str]) -> str:
     """The constraint for ads of these names; for many names, that of all ads."""
     return constraint if len(names) > _BY_NAME else f"{constraint} && {among('Name', names)}"
-
-
-def own_ads(source: Any) -> Sequence[Any]:
-    import htcondor2
-
-    wanted = ["DaemonStartTime", "StatsLastUpdateTime", "StatsLifetime", "MyCurrentTime"]
-    return source.query(htcondor2.AdType.Collector, projection=wanted)  # type: ignore[no-any-return]
-
-
-def collector_started(ads: Sequence[Any]) -> float:
-    """When the collector started, by its own ad; the youngest of several. PoolError where it doesn't say."""
-    starts: list[int] = []
-    for ad in ads:
-        if integer(ad, "StatsLifetime") and integer(ad, "StatsLastUpdateTime"):
-            starts.append(integer(ad, "StatsLastUpdateTime") - integer(ad, "StatsLifetime"))
-        else:
-            starts.append(integer(ad, "DaemonStartTime") or integer(ad, "MyCurrentTime"))
-    if not starts or not min(starts):
-        raise PoolError("the collector doesn't say since when it runs; it has no ad of its own yet")
-    return float(max(starts))
 
 
 def _cycle_ended(source: Any) -> float | None:

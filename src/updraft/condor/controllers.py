@@ -4,7 +4,8 @@ import math
 
 from updraft.condor.advalues import integer, real, text
 from updraft.condor.base import ATTR_POOL, ControllerAd
-from updraft.condor.collector import own_ads, query_ad
+from updraft.condor.collector import query_ad
+from updraft.condor.collectors import own_ads
 
 _CONTROLLER = "IsUpdraftController"
 

@@ -9,7 +9,7 @@ a budget of their own; an owner whose evaluation runs away loses the child, and 
 import os
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +29,7 @@ from updraft.core.verdicts import VerdictTable
 # The child stops by itself at the budget, between two evaluations; only one that hangs is killed, after this.
 _GRACE = 1.5
 _START = 30.0
+_LOOK_AGAIN = 0.5
 _REST_FIRST = 60.0
 _REST_LONGEST = 3600.0
 # Characters that are handed over at once: what is beyond that goes with the next batch.
@@ -172,7 +173,7 @@ class Judge:
     def _asked(self, questions: Sequence[Question], now: float, limit: float) -> _Outcome | None:
         future = self._child().schedule(_answers, args=(questions, now, limit), timeout=limit * _GRACE)
         try:
-            outcome: _Outcome = future.result()
+            outcome: _Outcome = self._told(future)
         except (FutureTimeout, pebble.ProcessExpired, MemoryError):
             return None
         return outcome
@@ -190,8 +191,16 @@ class Judge:
         self.begin()
         loading, self._loading = self._loading, None
         if loading is not None:
-            loading.result()
+            self._told(loading)
         return self._pool
+
+    def _told(self, future: Any) -> Any:
+        """What a task returns, or raises. BrokenExecutor for one that was handed over while its child's death
+        was being noticed: pebble forgets those, and their futures never end."""
+        while not wait((future,), _LOOK_AGAIN).done:
+            if not self._pool.active and not wait((future,), _LOOK_AGAIN).done:
+                raise BrokenExecutor("the child died")
+        return future.result()
 
 
 class _Cycle:

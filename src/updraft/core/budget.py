@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from updraft.core.joining import joins_left, slowed
 from updraft.core.model import (
     CloudView,
     Cooldown,
@@ -57,7 +58,10 @@ class Use:
 
 @dataclass(slots=True)
 class Budget:
-    """How much may still be bought. `allow` takes from it what it grants: it is used up by one plan."""
+    """How much may still be bought. `allow` takes from it what it grants: it is used up by one plan.
+
+    `joins` is how many machines may be asked for now, whatever they are (None: any number), `slow` why.
+    """
 
     policy: Policy
     clouds: Mapping[str, CloudView]
@@ -71,6 +75,8 @@ class Budget:
     proven: frozenset[str] = frozenset()
     unlisted: dict[str, Use] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
+    joins: int | None = None
+    slow: Reason | None = None
     _resting: dict[tuple[str, str], Cooldown] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,6 +90,7 @@ class Budget:
             self._cloud_answers,
             self._rested,
             self._tried,
+            self._joined,
             self._within_pool,
             self._within_cloud,
             self._within_class,
@@ -130,6 +137,7 @@ class Budget:
 
     def _take(self, offer: Offer, count: int) -> None:
         self.pool.add(count, offer.resources, offer.price)
+        self.joins = None if self.joins is None else self.joins - count
         for uses in (self.per_cloud, self.unlisted):
             if offer.cloud not in uses:
                 uses[offer.cloud] = Use()
@@ -182,6 +190,9 @@ class Budget:
         trial = self.policy.timings.trial
         text = f"no machine of image {image} has joined yet: {trial} are tried first"
         return trial - self.on_the_way.get(image, 0), Reason("unproven", text)
+
+    def _joined(self, _offer: Offer) -> tuple[int, Reason | None]:
+        return (_MANY, None) if self.joins is None else (self.joins, self.slow)
 
     def _within_pool(self, offer: Offer) -> tuple[int, Reason | None]:
         return _room(self.policy.limits, self.pool, offer, "the pool")
@@ -297,6 +308,8 @@ def budget(
     `rests` is what cools down, `proven` are the images of which a machine has joined.
     """
     made = Budget(policy, snapshot.clouds, snapshot.now, rests=rests, proven=proven)
+    if (joins := joins_left(snapshot.pace, snapshot.ledger, snapshot.now)) is not None:
+        made.joins, made.slow = joins, slowed(snapshot.pace)
     asked = {cloud: _asked(view) for cloud, view in snapshot.clouds.items()}
     counts = Counter([one.account for one in roll.settled])
     latest = min((min(times) for times in asked.values()), default=_NEVER[0])

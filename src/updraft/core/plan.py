@@ -14,6 +14,7 @@ from updraft.core.annexes import annexed, parted, unknown
 from updraft.core.budget import budget
 from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.fates import Fate, Look
+from updraft.core.joining import slowed
 from updraft.core.launching import Wish, launches, minimum
 from updraft.core.leaving import fate
 from updraft.core.lifecycle import Census, Key
@@ -269,6 +270,8 @@ def _warnings(
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))
     found.extend(unknown(census.machines, snapshot.annexes))
+    if snapshot.pace.most is not None:
+        found.append(slowed(snapshot.pace))
     if isinstance(snapshot.collector, Known) and not snapshot.schedds:
         found.append(Reason("no-schedd", "the collector knows no schedd: there is no queue to look at"))
     return tuple(found)

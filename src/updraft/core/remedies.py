@@ -10,6 +10,7 @@ REMEDIES: Mapping[str, str] = {
     "cooling-down": "the end of the rest, or an image, flavor or cloud that works: see `updraft events`",
     "group-quota": "a larger quota of the accounting group at the negotiator, or surplus for it",
     "in-turn": "a shorter `wait_target` of the class buys more machines at once",
+    "join-pace": "time; or more collectors: see `updraft pool config`, and `updraft pool load`",
     "limit-class": "a larger `max` or `max_cores` of the class",
     "limit-cores": "a larger `cores` in the limits",
     "limit-cost": "a larger `cost_per_hour` in the limits, or cheaper flavors",

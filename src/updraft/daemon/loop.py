@@ -20,7 +20,7 @@ from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.tallies import tallies
 from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger import Ledger, clouds
-from updraft.observe import Observer
+from updraft.observe import PACE, Observer
 
 PRUNE_EVERY = 3600.0
 SAVE_EVERY = 10.0
@@ -224,6 +224,7 @@ class Daemon:
                 doc.update(tallies(cycle.snapshot, cycle.plan, policy, decided))
                 self._ledger.save_cycle(doc, now)
                 self._ledger.note("schedds", {"seen": self._observer.schedds_seen}, now)
+                self._ledger.note(PACE, self._observer.pace_note, now)
                 self._saved = (now, substance)
             if now - self._pruned >= PRUNE_EVERY:
                 self._ledger.prune(now)

@@ -1,6 +1,7 @@
 """One snapshot: every source asked at the same time, each with a deadline, each known or unknown."""
 
+from updraft.observe.gate import PACE
 from updraft.observe.observer import Deadlines, Matcher, Observer, Remembered
 from updraft.observe.offers import Kinds
 
-__all__ = ["Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]
+__all__ = ["PACE", "Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]

@@ -44,6 +44,7 @@ from updraft.core.settings import Policy
 from updraft.core.spare import spare_groups
 from updraft.core.variants import most_for, wanted
 from updraft.observe import places
+from updraft.observe.gate import PACE, Gate
 from updraft.observe.offers import Kinds, Shelf
 from updraft.observe.same import SameSources
 from updraft.observe.schedds import ANY, Schedds
@@ -159,6 +160,7 @@ class Observer:
         )
         known = (ledger.noted("schedds") or {}).get("seen", {})
         self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, inline=inline)
+        self._gate = Gate(ledger.noted(PACE))
         self.fresh: dict[str, str] = {}
 
     def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
@@ -169,6 +171,11 @@ class Observer:
     def schedds_seen(self) -> dict[str, float]:
         """When each schedd was last in the collector's list: noted in the ledger, so that a restart knows."""
         return self._schedds.seen
+
+    @property
+    def pace_note(self) -> dict[str, Any]:
+        """How fast machines may join: noted in the ledger, so that a restart knows."""
+        return self._gate.note
 
     @property
     def pause(self) -> float:
@@ -261,6 +268,7 @@ class Observer:
             verdicts=verdicts,
             spare=spare,
             annexes=annexes,
+            pace=self._gate.look(view, ledger, clock()),
         )
 
     def _learn(self, collector: Source[PoolSlots], ledger: LedgerView) -> dict[str, str]:

@@ -18,7 +18,7 @@ from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.variants import read
 from updraft.ledger import Ledger
-from updraft.observe import Kinds, Observer
+from updraft.observe import PACE, Kinds, Observer
 from updraft.sim.clock import START, Timeline
 from updraft.sim.memory import MemoryLedger
 from updraft.sim.pool import Pace, SimPool
@@ -157,6 +157,7 @@ class Engine:
             self.ledger.learn(kind, text, begun)
         self._observer.fresh.clear()
         self.ledger.note("schedds", {"seen": self._observer.schedds_seen}, begun)
+        self.ledger.note(PACE, self._observer.pace_note, begun)
         made = self._decide(snapshot, self.policy)
         for hear in self.on_cycle:
             hear(snapshot, made)

@@ -11,9 +11,19 @@ from dataclasses import dataclass
 from updraft.clouds.base import TAG_LAUNCH, TAG_POOL
 from updraft.clouds.fake import FakeInstance, Site
 from updraft.condor.base import ControllerAd, PoolSlots
-from updraft.core.model import CollectorView, DrainMode, JobGroup, Kind, ScheddView, Slot, Verdict
+from updraft.core.model import (
+    CollectorLoad,
+    CollectorView,
+    DrainMode,
+    JobGroup,
+    Kind,
+    ScheddView,
+    Slot,
+    Verdict,
+)
 from updraft.errors import DrainRefused, PoolTimeout
 from updraft.sim.clock import Timeline
+from updraft.sim.collector import SimCollector
 from updraft.sim.machine import CLAIM_WORKLIFE, Claim, SimMachine, SimSlot
 from updraft.sim.negotiator import Negotiator
 from updraft.sim.schedd import LEASE, JobState, SimGroup, SimJob, SimSchedd
@@ -24,12 +34,17 @@ CLASSAD_LIFETIME = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast the pool's parts are, in seconds."""
+    """How fast the pool's parts are, in seconds.
+
+    `joins` is how many machines its collector takes in a second, None for any number: then it says nothing
+    of what it has to do.
+    """
 
     negotiation: float = 5.0
     start: float = 1.0  # from the match to the job's start
     reuse: float = 0.2  # from the end of a job to the next one's start in the same claim
     exit: float = 4.0  # from an accepted drain to the startd's end
+    joins: float | None = None
 
 
 Imagine = Callable[[str, FakeInstance], Kind]
@@ -67,6 +82,8 @@ class SimPool:
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self.factors: dict[str, float] = {}  # users' priority factors, where they differ
         self._negotiator = Negotiator(self._judge, self.factors)
+        joins = self.pace.joins
+        self._gate = None if joins is None else SimCollector(timeline, joins, lambda: len(self.listed))
         for site in sites:
             site.watchers.append(functools.partial(self._on_instance, site))
         timeline.every(self.pace.negotiation, self._negotiate)
@@ -88,8 +105,12 @@ class SimPool:
         now = self.timeline()
         shown = tuple(slot for machine in self.listed.values() for slot in machine.view(now))
         shares = self._negotiator.shares()
-        view = CollectorView(shown, self.collector_started, self._cycle_ended, shares)
+        view = CollectorView(shown, self.collector_started, self._cycle_ended, shares, self.loads())
         return PoolSlots(view, {key: kind.ad for key, kind in self.kinds.items()})
+
+    def loads(self) -> dict[str, CollectorLoad]:
+        """What its collector says that it has to do, where its capacity is simulated."""
+        return {} if self._gate is None else {"collector": self._gate.load()}
 
     def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None:
         """Close one machine; see the contract. Raises PoolTimeout where it doesn't answer."""
@@ -177,8 +198,14 @@ class SimPool:
         if not instance.up(now) and instance.id in self.machines:
             self._down(instance.id)
         elif instance.launched_at == now and instance.id not in self.machines:
-            self.timeline.at(min(instance.joins_at, 1e15), functools.partial(self._join, site, instance))
+            self.timeline.at(min(instance.joins_at, 1e15), functools.partial(self._knock, site, instance))
             self.timeline.at(min(instance.dies_at, 1e15), functools.partial(self._down, instance.id))
+
+    def _knock(self, site: Site, instance: FakeInstance) -> None:
+        if self._gate is None:
+            self._join(site, instance)
+        elif instance.up(self.timeline()):
+            self.timeline.at(self._gate.join(), functools.partial(self._join, site, instance))
 
     def _join(self, site: Site, instance: FakeInstance) -> None:
         now = self.timeline()

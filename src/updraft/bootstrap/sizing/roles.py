@@ -104,6 +104,13 @@ def _forwarding(size: PoolSize) -> Iterator[Setting]:
         UPDRAFT,
     )
     yield Setting(
+        "COLLECTOR_UPDATE_INTERVAL",
+        "30",
+        "How often a child tells the top collector how it is, in seconds: updraft lets machines join more "
+        "slowly where one has too much to do.",
+        UPDRAFT,
+    )
+    yield Setting(
         "CONDOR_VIEW_CLASSAD_TYPES",
         "Machine,Submitter,DaemonMaster,StartD",
         "Masters' and startds' own ads are passed on as well: condor_off and condor_drain look for "

@@ -24,6 +24,7 @@ from updraft.core.model.decided import (
     Terminate,
     Undrain,
 )
+from updraft.core.model.joins import CollectorLoad, JoinPace
 from updraft.core.model.observed import (
     NEW_PRIORITY,
     AccountingGroup,
@@ -72,6 +73,7 @@ __all__ = [
     "CloudOffer",
     "CloudState",
     "CloudView",
+    "CollectorLoad",
     "CollectorView",
     "Cooldown",
     "Disown",
@@ -82,6 +84,7 @@ __all__ = [
     "GroupOutlook",
     "Instance",
     "JobGroup",
+    "JoinPace",
     "Kind",
     "Known",
     "Launch",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from updraft.core.model.basics import Resources, Source
+from updraft.core.model.joins import CollectorLoad
 from updraft.core.model.terms import NO_TERMS, Terms
 
 # The effective priority of a user that the negotiator has not seen: the least real priority (0.5) times the
@@ -156,13 +157,15 @@ class CollectorView:
     """The collector's answer; `started` is when it started: a young one has forgotten its machines.
 
     `cycle_ended` is when the negotiator last finished a cycle, and `shares` what it shares by; each None
-    where it is not known.
+    where it is not known. `loads` is what each collector of the tree says of itself, by its name; one that
+    says nothing isn't in it.
     """
 
     slots: tuple[Slot, ...]
     started: float
     cycle_ended: float | None = None
     shares: Shares | None = None
+    loads: Mapping[str, CollectorLoad] = field(default_factory=dict)
 
 
 class CloudState(StrEnum):

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from updraft.core.model.annexes import Annex
 from updraft.core.model.basics import NOTHING, Reason, Resources, Source
+from updraft.core.model.joins import JoinPace
 from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
 
 
@@ -151,6 +152,7 @@ class Snapshot:
 
     `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
     of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.
+    `pace` is how fast machines may join, by what the collectors have said up to now.
     """
 
     now: float
@@ -164,3 +166,4 @@ class Snapshot:
     verdicts: Verdicts = field(default_factory=dict)
     spare: tuple[JobGroup, ...] = ()
     annexes: tuple[Annex, ...] = ()
+    pace: JoinPace = JoinPace()  # noqa: RUF009 - frozen
