@@ -42,6 +42,7 @@ def codes(rig: Rig, kind: str = "annex") -> list[str]:
     return [event.code for event in rig.ledger.events(kinds=(kind,))]
 
 
+@pytest.mark.slow
 def test_it_is_there_until_its_lease_ends_and_then_all_of_it_goes(rig: Rig) -> None:
     daemon = rig.start()
     asked = ask(rig, idle=10_000.0, tags={"project": "x"})
@@ -98,6 +99,7 @@ def test_limits_hold_over_annexes_and_jobs_together(rig: Rig) -> None:
     assert len(of(rig)) == 3
 
 
+@pytest.mark.slow
 def test_an_extension_reaches_its_machines_and_a_stop_ends_them(rig: Rig) -> None:
     daemon = rig.start()
     first = ask(rig, idle=10_000.0)

@@ -89,6 +89,7 @@ def test_a_launch_refused_in_mid_run_for_its_credentials_is_made_once_when_they_
     assert made(rig) <= 2
 
 
+@pytest.mark.slow
 def test_throttled_it_asks_more_rarely_and_doubles_nothing(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 2
     begin = rig.clock()

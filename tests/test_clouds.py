@@ -151,6 +151,7 @@ def test_a_decision_on_a_cloud_that_the_file_lacks_changes_nothing(make: Make) -
 # ------------------------------------------------------------------------------------------ a dead cloud
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["cloud-unavailable", "auth-failed", "throttled"])
 def test_ten_minutes_without_an_answer_lead_to_nothing_wrong_and_end_within_a_cycle(
     make: Make, error: str

@@ -293,6 +293,7 @@ def test_a_wrong_configuration_keeps_the_old_one(rig: Rig) -> None:
     assert {"started", "reloaded", "stopped"} <= set(texts)
 
 
+@pytest.mark.slow
 def test_a_fault_costs_a_cycle_and_not_the_daemon(rig: Rig) -> None:
     daemon = rig.start()
     good, calls = daemon._plan, iter(range(100))

@@ -165,6 +165,7 @@ def test_machines_of_one_user_are_for_that_user_only(rig: MatchingRig) -> None:
     assert len(rig.machines()) == 2
 
 
+@pytest.mark.slow
 def test_a_machine_stays_idle_as_long_as_its_job_asked(rig: MatchingRig) -> None:
     rig.submit("alice", 1, "UpdraftKeepAlive = 300;", Terms(keep_alive=300.0))
     daemon = rig.controller()

@@ -93,6 +93,7 @@ def test_the_table_says_what_gives_out(asked: list[Wish], capsys: Capture) -> No
     assert "10 machines: carries this load" in out
 
 
+@pytest.mark.slow
 def test_a_plot_is_drawn(asked: list[Wish], tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "load.svg"
     assert call(capsys, "--machines", "10,500", "--plot", str(file))[0] == 0

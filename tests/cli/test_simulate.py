@@ -138,6 +138,7 @@ def test_clouds_that_boot_at_once_can_be_simulated(
     assert found["settings"][0]["metrics"]["completed"] == 12
 
 
+@pytest.mark.slow
 def test_machines_that_boot_too_slowly_are_named(capsys: pytest.CaptureFixture[str], trace: str) -> None:
     assert main.call(["simulate", trace, "--boot", "9h", "--cycle", "1h", "--limit-jobs", "2"]) == 0
     out = capsys.readouterr().out

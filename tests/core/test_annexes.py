@@ -130,6 +130,7 @@ def test_the_end_of_a_lease_is_certain(shown: Snapshot, rules: Policy) -> None:
             assert (machine.cloud, machine.id) in ended or (asked is not None and NOW - asked < 15)
 
 
+@pytest.mark.slow
 @given(worlds(), policies())
 def test_nothing_is_bought_for_an_annex_that_is_over_nor_more_than_was_asked_for(
     shown: Snapshot, rules: Policy
@@ -157,6 +158,7 @@ def test_nothing_is_bought_for_an_annex_that_is_over_nor_more_than_was_asked_for
                 assert launch.offer.price <= one.max_price
 
 
+@pytest.mark.slow
 @given(worlds(), policies())
 def test_jobs_never_buy_the_machines_of_an_annex_and_limits_hold_over_both(
     shown: Snapshot, rules: Policy

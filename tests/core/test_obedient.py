@@ -160,6 +160,7 @@ def test_3_nothing_is_launched_twice_while_it_boots(jobs: int, answered: bool) -
     assert len(world.instances) in ((before,) if answered else (0,))
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(0, 3), st.booleans())
 def test_5_every_machine_ends(jobs: int, minimum: int, joins: bool) -> None:
     """Rule 5: when the work is over all go but the minimum; what never joins goes at its deadline."""

@@ -176,6 +176,7 @@ def test_buy_serves_all_who_can_be_served_and_never_above_a_machine_for_each_job
         assert whole.resources.times(whole.slots * purchase.count).holds(load)
 
 
+@pytest.mark.slow
 @given(worlds(), st.integers(0, 10))
 def test_what_is_not_allowed_is_not_bought_and_is_explained(world: World, limit: int) -> None:
     groups, kinds, offers, _, verdicts = world

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def desks(draw: st.DrawFn, name: str) -> tuple[Slot, int]:
     return made, 0 if closed else room
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(0, 12))
 def test_what_the_site_has_no_room_for_is_bought_and_nothing_else(data: st.DataObject, idle: int) -> None:
     found = [data.draw(desks(f"desk{n}")) for n in range(data.draw(st.integers(0, 5)))]

@@ -117,6 +117,7 @@ def test_equal_priorities_change_nothing(snapshot: Snapshot, policy: Policy, pri
     assert plan(snapshot, equal) == plan(snapshot, plain)
 
 
+@pytest.mark.slow
 @given(snapshots(), policies())
 def test_on_a_closed_cloud_nothing_is_launched_and_nothing_ends_for_it(
     snapshot: Snapshot, policy: Policy

@@ -125,6 +125,7 @@ def test_many_groups_that_ask_for_the_same_are_as_one() -> None:
     assert not_on_sale([*alike, other], policy(ALLOWING), sold) == {other.key: (TOO_MANY,)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alma9-{}", "windows-{}"])
 def test_ten_thousand_names_are_not_read_to_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = [

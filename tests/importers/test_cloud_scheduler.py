@@ -337,6 +337,7 @@ def test_whatever_a_cloud_says_comes_to_a_file_that_loads_or_to_sentences(keys: 
             assert set(loaded(result, Path(folder)).clouds) == {"Some-Cloud"}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @example([{"enabled": "\n"}])
 @example([{"group_name": "\n"}])

@@ -30,6 +30,7 @@ def test_in_plain_lines_it_tells_the_story_and_ends_with_the_table() -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_draws_and_keeps_its_pace() -> None:
     begun = time.monotonic()
     code, text = played(terminal=True, jobs=12, speed=100.0)
@@ -46,6 +47,7 @@ def test_fast_draws_nothing_even_at_a_terminal() -> None:
     assert "\x1b[1A" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_every_demo_ends_well(seed: int) -> None:
     engine = demo_engine(seed=seed)

@@ -192,6 +192,7 @@ def test_min_violated() -> None:
 # --------------------------------------------------------------------------------------- ending machines
 
 
+@pytest.mark.slow
 def test_busy_machine_shot_between_samples() -> None:
     """A job starts right after each sample: idle to elastiq for five minutes, and shot with a job on it."""
     work = stream(40, at=1.0, every=45.0, shape=shape(10))

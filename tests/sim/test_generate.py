@@ -63,6 +63,7 @@ def test_run_times_of_one_session_are_alike_and_say_something_of_the_program() -
     assert within < 0.6 * logs.var()
 
 
+@pytest.mark.slow
 def test_nights_and_weekends_are_quieter() -> None:
     found = list(jobs(Recipe(jobs=20000, days=14, session=1, session_spread=0, night=0.9, weekend=0.2), 1))
     hours = Counter(int(one.at // 3600 % 24) for one in found)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from tests.sim.simtools import engine, policy
 
 from updraft.core.model import CloudOffer, Resources
@@ -46,6 +47,7 @@ def test_in_the_fast_world_a_job_runs_in_the_place_that_it_asks_for() -> None:
     assert (outcome.jobs.first_start - outcome.jobs.submitted).max() < 300, "at once, not when others leave"
 
 
+@pytest.mark.slow
 def test_in_the_daemon_s_own_world_too() -> None:
     boots = [{"start": "10s", "join": "20s", "spread": 0.0}]
     flavor = {"cpus": 2, "memory": "8GiB", "disk": "40GiB", "price": 0.1, "spot_price": 0.05}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from simtools import WHOLE, engine, policy, shape
 
 from updraft.core.model import JoinPace, Plan, Snapshot
@@ -11,6 +12,7 @@ from updraft.sim.engine import Decide, Engine
 from updraft.sim.pool import Pace
 from updraft.sim.workload import burst
 
+pytestmark = pytest.mark.slow
 MACHINES = 150
 TAKES = 3.0  # joins a second
 LONG = 20 * 3600.0

@@ -79,6 +79,7 @@ def test_a_page_loads_nothing_and_its_parts_are_its_own() -> None:
     assert text.count("<svg") == 2 + len(runs)  # cost and wait, waits, and what went on in each
 
 
+@pytest.mark.slow
 def test_a_page_follows_the_light() -> None:
     text = report.page(JOBS, Conditions(), [run()])
     assert "prefers-color-scheme: dark" in text
@@ -92,6 +93,7 @@ def test_a_page_follows_the_light() -> None:
         assert f"{name}:" in dark
 
 
+@pytest.mark.slow
 def test_a_page_says_what_was_simulated() -> None:
     text = report.page(JOBS, Conditions(cycle=30.0), [run()])
     for expected in (

@@ -33,6 +33,7 @@ from updraft.sim.workload import bursts, stream
 HOUR = 3600.0
 
 
+@pytest.mark.slow
 def test_a_burst_goes_from_zero_machines_to_all_jobs_done_to_zero_machines() -> None:
     sim = engine(policy(limits=Limits(machines=20)), workload=jobs(100, at=10, over=20))
     watch = Watch(sim)
@@ -70,6 +71,7 @@ def test_on_the_real_ledger_it_comes_to_the_same(tmp_path: Path) -> None:
         assert replace(seen, at_work=None) == in_memory.ledger.view(now)
 
 
+@pytest.mark.slow
 def test_limits_hold_in_cores_and_money_too() -> None:
     made = policy(limits=Limits(cores=10, cost_per_hour=0.21), timings={"cycle": 10.0})
     sim = engine(made, workload=jobs(60, shapes=(shape(60),)))
@@ -101,6 +103,7 @@ def test_the_clouds_quota_is_shared_with_strangers() -> None:
     assert not refused, "the quota was known"
 
 
+@pytest.mark.slow
 def test_a_cloud_that_is_lost_for_ten_minutes_costs_nothing() -> None:
     work = (*jobs(30, shapes=(shape(200),)), *jobs(30, at=300, shapes=(shape(60),)))
     sim = engine(policy(), workload=work)
@@ -208,6 +211,7 @@ def test_zones_without_capacity_are_left_for_others() -> None:
     assert sum(bool(call.error) for call in sim.sites["f"].calls) < 20
 
 
+@pytest.mark.slow
 def test_a_restarted_collector_costs_no_machine() -> None:
     sim = engine(policy(), workload=jobs(30, shapes=(shape(600),)))
     watch = Watch(sim)
@@ -220,6 +224,7 @@ def test_a_restarted_collector_costs_no_machine() -> None:
     watch.closing()
 
 
+@pytest.mark.slow
 def test_while_a_schedd_is_down_nothing_is_drained() -> None:
     work = (*jobs(20, shapes=(shape(60),)), *jobs(10, at=900, shapes=(shape(60),)))
     sim = engine(policy(), workload=work)
@@ -259,6 +264,7 @@ def test_two_schedds_one_down_the_others_jobs_go_on() -> None:
     watch.closing()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latency", [0.1, 1.9])
 def test_under_a_stream_of_one_second_jobs_scaling_in_kills_none(latency: float) -> None:
     work = (*jobs(80, shapes=(shape(30),)), *stream(500, at=60, every=1.2, shape=shape(1.0)))
@@ -309,6 +315,7 @@ def test_a_machine_whose_ads_stop_coming_is_reported_and_left_while_its_jobs_run
     watch.closing()
 
 
+@pytest.mark.slow
 def test_a_drifted_machine_ends_its_work_and_is_replaced() -> None:
     sim = engine(policy(), workload=stream(60, every=15.0, shape=shape(60, WHOLE)))
     watch = Watch(sim)

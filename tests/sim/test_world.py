@@ -96,6 +96,7 @@ def test_every_job_is_done_and_every_machine_goes(seed: int) -> None:
     assert outcome.calls["machines"] >= outcome.cycles, "one for each look, more where a list has pages"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcome() -> None:
     work = list(bursts(1, seed=7))
     first, again = (simulate(work, example_policy(), example_clouds()) for _ in range(2))
@@ -124,6 +125,7 @@ def test_cycles_that_are_left_out_change_nothing(idle_limit: float) -> None:
     settled(lazy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "cycle"), [(0, 5.0), (1, 30.0)])
 def test_it_tells_what_the_daemon_s_own_parts_tell(seed: int, cycle: float) -> None:
     """The same jobs, clouds and pace through observer, actor and simulated pool, and through this world."""
@@ -207,6 +209,7 @@ def test_the_fullest_slot_is_taken() -> None:
     assert not np.isnan(outcome.jobs.first_start).any(), "the second wide job found the empty machine"
 
 
+@pytest.mark.slow
 def test_machines_that_never_join_in_time_end_the_simulation() -> None:
     conditions = Conditions(cycle=600.0, boots=Boots(median=7200.0, spread=0.0))
     outcome = simulate(stream(2), policy(boot_deadline=300.0), cloud(), conditions=conditions)

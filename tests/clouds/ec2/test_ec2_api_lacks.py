@@ -9,6 +9,7 @@ from updraft.clouds.base import TAG_CLASS
 from updraft.errors import AuthFailed, CloudUnavailable, NoCapacity, QuotaExceeded
 
 
+@pytest.mark.slow
 def test_a_parameter_that_is_refused_without_its_name_is_a_newer_one(served: Served) -> None:
     harness = EC2Harness(
         served, Quirks(tag_on_create="TypeError", metadata_options="TypeError"), flavors=["t3.small"]

@@ -45,6 +45,7 @@ def driver(harness: EC2Harness) -> EC2Driver:
 # ----------------------------------------------------------------------------------------------- launches
 
 
+@pytest.mark.slow
 def test_a_launch_is_one_call_with_all_that_a_machine_needs(harness: EC2Harness, endpoint: Endpoint) -> None:
     harness.own.create_key_pair(KeyName="mine")
     driver = harness.driver(

@@ -103,6 +103,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Point]:
     return {**mine, **points}
 
 
+@pytest.mark.slow
 def test_the_row_counts_rivals_and_draws_all_of_them(tmp_path: Path, found: dict[str, Point]) -> None:
     found["csv2"] = theirs(1.0, 1, "csv2")
     found["google"] = theirs(1.0, 1, "google", unfinished=1)
