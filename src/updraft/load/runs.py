@@ -140,7 +140,10 @@ def _result(sender: "subprocess.Popen[str]", load: Load) -> dict[str, Any]:
     try:
         out, said = sender.communicate(timeout=_END)
     except subprocess.TimeoutExpired as error:
-        raise ProblemFound(f"the load did not end {_END:.0f} s after its time") from error
+        raise ProblemFound(
+            f"the load did not end {_END:.0f} s after its time: it is this machine that gives out first, which has "
+            "to send it, too; try fewer machines, a lower --join-rate or longer --updates-every"
+        ) from error
     if sender.returncode != 0:
         last = (said.strip().splitlines() or ["no message"])[-1]
         raise ProblemFound(f"what sends the load has failed: {last}")
