@@ -141,7 +141,7 @@ def _result(sender: "subprocess.Popen[str]", load: Load) -> dict[str, Any]:
         out, said = sender.communicate(timeout=_END)
     except subprocess.TimeoutExpired as error:
         raise ProblemFound(
-            f"the load did not end {_END:.0f} s after its time: it is this machine that gives out first, which has "
+            f"the load did not end {_END:.0f} s after its time: this machine gives out first, which has "
             "to send it, too; try fewer machines, a lower --join-rate or longer --updates-every"
         ) from error
     if sender.returncode != 0:
