@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +33,11 @@ def until(condition: Callable[[], T], deadline: float, what: str, every: float =
         if last_time:
             raise AssertionError(f"{what} did not come true within {deadline:g} s; at last: {answer!r}")
         time.sleep(every)
+
+
+def at_a_terminal() -> None:
+    """For a child before it begins: what a shell runs in the background ignores Ctrl-C, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def patience() -> float:

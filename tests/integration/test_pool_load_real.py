@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from realpool import at_a_terminal
 
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.image import Image
@@ -116,6 +117,7 @@ def test_an_interrupted_test_leaves_nothing(images: Callable[..., Image]) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=at_a_terminal,  # no thread holds a lock that it would need
         start_new_session=True,
     )
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from realpool import Footprint, say, until_nothing
+from realpool import Footprint, at_a_terminal, say, until_nothing
 
 from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
@@ -42,6 +42,7 @@ class Walk:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=at_a_terminal,  # no thread holds a lock that it would need
             start_new_session=True,  # as at a terminal: Ctrl-C reaches the script and what it has called
         )
         self.said = ""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from realpool import Footprint, patience, say, until, until_nothing
+from realpool import Footprint, at_a_terminal, patience, say, until, until_nothing
 
 from updraft.clouds.local.image import Image
 
@@ -33,6 +33,7 @@ def start(image: Image, updraft_path: str, tmp_path: Path) -> Iterator[Start]:
             process = subprocess.Popen(
                 [EXAMPLES / script], cwd=tmp_path, env=environment, text=True,
                 stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                preexec_fn=at_a_terminal,  # no thread holds a lock that it would need
                 start_new_session=True,  # as at a terminal: Ctrl-C reaches the script and what it has called
             )  # fmt: skip
         begun.append(process)
