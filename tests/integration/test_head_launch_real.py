@@ -81,7 +81,8 @@ def test_a_head_is_launched_and_a_job_runs_there(image: Image, tmp_path: Path) -
         launched = head("launch", "main", "--role", "controller", "--wait", "5m")
         assert launched.returncode == 0
         (row,) = heads(head)
-        assert f"updraft local shell --user {FIRST_USER} {row['id']}" in launched.stdout
+        login = f"updraft local shell --state {cloud.state_dir} --user {FIRST_USER} {row['id']}"
+        assert login in launched.stdout
         assert "its pool answers" in launched.stdout
         pool = RealPool(cloud, row["id"], image)
         try:
