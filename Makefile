@@ -34,7 +34,7 @@ test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
 	$(PYTEST) $(REAL)
 
-quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: two minutes at most
+quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: two minutes and a half on two cores
 	$(PYTEST) -m "not integration and not slow" $(SPREAD)
 
 hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
