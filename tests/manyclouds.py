@@ -14,7 +14,7 @@ from updraft.core.plan import plan
 from updraft.core.settings import CloudRule, Limits, Policy, WorkerClass
 from updraft.daemon import Daemon, Parts
 from updraft.ledger import Ledger
-from updraft.observe import Observer
+from updraft.observe import VIRTUAL, Observer
 
 QUICK = {"boots": [{"start": "4s", "join": "4s"}]}
 
@@ -69,7 +69,7 @@ class ManyClouds:
         parts = Parts(self.policy, self.pool, drivers, lambda launch, _: launch.key.encode())
         observer = Observer(
             policy=self.policy, pool=self.pool, drivers=drivers, ledger=ledger, kinds=KINDS,
-            matcher=Everything(), inline=True, stopwatch=lambda: 0.0,
+            matcher=Everything(), asking=VIRTUAL,
         )  # fmt: skip
         actor = Actor(
             policy=self.policy, pool=self.pool, drivers=drivers, user_data=parts.user_data, ledger=ledger,

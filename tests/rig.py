@@ -11,7 +11,7 @@ from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
 from updraft.daemon import Daemon, Herald, Parts
 from updraft.ledger import Ledger
-from updraft.observe import Observer
+from updraft.observe import VIRTUAL, Observer
 
 POOL = "test"
 TIMINGS = Timings(settle=20, missing_confirm=4, end_patience=10, boot_floor=40)
@@ -74,7 +74,7 @@ class Rig:
         parts = Parts(using or policy(), self.pool, {"c1": self.driver}, self.user_data)
         observer = Observer(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, kinds=KINDS,
-            matcher=Everything(), inline=True, stopwatch=lambda: 0.0,
+            matcher=Everything(), asking=VIRTUAL,
         )  # fmt: skip
         actor = Actor(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,

@@ -1,9 +1,7 @@
 """One look: what is known, what is not and since when, and in which order it is asked."""
 
-import itertools
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +14,10 @@ from updraft.core.model import CloudOffer, CollectorLoad, Known, LaunchState, Re
 from updraft.core.settings import WorkerClass
 from updraft.errors import AuthFailed, PoolTimeout
 from updraft.ledger import Ledger
-from updraft.observe import Deadlines, Kinds, Observer
+from updraft.observe import VIRTUAL, Asking, Deadlines, Kinds, Observer
 from updraft.observe.offers import Shelf
-from updraft.observe.schedds import ANY
-from updraft.observe.sources import Asker
+from updraft.observe.schedds import ANY, Schedds
+from updraft.observe.sources import BRIEFLY, Asker
 
 
 @pytest.fixture
@@ -29,20 +27,19 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.close()
 
 
-def observer(rig: Rig, *, threads: bool = False, kinds: Kinds = KINDS, **deadlines: float) -> Observer:
+def observer(rig: Rig, asking: Asking = VIRTUAL, *, kinds: Kinds = KINDS, **deadlines: float) -> Observer:
     rig.start()
     assert rig.ledger is not None
-    stopwatch = time.monotonic if threads else lambda: 0.0
     return Observer(
         policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, kinds=kinds,
-        matcher=Everything(), deadlines=Deadlines(**deadlines), inline=not threads, stopwatch=stopwatch,
+        matcher=Everything(), deadlines=Deadlines(**deadlines), asking=asking,
     )  # fmt: skip
 
 
 def test_a_look_in_threads_is_the_same_as_one_in_line(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 3
     one = observer(rig).look(rig.clock())
-    other = observer(rig, threads=True).look(rig.clock())
+    other = observer(rig, Asking()).look(rig.clock())
     assert (one.offers, one.kinds, one.verdicts) == (other.offers, other.kinds, other.verdicts)
     assert one.offers
     assert isinstance(other.schedds["schedd"], Known)
@@ -50,7 +47,7 @@ def test_a_look_in_threads_is_the_same_as_one_in_line(rig: Rig) -> None:
 
 def test_slots_before_demand_and_the_ledger_last(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    look = observer(rig, threads=True)
+    look = observer(rig, Asking())
 
     def noting(owner: object, name: str) -> None:
         original = getattr(owner, name)
@@ -100,20 +97,22 @@ def test_a_hanging_cloud_costs_its_deadline_once(rig: Rig, monkeypatch: pytest.M
     gate = threading.Event()
     original = rig.driver.machines
     monkeypatch.setattr(rig.driver, "machines", lambda: gate.wait(60) and original())
-    look = observer(rig, threads=True, cloud=0.3)
-    begun = time.monotonic()
-    first = look.look(rig.clock())
-    second = look.look(rig.clock())
-    assert time.monotonic() - begun < 5
-    for snapshot in (first, second):
-        machines = snapshot.clouds["c1"].machines
+    in_vain: list[float] = []
+
+    def wait(done: threading.Event, seconds: float) -> bool:
+        if done.wait(60 if gate.is_set() else seconds):
+            return True
+        in_vain.append(seconds)
+        return False
+
+    look = observer(rig, Asking(wait=wait), cloud=0.3)
+    for _ in range(2):
+        machines = look.look(rig.clock()).clouds["c1"].machines
         assert isinstance(machines, Unknown)
         assert machines.error.code == "timeout"
+    assert in_vain == [pytest.approx(0.3, abs=0.29), 0.0]
     gate.set()
-    deadline = time.monotonic() + 10
-    while isinstance(look.look(rig.clock()).clouds["c1"].machines, Unknown):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert isinstance(look.look(rig.clock()).clouds["c1"].machines, Known)
 
 
 def test_a_schedd_that_left_the_list_is_unknown_until_patience_ends(rig: Rig) -> None:
@@ -304,108 +303,151 @@ def test_a_launch_made_during_the_look_is_in_its_ledger(rig: Rig, monkeypatch: p
     assert [row.key for row in look.look(rig.clock()).ledger.launches] == ["meanwhile"]
 
 
-def test_a_dear_schedd_is_asked_less_often() -> None:
-    from updraft.observe.schedds import Schedds
+class Watch:
+    """A stopwatch that runs only while somebody waits; once `open` is set, answers are really waited for."""
 
-    schedds = Schedds(5.0, 0.1, {}, inline=True)
-    pool = SimpleNamespace(demand=lambda *_a, **_k: time.sleep(0.05), schedds=lambda _d: ("s",))
-    pauses = []
-    for now in (0.0, 1.0):
-        schedds.ask_names(pool, 5, now)
-        schedds.answers(
-            pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda now=now: now  # type: ignore[arg-type,misc]
-        )  # fmt: skip
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.open = threading.Event()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def take(self, seconds: float) -> None:
+        """What an answer in line does with its time."""
+        self.now += seconds
+
+    def wait(self, done: threading.Event, seconds: float) -> bool:
+        if self.open.is_set():
+            return done.wait(60)
+        self.now += seconds
+        return False
+
+    @property
+    def in_line(self) -> Asking:
+        return Asking(inline=True, stopwatch=self)
+
+    @property
+    def in_threads(self) -> Asking:
+        return Asking(stopwatch=self, wait=self.wait)
+
+    def answered(self, value: int) -> int:
+        """The answer of a source that hangs until the watch is opened."""
+        assert self.open.wait(60)
+        return value
+
+
+def pauses_of(lasts: Iterable[float]) -> list[float]:
+    """The pause between two looks after each answer of a schedd that takes so many seconds to answer."""
+    watch = Watch()
+    lasting = list(lasts)
+    schedds = Schedds(5.0, 0.1, {}, watch.in_line)
+    pool = SimpleNamespace(
+        demand=lambda *_a, **_k: watch.take(lasting[len(pauses)]), schedds=lambda _d: ("s",)
+    )
+    pauses: list[float] = []
+    for now in range(len(lasting)):
+        look_at(schedds, pool, float(now))
         pauses.append(schedds.pause)
-    assert pauses[0] == 0, "the process that asks was only starting"
-    assert 0.5 <= pauses[1] < 5
+    return pauses
+
+
+def look_at(schedds: Schedds, pool: SimpleNamespace, now: float, wanted: float = 10) -> None:
+    schedds.ask_names(pool, 5, now)  # type: ignore[arg-type]
+    schedds.answers(
+        pool, wanted=wanted, running=False, collector=Unknown(None, 0), young=1, clock=lambda: now  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_a_dear_schedd_is_asked_less_often() -> None:
+    first, second = pauses_of([0.05, 0.05])
+    assert first == 0, "the process that asks was only starting"
+    assert second == pytest.approx(0.5)
 
 
 def test_one_slow_answer_does_not_make_a_schedd_dear() -> None:
-    from updraft.observe.schedds import Schedds
-
-    lasts = iter((0.0, 0.05, 0.0, 0.05, 0.05))
-    schedds = Schedds(5.0, 0.1, {}, inline=True)
-    pool = SimpleNamespace(demand=lambda *_a, **_k: time.sleep(next(lasts)), schedds=lambda _d: ("s",))
-    pauses = []
-    for now in range(5):
-        schedds.ask_names(pool, 5, now)  # type: ignore[arg-type]
-        schedds.answers(
-            pool, wanted=10, running=False, collector=Unknown(None, 0), young=1, clock=lambda: float(now)  # type: ignore[arg-type]  # noqa: B023
-        )  # fmt: skip
-        pauses.append(schedds.pause)
-    assert max(pauses[:4]) < 0.5 <= pauses[4]
+    assert pauses_of([0.0, 0.05, 0.0, 0.05, 0.05]) == pytest.approx([0, 0, 0, 0, 0.5])
 
 
 def test_a_schedd_that_is_silent_for_a_moment_is_soon_asked_again() -> None:
-    from updraft.observe.schedds import Schedds
-
     asked: list[float] = []
-    now = [0.0]
+    watch, now = Watch(), 0.0
 
     def silent(*_arguments: object, **_named: object) -> ScheddView:
-        asked.append(now[0])
-        time.sleep(0.02)  # a thousandth of its time is to be spent so: twenty seconds of rest
+        asked.append(now)
+        watch.take(0.02)  # a thousandth of its time is to be spent so: twenty seconds of rest
         raise PoolTimeout("no answer")
 
-    schedds = Schedds(5.0, 0.001, {}, inline=True)
+    schedds = Schedds(5.0, 0.001, {}, watch.in_line)
     pool = SimpleNamespace(demand=silent, schedds=lambda _d: ("s",))
-    while now[0] < 100:
-        schedds.ask_names(pool, 5, now[0])  # type: ignore[arg-type]
-        schedds.answers(
-            pool, wanted=1000, running=False, collector=Unknown(None, 0), young=1, clock=lambda: now[0]  # type: ignore[arg-type]
-        )  # fmt: skip
-        now[0] += 1
-    assert asked[:5] == [0, 1, 2, 4, 8]
-    assert all(later - earlier >= 16 for earlier, later in itertools.pairwise(asked[6:]))
+    while now < 100:
+        look_at(schedds, pool, now, wanted=1000)
+        now += 1
+    assert asked == [0, 1, 2, 4, 8, 16, 32, 52, 72, 92]
 
 
 def test_one_that_was_silent_is_waited_for_only_briefly() -> None:
-    asker: Asker[int] = Asker("x", stale_after=100)
-    gate = threading.Event()
-    asker.ask(lambda: 1 if gate.wait(0.01) else 1 // 0, 0.0)
+    watch = Watch()
+    asker: Asker[int] = Asker("x", stale_after=100, asking=watch.in_line)
+    asker.ask(lambda: 1 // 0, 0.0)
     assert isinstance(asker.answer(5, 1.0), Unknown)
-    asker.ask(lambda: 1 if gate.wait(60) else 0, 2.0)
-    begun = time.monotonic()
+    asker = Asker("x", stale_after=100, asking=watch.in_threads)
+    asker.ask(lambda: watch.answered(1), 2.0)
+    assert isinstance(asker.answer(5, 3.0), Unknown)
+    assert watch.now == 5, "the first time it is waited for as long as there is"
+    assert isinstance(asker.answer(5, 4.0), Unknown)
+    assert watch.now == 5, "a question that was waited for is only looked at"
+    watch.open.set()
+    assert asker.answer(0, 5.0) == Known(1, 2.0)
+
+
+def test_the_next_question_to_one_that_was_silent_is_waited_for_briefly() -> None:
+    watch = Watch()
+    asker: Asker[int] = Asker("x", stale_after=100, asking=watch.in_threads)
+    asker.ask(lambda: 1 // 0, 0.0)
+    watch.open.set()
+    assert isinstance(asker.answer(5, 1.0), Unknown)
+    watch.open.clear()
+    asker.ask(lambda: watch.answered(1), 2.0)
     assert isinstance(asker.answer(30, 3.0), Unknown)
-    assert time.monotonic() - begun < 10
-    gate.set()
-    deadline = time.monotonic() + 10
-    while isinstance(asker.answer(0, 4.0), Unknown):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert watch.now == BRIEFLY
+    watch.open.set()
 
 
-def test_one_in_a_hurry_is_waited_for_as_long_as_it_usually_takes() -> None:
-    asker: Asker[int] = Asker("x", stale_after=100, hurried=True)
-    asker.ask(lambda: 1, 0.0)
+def hurried(watch: Watch, usual: float) -> Asker[int]:
+    """A source that usually answers within so many seconds, and now hangs."""
+    asker: Asker[int] = Asker("x", stale_after=100, hurried=True, asking=watch.in_threads)
+    watch.open.set()
+    asker.ask(lambda: watch.take(usual) or 1, 0.0)
     assert asker.answer(30, 1.0) == Known(1, 0.0)
-    gate = threading.Event()
-    asker.ask(lambda: 2 if gate.wait(60) else 0, 2.0)
-    begun = time.monotonic()
-    assert asker.answer(30, 3.0) == Unknown(asker.state.error, 2.0, Known(1, 0.0))  # type: ignore[union-attr]
-    assert time.monotonic() - begun < 10
-    gate.set()
-    deadline = time.monotonic() + 10
-    while isinstance(asker.answer(0, 32.0), Unknown):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert asker.state == Known(2, 2.0)
+    watch.open.clear()
+    watch.now = 0.0
+    asker.ask(lambda: watch.answered(2), 2.0)
+    return asker
 
 
-def test_one_that_never_answers_in_time_is_not_waited_for_long() -> None:
-    asker: Asker[int] = Asker("x", stale_after=100, hurried=True)
-    asker.ask(lambda: time.sleep(0.2) or 1, 0.0)
-    assert asker.answer(10, 1.0) == Known(1, 0.0)
-    gate = threading.Event()
-    asker.ask(lambda: 2 if gate.wait(60) else 0, 2.0)
-    begun = time.monotonic()
-    assert isinstance(asker.answer(0.3, 3.0), Unknown), "twice what it takes is more than there is"
-    assert time.monotonic() - begun < 10
-    gate.set()
+@pytest.mark.parametrize(
+    ("usual", "patience", "waited"),
+    [
+        (0.0, 30, BRIEFLY),
+        (3.0, 30, 6.0),
+        (0.1, 0.3, 0.3),  # there is less than what it takes briefly
+        (20.0, 30, BRIEFLY),  # twice what it takes is more than there is: waiting is of no use
+    ],
+)
+def test_one_in_a_hurry_is_waited_for_as_long_as_it_usually_takes(
+    usual: float, patience: float, waited: float
+) -> None:
+    watch = Watch()
+    asker = hurried(watch, usual)
+    assert asker.answer(patience, 3.0) == Unknown(asker.state.error, 2.0, Known(1, 0.0))  # type: ignore[union-attr]
+    assert watch.now == pytest.approx(waited)
+    watch.open.set()
+    assert asker.answer(0, 32.0) == Known(2, 2.0)
 
 
 def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
-    asker: Asker[int] = Asker("x", stale_after=10, inline=True)
+    asker: Asker[int] = Asker("x", stale_after=10, asking=VIRTUAL)
     asker.ask(lambda: 1, 100.0)
     assert isinstance(asker.answer(0, 120.0), Unknown)
     asker.ask(lambda: 2, 121.0)

@@ -22,7 +22,7 @@ from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
 from updraft.daemon import Daemon, Parts
 from updraft.ledger import Ledger
-from updraft.observe import Kinds, Observer
+from updraft.observe import VIRTUAL, Kinds, Observer
 from updraft.sim.engine import real_kind
 
 ASK = Resources(1, 1024, 1024)
@@ -85,7 +85,7 @@ class MatchingRig(Rig):
         parts = Parts(self.rules, self.pool, {"c1": self.driver}, self.user_data)
         observer = Observer(
             policy=self.rules, pool=self.pool, drivers=parts.drivers, ledger=ledger,
-            kinds=Kinds(kind_key, imagine, learned), matcher=Judging(), inline=True, stopwatch=lambda: 0.0,
+            kinds=Kinds(kind_key, imagine, learned), matcher=Judging(), asking=VIRTUAL,
         )  # fmt: skip
         actor = Actor(
             policy=self.rules, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,

@@ -8,7 +8,7 @@ from updraft.clouds.base import Aged, Pace, Remembering
 from updraft.clouds.paced import Paced
 from updraft.core.model import Known
 from updraft.errors import CloudUnavailable, NoCapacity
-from updraft.observe.sources import Asker
+from updraft.observe.sources import VIRTUAL, Asker
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_an_error_is_told_each_time_and_never_an_old_answer(harness: FakeHarness
 
 
 def test_an_old_answer_is_known_as_of_its_own_time(harness: FakeHarness, paced: Paced) -> None:
-    asker: Asker[object] = Asker("the cloud", stale_after=20, inline=True)
+    asker: Asker[object] = Asker("the cloud", stale_after=20, asking=VIRTUAL)
 
     def look() -> Known[object]:
         asker.ask(paced.aged_machines, harness.now)

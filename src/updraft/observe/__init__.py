@@ -3,5 +3,6 @@
 from updraft.observe.gate import PACE
 from updraft.observe.observer import Deadlines, Matcher, Observer, Remembered
 from updraft.observe.offers import Kinds
+from updraft.observe.sources import VIRTUAL, Asking
 
-__all__ = ["PACE", "Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]
+__all__ = ["PACE", "VIRTUAL", "Asking", "Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]

@@ -12,7 +12,6 @@ between, and that would be adopted as if its launch were forgotten; a slot of it
 What is idle in a snapshot may be busy by now: nothing is closed on the word of a look, only on the startd's.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -48,7 +47,7 @@ from updraft.observe.gate import PACE, Gate
 from updraft.observe.offers import Kinds, Shelf
 from updraft.observe.same import SameSources
 from updraft.observe.schedds import ANY, Schedds
-from updraft.observe.sources import Asker
+from updraft.observe.sources import Asker, Asking
 
 
 class Remembered(Protocol):
@@ -99,15 +98,15 @@ class Deadlines:
 class _Cloud:
     """The three questions that a cloud is asked."""
 
-    def __init__(self, name: str, deadlines: Deadlines, *, inline: bool) -> None:
+    def __init__(self, name: str, deadlines: Deadlines, asking: Asking) -> None:
         # An answer names the time of its question, so one of a minute ago still says what was then.
         late = 6 * deadlines.cloud
         what = f"cloud {name}"
         self.machines: Asker[tuple[Instance, ...]] = Asker(
-            what, stale_after=late, inline=inline, hurried=True
+            what, stale_after=late, hurried=True, asking=asking
         )
-        self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, inline=inline)
-        self.quota: Asker[Quota] = Asker(what, stale_after=late, inline=inline)
+        self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, asking=asking)
+        self.quota: Asker[Quota] = Asker(what, stale_after=late, asking=asking)
 
     def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
         remembers = driver if isinstance(driver, Remembering) else None
@@ -125,8 +124,7 @@ def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
 class Observer:
     """Looks at everything once, and remembers what each source said last.
 
-    `inline` asks one source after the other in the caller's thread: for virtual time, where nothing takes
-    any.
+    `asking` says how: inline for virtual time, where nothing takes any.
     Raises LedgerError where the ledger can't be read: what else is unknown is in the snapshot.
     """
 
@@ -140,8 +138,7 @@ class Observer:
         kinds: Kinds,
         matcher: Matcher,
         deadlines: Deadlines | None = None,
-        inline: bool = False,
-        stopwatch: Callable[[], float] = time.monotonic,
+        asking: Asking | None = None,
     ) -> None:
         self.policy = policy
         self.pool = pool
@@ -149,17 +146,17 @@ class Observer:
         self._ledger = ledger
         self._matcher = matcher
         self._deadlines = deadlines or Deadlines()
-        self._inline = inline
-        self._stopwatch = stopwatch
+        self._asking = asking or Asking()
+        self._stopwatch = self._asking.stopwatch
         self._shelf = Shelf(kinds)
         self._templates: dict[str, str] | None = None
         self._clouds: dict[str, _Cloud] = {}
         self._same = SameSources()
         self._collector: Asker[PoolSlots] = Asker(
-            "the collector", stale_after=2 * self._deadlines.pool, inline=inline
+            "the collector", stale_after=2 * self._deadlines.pool, asking=self._asking
         )
         known = (ledger.noted("schedds") or {}).get("seen", {})
-        self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, inline=inline)
+        self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, self._asking)
         self._gate = Gate(ledger.noted(PACE))
         self.fresh: dict[str, str] = {}
 
@@ -209,7 +206,7 @@ class Observer:
     def _ask_first(self, now: float) -> None:
         for name, driver in self.drivers.items():
             if name not in self._clouds:
-                self._clouds[name] = _Cloud(name, self._deadlines, inline=self._inline)
+                self._clouds[name] = _Cloud(name, self._deadlines, self._asking)
             self._clouds[name].ask(driver, now, self._deadlines)
         pool, deadline = self.pool, self._deadlines.pool
         # The names first: with one child for both questions, they would come after thousands of slots.

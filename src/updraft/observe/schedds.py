@@ -6,7 +6,7 @@ from functools import partial
 
 from updraft.condor.base import Pool
 from updraft.core.model import CollectorView, Known, Reason, ScheddView, Source, Unknown
-from updraft.observe.sources import Asker
+from updraft.observe.sources import Asker, Asking
 
 ANY = "*"  # stands for schedds that nobody could name: their demand is unknown, not nothing
 
@@ -37,11 +37,11 @@ class Schedds:
     `seen` maps each to when it was last in that list; `share` is the part of its time that asking may take.
     """
 
-    def __init__(self, deadline: float, share: float, seen: Mapping[str, float], *, inline: bool) -> None:
+    def __init__(self, deadline: float, share: float, seen: Mapping[str, float], asking: Asking) -> None:
         self._deadline = deadline
         self._share = share
-        self._inline = inline
-        self._names: Asker[tuple[str, ...]] = Asker("the collector", stale_after=deadline, inline=inline)
+        self._asking = asking
+        self._names: Asker[tuple[str, ...]] = Asker("the collector", stale_after=deadline, asking=asking)
         self._askers: dict[str, Asker[ScheddView]] = {}
         self._costs: dict[str, _Cost] = {}
         self._missing: dict[str, float] = {}
@@ -101,7 +101,7 @@ class Schedds:
         asker = self._askers.get(name)
         if asker is None:
             asker = self._askers[name] = Asker(
-                f"schedd {name}", stale_after=2 * self._deadline, inline=self._inline
+                f"schedd {name}", stale_after=2 * self._deadline, asking=self._asking
             )
         # A schedd that can't answer is not helped by being asked all the time, and one that was silent for a
         # moment is to be heard soon: the rest grows with the silence. (One that is dear and answers slows the

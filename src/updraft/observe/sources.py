@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from updraft.clouds.base import Aged
@@ -27,28 +28,45 @@ def why(error: BaseException) -> Reason:
     return Reason("unexpected", f"{type(error).__name__}: {text}")
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How questions are asked, and by which clock it is measured how long they take.
+
+    Each in a thread of its own, or `inline`, in the caller's. `stopwatch` says seconds since any beginning.
+    `wait` waits for an event, at most so many seconds, and says whether it came. Virtual time brings its own.
+    """
+
+    inline: bool = False
+    stopwatch: Callable[[], float] = time.monotonic
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+
+
+VIRTUAL = Asking(inline=True, stopwatch=lambda: 0.0)  # in virtual time no answer takes any
+
+
 class _Question(Generic[T]):
     """One call under way, in a thread that nobody has to wait for."""
 
-    def __init__(self, call: Callable[[], T | Aged[T]], at: float, *, inline: bool) -> None:
+    def __init__(self, call: Callable[[], T | Aged[T]], at: float, asking: Asking) -> None:
         self.at = at
+        self._stopwatch = asking.stopwatch
         self.took = 0.0
         self.value: T | Aged[T] | None = None
         self.error: Exception | None = None
         self.done = threading.Event()
-        if inline:
+        if asking.inline:
             self._run(call)
         else:
             threading.Thread(target=self._run, args=(call,), daemon=True, name="updraft-ask").start()
 
     def _run(self, call: Callable[[], T | Aged[T]]) -> None:
-        begun = time.monotonic()
+        begun = self._stopwatch()
         try:
             self.value = call()
         except Exception as error:  # whatever went wrong, the source is unknown, and the loop goes on
             self.error = error
         finally:
-            self.took = time.monotonic() - begun
+            self.took = self._stopwatch() - begun
             self.done.set()
 
 
@@ -67,12 +85,14 @@ class Asker(Generic[T]):
     source that usually answers soon is given up soon: one of many that all wait for the slowest.
     """
 
-    def __init__(self, name: str, *, stale_after: float, inline: bool = False, hurried: bool = False) -> None:
+    def __init__(
+        self, name: str, *, stale_after: float, hurried: bool = False, asking: Asking | None = None
+    ) -> None:
         self.name = name
         self._stale_after = stale_after
         self._hurried = hurried
         self._usual: float | None = None
-        self._inline = inline
+        self._asking = asking or Asking()
         self._waited = False
         self._question: _Question[T] | None = None
         self._last: Known[T] | None = None
@@ -86,7 +106,7 @@ class Asker(Generic[T]):
         if self._question is None:
             self.asked_at = now
             self._waited = False
-            self._question = _Question(call, now, inline=self._inline)
+            self._question = _Question(call, now, self._asking)
 
     def answer(self, patience: float, now: float) -> Source[T]:
         """What is known after waiting at most `patience` seconds."""
@@ -94,7 +114,7 @@ class Asker(Generic[T]):
         if question is not None:
             # A source that is slow is waited for once, and then only looked at: it holds nobody else up.
             patience = 0.0 if self._waited else self._patience(patience)
-            if question.done.wait(max(0.0, patience)):
+            if self._asking.wait(question.done, max(0.0, patience)):
                 self._question = None
                 self._take(question, now)
             else:

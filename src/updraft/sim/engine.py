@@ -18,7 +18,7 @@ from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.variants import read
 from updraft.ledger import Ledger
-from updraft.observe import PACE, Kinds, Observer
+from updraft.observe import PACE, VIRTUAL, Kinds, Observer
 from updraft.sim.clock import START, Timeline
 from updraft.sim.memory import MemoryLedger
 from updraft.sim.pool import Pace, SimPool
@@ -129,8 +129,7 @@ class Engine:
             ledger=self.ledger,
             kinds=kinds(),
             matcher=_Verdicts(),
-            inline=True,
-            stopwatch=lambda: 0.0,
+            asking=VIRTUAL,
         )
         self._actor = Actor(
             policy=self.policy,
