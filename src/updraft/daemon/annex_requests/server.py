@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import selectors
 import socket
 import stat
 import threading
@@ -23,7 +24,7 @@ SECONDS = 5.0
 AT_ONCE = 16
 EACH = 2
 _BACKLOG = 32
-_LOOK = 0.5
+_REST = 0.5  # seconds, where no connection can be taken for lack of descriptors
 
 
 class Server:
@@ -34,6 +35,7 @@ class Server:
         self._answer = answer
         self._seconds = seconds
         self._stopping = threading.Event()
+        self._wake: socket.socket | None = None
         self._lock = threading.Lock()
         self._serving: Counter[int] = Counter()
         self._socket: socket.socket | None = None
@@ -46,15 +48,16 @@ class Server:
             self._socket = _listen(self._path)
         except OSError as error:
             raise LedgerError(f"requests for annexes can't be taken at {self._path}: {error}") from error
-        self._thread = threading.Thread(target=self._accept, name="annex-requests", daemon=True)
+        self._wake, woken = socket.socketpair()
+        accept = self._accept
+        self._thread = threading.Thread(target=accept, args=(woken,), name="annex-requests", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Listen no more; what is being answered is left to end by itself."""
         self._stopping.set()
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)  # nobody has to wait for `accept` then
+        if self._wake is not None:
+            self._wake.close()
         if self._thread is not None:
             self._thread.join()
         if self._socket is not None:
@@ -71,19 +74,25 @@ class Server:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _accept(self) -> None:
+    def _accept(self, woken: socket.socket) -> None:
         listening = self._socket
         assert listening is not None  # noqa: S101  # set by start
-        listening.settimeout(_LOOK)
-        while not self._stopping.is_set():
-            try:
-                connection, _ = listening.accept()
-            except TimeoutError:
-                continue
-            except OSError:  # of descriptors there may be too few for a while
-                self._stopping.wait(_LOOK)
-                continue
-            self._take(connection)
+        listening.setblocking(False)  # who asked may have gone before it is taken
+        with woken, selectors.DefaultSelector() as events:
+            events.register(listening, selectors.EVENT_READ)
+            events.register(
+                woken, selectors.EVENT_READ
+            )  # by `stop`: a shutdown doesn't end every kernel's wait
+            while events.select() and not self._stopping.is_set():
+                try:
+                    connection, _ = listening.accept()
+                except BlockingIOError:
+                    continue
+                except OSError:  # of descriptors there may be too few for a while
+                    self._stopping.wait(_REST)
+                    continue
+                connection.setblocking(True)
+                self._take(connection)
 
     def _take(self, connection: socket.socket) -> None:
         """Answer it in a thread of its own, or turn it away at once."""
