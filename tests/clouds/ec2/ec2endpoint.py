@@ -74,7 +74,7 @@ class Trouble:
     message: str = "no reason given"
     after: bool = False  # the call is carried out first
     lose: bool = False
-    hang: float = 0.0
+    until: threading.Event | None = None  # the answer waits for it
     times: int = -1
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -151,7 +151,7 @@ class Endpoint:
         self.log.append(Call(time.monotonic(), action, who, parameters))
         trouble = self._trouble(action, who)
         if trouble is not None:
-            time.sleep(trouble.hang)
+            assert trouble.until is None or trouble.until.wait(60)
             if trouble.after or not (trouble.code or trouble.lose):
                 status, answer = self._answer(environ, action, parameters, who)
             if trouble.lose and (not trouble.after or status == 200):
