@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 import time
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,9 @@ def fault(kind: str, code: int, message: str) -> Reply:
 
 
 class FakeCloud(FakeImages, FakeGroups):
-    def __init__(self, url: str = "") -> None:
+    def __init__(self, url: str = "", clock: Callable[[], float] = time.time) -> None:
         self.url = url
+        self.clock = clock
         self.version = "2.93"
         self.boot_takes = 0.03
         self.ends_in = 0.03
@@ -208,7 +210,7 @@ class FakeCloud(FakeImages, FakeGroups):
         return ""
 
     def _made(self, wanted: dict[str, Any], flavor: dict[str, Any], n: int, count: int) -> str:
-        one, now = deepcopy(data("server")), time.time()
+        one, now = deepcopy(data("server")), self.clock()
         id_ = str(uuid4())
         one |= {
             "id": id_,
@@ -247,7 +249,7 @@ class FakeCloud(FakeImages, FakeGroups):
         if id_ not in self.servers:
             return fault("itemNotFound", 404, f"Instance {id_} could not be found.")
         self.servers[id_]["OS-EXT-STS:task_state"] = "deleting"
-        self.inside[id_]["ends"] = self.inside[id_]["ends"] or time.time() + self.ends_in
+        self.inside[id_]["ends"] = self.inside[id_]["ends"] or self.clock() + self.ends_in
         return Reply(204)
 
     def show(self, _call: Call, id_: str) -> Reply:
@@ -375,7 +377,7 @@ class FakeCloud(FakeImages, FakeGroups):
         self._move()
 
     def _move(self) -> None:
-        now = time.time()
+        now = self.clock()
         for id_, inner in list(self.inside.items()):
             one = self.servers.get(id_)
             if one is None:

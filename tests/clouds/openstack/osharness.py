@@ -1,7 +1,6 @@
 """How the conformance suite reaches the project in memory."""
 
 import base64
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 from fakecloud import IMAGE, FakeCloud
 from osfront import Front, Reply, Trouble
 
-from updraft.clouds.openstack import from_settings
+from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
+from updraft.clouds.openstack.settings import checked_settings
 from updraft.errors import (
     AuthFailed,
     BadRequest,
@@ -22,6 +22,7 @@ from updraft.errors import (
     Throttled,
 )
 
+BEGUN = 1_790_000_000.0  # what the clock of the cloud shows when a test begins
 CREATE = r"^POST .*/servers$"
 ANY = r"/(servers|flavors|images)"
 
@@ -71,20 +72,23 @@ class OpenStackHarness:
 
     def __init__(self, front: Front, **settings: object) -> None:
         self.front = front
-        self.cloud = FakeCloud(front.url)
+        self.now = 0.0
+        self.cloud = FakeCloud(front.url, lambda: BEGUN + self.now)
         front.backend = self.cloud
         front.log.clear()
         front.troubles.clear()
         self.settings: dict[str, Any] = {"os_cloud": "test", "page_size": 4, **settings}
 
     def driver(self, pool: str = "conformance", **settings: object) -> OpenStackDriver:
-        return from_settings("cloud", pool, {**self.settings, **settings})
+        checked = checked_settings("cloud", {**self.settings, **settings})
+        return OpenStackDriver("cloud", pool, checked, Connection("cloud", checked), lambda: self.now)
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self.deadline
+        """Let the driver's time pass until the condition holds."""
+        until = self.now + self.deadline
         while not condition():
-            assert time.monotonic() < until, f"never happened: {what}"
-            time.sleep(0.01)
+            assert self.now < until, f"never happened: {what}"
+            self.now += 1.0
 
     def foreign(self, tags: Mapping[str, str]) -> str:
         flavor = self.cloud.told["flavors"]["flavors"][0]
