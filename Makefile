@@ -12,9 +12,9 @@ INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
 # What Python compiles is kept, whatever the environment says: every worker and every child would do it again.
 export PYTHONDONTWRITEBYTECODE :=
-# Every core is at work. Real pools, of which each file has its own, mostly wait: two at a time.
+# Every core is at work. Real pools mostly wait: more of them at a time than there are cores.
 SPREAD := -n auto --dist worksteal
-REAL := -m integration -n 2 --dist loadfile
+REAL := -m integration -n 4 --dist loadgroup
 
 .PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud hunt
 

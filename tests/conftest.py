@@ -46,7 +46,31 @@ def no_power_cut() -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _try_again(items)
+    _keep_together(items)
+
+
+def _keep_together(items: list[pytest.Item]) -> None:
+    """Tests on real parts that share a pool go to one worker, and first: they are the longest to run."""
+    alone = []
+    together = []
+    for item in items:
+        if item.get_closest_marker("integration") and _shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            together.append(item)
+        else:
+            alone.append(item)
+    items[:] = [*together, *alone]
+
+
+def _shares(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  # there is no other way to ask
+    return any(found[-1].scope == "module" for found in fixtures)
+
+
+def _try_again(items: list[pytest.Item]) -> None:
     """What has real parts in it gets a second and a third try; each try that failed is shown in the summary.
 
     A whole pool on a small shared machine is now and then too late for a deadline. A fault fails every time.
