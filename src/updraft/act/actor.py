@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from updraft.act.consoles import boot_failure
-from updraft.act.lanes import Lanes, Task
+from updraft.act.lanes import Lanes, Task, UnderWay
 from updraft.act.launching import Launcher, UserData
 from updraft.act.leases import Leases
 from updraft.act.sightings import Sightings, news, sightings
@@ -109,6 +109,10 @@ class Actor:
         tasks = self._tasks(plan, sightings(self._ledger, snapshot), unmarked)
         return self._lanes.run((*tasks, *self._tell_leases(snapshot)))
 
+    def under_way(self) -> tuple[UnderWay, ...]:
+        """The actions that have begun and aren't done."""
+        return self._lanes.under_way()
+
     def _count_annexes(self, plan: Plan, snapshot: Snapshot) -> None:
         if snapshot.annexes:
             over = {(r.cloud, r.id) for r in snapshot.ledger.machines if r.ended_at is not None}
@@ -125,7 +129,7 @@ class Actor:
 
         for (cloud, until), ids in self._leases.untold(snapshot).items():
             name = f"tell {cloud} {until:.0f} {' '.join(ids)}"
-            yield Task(cloud, name, partial(tell, cloud, until, ids))
+            yield Task(cloud, name, partial(tell, cloud, until, ids), len(ids))
 
     # ------------------------------------------------------------------------------------ the actions
 
@@ -134,7 +138,7 @@ class Actor:
         order = (Adopt, Forget, RequeueJobs, Undrain, Terminate, Drain, Disown, Launch)
         for action in sorted(plan.actions, key=lambda action: order.index(type(action))):
             lane, name = _name(action)
-            yield Task(lane, name, partial(self._one, action, name, seen, unmarked))
+            yield Task(lane, name, partial(self._one, action, name, seen, unmarked), _machines(action))
 
     def _one(self, action: Action, name: str, seen: Sightings, unmarked: frozenset[str]) -> None:
         try:
@@ -187,8 +191,9 @@ class Actor:
             marked.add(cloud)
             self._step("drain: tagged")
 
-        tasks = [Task(cloud, f"tag {cloud}", partial(tag, cloud, ids)) for cloud, ids in wanted.items()]
-        self._lanes.run(tasks)
+        self._lanes.run(
+            Task(cloud, f"tag {cloud}", partial(tag, cloud, ids), len(ids)) for cloud, ids in wanted.items()
+        )
         return frozenset(wanted) - marked
 
     def _drain(self, action: Drain, seen: Sightings) -> None:
@@ -346,6 +351,17 @@ def _name(action: Action) -> tuple[str, str]:
             return "pool", f"forget {action.machine}"
         case _:
             return action.cloud, f"{type(action).__name__.lower()} {action.machine}"
+
+
+def _machines(action: Action) -> int:
+    """How many machines it is about."""
+    match action:
+        case Launch():
+            return action.count
+        case Terminate():
+            return len(action.machines)
+        case _:
+            return 1
 
 
 def _why(error: Exception) -> Reason:
