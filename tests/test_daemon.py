@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from tests.virtualpool import Clock, VirtualPool
 from updraft.core.model import Plan
 from updraft.daemon import Daemon, Herald, StateLock, Switch, controller_id, run_once
 from updraft.daemon.herald import Rhythm
-from updraft.daemon.notify import notifier
 from updraft.errors import ConfigError, ProblemFound
 from updraft.ledger import RequestKind
 
@@ -460,16 +458,6 @@ def test_signals_wake_the_sleeper() -> None:
         for number, handler in old.items():
             signal.signal(number, handler)
         switch.close()
-
-
-def test_systemd_is_told(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-        ear.bind(str(tmp_path / "notify"))
-        ear.settimeout(10)
-        notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})("READY=1")
-        assert ear.recv(64) == b"READY=1"
-    notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})("READY=1")  # nobody listens any more
-    notifier({})("READY=1")
 
 
 def test_the_heralds_thread_renews_the_ad() -> None:

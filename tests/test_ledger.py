@@ -360,6 +360,19 @@ def test_threads_share_one_writer(path: Path) -> None:
         assert len(ledger.events()) == 80
 
 
+def test_a_change_is_made_to_what_is_written_down_by_then(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.remember((machine(), machine(cloud="c2")))
+        late = machine()  # as somebody knew it who writes only now
+        ledger.change("c1", ("m1", "unknown"), joined_at=NOW + 5)
+        ledger.change("c1", ("m1",), busy_at=NOW + 6)
+        ledger.add((late, machine("m2")))
+        assert ledger.record("c1", "m1") == machine(joined_at=NOW + 5, busy_at=NOW + 6)
+        assert ledger.record("c2", "m1") == machine(cloud="c2")
+        assert ledger.record("c1", "m2") == machine("m2")
+        assert ledger.record("c1", "unknown") is None
+
+
 @pytest.mark.slow
 def test_a_year_leaves_it_bounded(path: Path) -> None:
     keep = Retention(events=300, ended=60, consoles=5, boots=10, kinds=4, requests=6)

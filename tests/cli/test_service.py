@@ -207,6 +207,11 @@ def test_no_log_at_all_is_said(site: Path, capsys: pytest.CaptureFixture[str]) -
     assert "updraft events" in capsys.readouterr().err
 
 
+def test_systemd_watches_it_and_dumps_no_core_with_keys() -> None:
+    lines = shipped("updraft.service").splitlines()
+    assert {"Type=notify", "WatchdogSec=2min", "WatchdogSignal=SIGKILL", "Restart=on-failure"} <= set(lines)
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     program = tmp_path / "updraft"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from updraft.act.books import Books, news
 from updraft.act.consoles import boot_failure
-from updraft.act.lanes import Lanes, Task
+from updraft.act.lanes import Lanes, Task, UnderWay
 from updraft.act.launching import Launcher, UserData
 from updraft.act.leases import Leases
+from updraft.act.sightings import Sightings, news, sightings
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
@@ -95,7 +95,6 @@ class Actor:
         Returns the names of actions that are not done by the deadline. Raises LedgerError where nothing can
         be written: then nothing more is done, because nothing would be known of it.
         """
-        books = Books(self._ledger, snapshot, plan)
         self._step("plan: before the records")
         with self._ledger.together():
             self._ledger.remember(plan.records)
@@ -106,9 +105,13 @@ class Actor:
             for machine, kind, reason in news(plan, snapshot):
                 self._ledger.event(snapshot.now, kind, machine, reason)
         self._step("plan: recorded")
-        unmarked = self._tag_retiring(plan, books)
-        tasks = self._tasks(plan, books, snapshot, unmarked)
-        return self._lanes.run((*tasks, *self._tell_leases(books, snapshot)))
+        unmarked = self._tag_retiring(plan)
+        tasks = self._tasks(plan, sightings(self._ledger, snapshot), unmarked)
+        return self._lanes.run((*tasks, *self._tell_leases(snapshot)))
+
+    def under_way(self) -> tuple[UnderWay, ...]:
+        """The actions that have begun and aren't done."""
+        return self._lanes.under_way()
 
     def _count_annexes(self, plan: Plan, snapshot: Snapshot) -> None:
         if snapshot.annexes:
@@ -117,61 +120,57 @@ class Actor:
             annexes.count_left(self._ledger, new)
             annexes.forget(self._ledger, plan.annexes, snapshot.now)
 
-    def _tell_leases(self, books: Books, snapshot: Snapshot) -> Iterable[Task]:
+    def _tell_leases(self, snapshot: Snapshot) -> Iterable[Task]:
         def tell(cloud: str, until: float, ids: tuple[str, ...]) -> None:
             try:
                 self._leases.tell(self._driver, cloud, until, ids, snapshot.now)
             except Exception as error:
-                self._event(books, "failed", cloud, _why(error), {"wanted": "tell machines of their lease"})
+                self._event("failed", cloud, _why(error), {"wanted": "tell machines of their lease"})
 
         for (cloud, until), ids in self._leases.untold(snapshot).items():
             name = f"tell {cloud} {until:.0f} {' '.join(ids)}"
-            yield Task(cloud, name, partial(tell, cloud, until, ids))
+            yield Task(cloud, name, partial(tell, cloud, until, ids), len(ids))
 
     # ------------------------------------------------------------------------------------ the actions
 
-    def _tasks(
-        self, plan: Plan, books: Books, snapshot: Snapshot, unmarked: frozenset[str]
-    ) -> Iterable[Task]:
+    def _tasks(self, plan: Plan, seen: Sightings, unmarked: frozenset[str]) -> Iterable[Task]:
         # What is gone must not be matched to, and what is not ended costs: these go before new launches.
         order = (Adopt, Forget, RequeueJobs, Undrain, Terminate, Drain, Disown, Launch)
         for action in sorted(plan.actions, key=lambda action: order.index(type(action))):
             lane, name = _name(action)
-            yield Task(lane, name, partial(self._one, action, name, books, snapshot, unmarked))
+            yield Task(lane, name, partial(self._one, action, name, seen, unmarked), _machines(action))
 
-    def _one(
-        self, action: Action, name: str, books: Books, snapshot: Snapshot, unmarked: frozenset[str]
-    ) -> None:
+    def _one(self, action: Action, name: str, seen: Sightings, unmarked: frozenset[str]) -> None:
         try:
             match action:
                 case Launch():
-                    self._launcher.launch(action, self._driver(action.offer.cloud), books)
+                    self._launcher.launch(action, self._driver(action.offer.cloud))
                 case Drain():
                     if action.mode is DrainMode.BUSY or action.cloud not in unmarked:
-                        self._drain(action, books)
+                        self._drain(action, seen)
                 case Adopt():
-                    self._adopt(action, books)
+                    self._adopt(action)
                 case _:
-                    self._end(action, books)
+                    self._end(action, seen)
         except LedgerError:
             raise
         except Exception as error:  # one action's failure is news, and no reason to leave the others
-            self._event(books, "failed", name, _why(error), {"wanted": action.reason.text})
+            self._event("failed", name, _why(error), {"wanted": action.reason.text})
 
-    def _end(self, action: Undrain | Terminate | Disown | RequeueJobs | Forget, books: Books) -> None:
+    def _end(self, action: Undrain | Terminate | Disown | RequeueJobs | Forget, seen: Sightings) -> None:
         match action:
             case Undrain():
-                self._undrain(action, books)
+                self._undrain(action, seen)
             case Terminate():
-                self._terminate(action, books)
+                self._terminate(action, seen)
             case Disown():
-                self._disown(action, books)
+                self._disown(action)
             case RequeueJobs():
-                self._requeue(action, books)
+                self._requeue(action)
             case Forget():
-                self._forget(action, books)
+                self._forget(action)
 
-    def _tag_retiring(self, plan: Plan, books: Books) -> frozenset[str]:
+    def _tag_retiring(self, plan: Plan) -> frozenset[str]:
         """Write the intent of the empty drains on the instances, a call for each cloud.
 
         Returns the clouds where that failed: there, nothing is drained in this cycle.
@@ -187,105 +186,106 @@ class Actor:
             try:
                 self._driver(cloud).tag(ids, {TAG_RETIRING: "yes"})
             except Exception as error:
-                self._event(books, "failed", cloud, _why(error), {"wanted": "tag machines as retiring"})
+                self._event("failed", cloud, _why(error), {"wanted": "tag machines as retiring"})
                 return
             marked.add(cloud)
             self._step("drain: tagged")
 
-        tasks = [Task(cloud, f"tag {cloud}", partial(tag, cloud, ids)) for cloud, ids in wanted.items()]
-        self._lanes.run(tasks)
+        self._lanes.run(
+            Task(cloud, f"tag {cloud}", partial(tag, cloud, ids), len(ids)) for cloud, ids in wanted.items()
+        )
         return frozenset(wanted) - marked
 
-    def _drain(self, action: Drain, books: Books) -> None:
-        slots = books.slots_of(action.cloud, action.machine)
+    def _drain(self, action: Drain, seen: Sightings) -> None:
+        slots = seen.slots_of(action.cloud, action.machine)
         if not slots:
             text = f"{action.machine} has no slot in the pool to drain"
-            self._event(books, "drain-failed", action.machine, Reason("no-slot", text))
+            self._event("drain-failed", action.machine, Reason("no-slot", text))
             return
-        record = books.record(action.cloud, action.machine)
+        record = self._ledger.record(action.cloud, action.machine)
         drain = record.drain if record and record.drain and record.drain.mode is action.mode else None
         drain = drain or DrainRecord(action.mode, self._clock(), action.reason, None, action.deadline)
-        books.change(action.cloud, action.machine, drain=drain)
+        self._ledger.change(action.cloud, (action.machine,), drain=drain)
         self._step("drain: recorded")
         try:
             self._pool.drain(
                 slots, action.mode, f"updraft {action.reason.code}: {action.reason.text}", DEADLINE
             )
         except DrainRefused as error:
-            self._busy_again(action, books, error)
+            self._busy_again(action, error)
             return
         self._step("drain: asked")
-        books.change(action.cloud, action.machine, drain=replace(drain, accepted_at=self._clock()))
-        self._event(books, "drain", action.machine, action.reason, {"mode": str(action.mode)})
+        self._ledger.change(action.cloud, (action.machine,), drain=replace(drain, accepted_at=self._clock()))
+        self._event("drain", action.machine, action.reason, {"mode": str(action.mode)})
         self._step("drain: accepted")
 
-    def _busy_again(self, action: Drain, books: Books, error: DrainRefused) -> None:
+    def _busy_again(self, action: Drain, error: DrainRefused) -> None:
         """The startd said no: the machine stays, and every sign of the drain goes."""
         self._step("drain: refused")
         if action.mode is DrainMode.EMPTY:
             self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
             self._step("drain: untagged")
-        record = books.record(action.cloud, action.machine)
+        record = self._ledger.record(action.cloud, action.machine)
         wanted = record.wanted_drain if record else None
         # Asked by hand to go if it is empty: it isn't, and that is the answer.
         kept = None if wanted is not None and wanted.mode is DrainMode.EMPTY else wanted
-        books.change(action.cloud, action.machine, drain=None, wanted_drain=kept, busy_at=self._clock())
+        self._ledger.change(
+            action.cloud, (action.machine,), drain=None, wanted_drain=kept, busy_at=self._clock()
+        )
         text = f"{action.machine} is busy again and stays: {_why(error).text}"
-        self._event(books, "busy-again", action.machine, Reason("busy-again", text))
+        self._event("busy-again", action.machine, Reason("busy-again", text))
 
-    def _undrain(self, action: Undrain, books: Books) -> None:
-        slots = books.slots_of(action.cloud, action.machine)
+    def _undrain(self, action: Undrain, seen: Sightings) -> None:
+        slots = seen.slots_of(action.cloud, action.machine)
         if slots:
             self._pool.undrain(slots, DEADLINE)
         self._step("undrain: asked")
-        instance = books.instances.get((action.cloud, action.machine))
+        instance = seen.instances.get((action.cloud, action.machine))
         if instance is not None and instance.retiring:
             self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
-        books.change(action.cloud, action.machine, drain=None)
-        self._event(books, "undrain", action.machine, action.reason)
+        self._ledger.change(action.cloud, (action.machine,), drain=None)
+        self._event("undrain", action.machine, action.reason)
 
-    def _terminate(self, action: Terminate, books: Books) -> None:
+    def _terminate(self, action: Terminate, seen: Sightings) -> None:
         driver = self._driver(action.cloud)
-        ids = tuple(machine for machine in action.machines if books.ours(action.cloud, machine))
+        ids = tuple(machine for machine in action.machines if seen.ours(action.cloud, machine))
         for stranger in set(action.machines) - set(ids):
             text = f"{stranger} is not known as ours, and is left alone"
-            self._event(books, "failed", stranger, Reason("not-ours", text))
+            self._event("failed", stranger, Reason("not-ours", text))
         if not ids:
             return
-        said = self._keep_consoles(driver, action.cloud, ids, books)
+        said = self._keep_consoles(driver, action.cloud, ids)
         self._step("terminate: before the record")
-        books.change_all(action.cloud, ids, terminate_asked_at=self._clock())
+        self._ledger.change(action.cloud, ids, terminate_asked_at=self._clock())
         self._step("terminate: recorded")
         driver.terminate(ids)
         self._step("terminate: asked")
         for machine in ids:
-            self._event(books, "terminate", machine, said.get(machine, action.reason))
+            self._event("terminate", machine, said.get(machine, action.reason))
 
-    def _keep_consoles(
-        self, driver: Driver, cloud: str, ids: Iterable[str], books: Books
-    ) -> Mapping[str, Reason]:
+    def _keep_consoles(self, driver: Driver, cloud: str, ids: Iterable[str]) -> Mapping[str, Reason]:
         """What machines that never joined have printed is lost with them; to fail at that stops nothing.
 
         Returns why they end, in the words of their own boots, of those that said what failed.
         """
         said: dict[str, Reason] = {}
-        records = [books.record(cloud, machine) for machine in ids]
+        records = [self._ledger.record(cloud, machine) for machine in ids]
         silent = [r.id for r in records if r and r.joined_at is None and r.terminate_asked_at is None]
         for machine in silent[:CONSOLES_AT_ONCE]:
             try:
                 text = driver.console(machine)
             except Exception as error:
-                self._event(books, "failed", machine, _why(error), {"wanted": "its console output"})
+                self._event("failed", machine, _why(error), {"wanted": "its console output"})
                 continue
             if text:
                 self._ledger.keep_console(cloud, machine, text, self._clock())
-            record, line = books.record(cloud, machine), boot_failure(text)
+            record, line = self._ledger.record(cloud, machine), boot_failure(text)
             if line and record is not None and record.end is not None:
                 said[machine] = Reason(record.end.code, f"{record.end.text}; its boot said: {line}")
-                books.change(cloud, machine, end=said[machine])
+                self._ledger.change(cloud, (machine,), end=said[machine])
         return said
 
-    def _adopt(self, action: Adopt, books: Books) -> None:
+    def _adopt(self, action: Adopt) -> None:
         if action.worker_class:
             tags = {
                 TAG_CLASS: action.worker_class,
@@ -297,26 +297,26 @@ class Actor:
                 (action.machine,), {name: text or None for name, text in tags.items()}
             )
             self._step("adopt: tagged")
-        self._event(books, "adopt", action.machine, action.reason)
+        self._event("adopt", action.machine, action.reason)
 
-    def _disown(self, action: Disown, books: Books) -> None:
+    def _disown(self, action: Disown) -> None:
         tags = (TAG_RETIRING, TAG_VARIANT, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_POOL)
         # The pool's tag goes last and by itself: while it is there, a crash leaves the machine ours.
         self._driver(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
         self._step("disown: half")
         self._driver(action.cloud).tag((action.machine,), {TAG_POOL: None})
         self._step("disown: untagged")
-        books.change(action.cloud, action.machine, ended_at=self._clock(), end=action.reason)
-        self._event(books, "disown", action.machine, action.reason)
+        self._ledger.change(action.cloud, (action.machine,), ended_at=self._clock(), end=action.reason)
+        self._event("disown", action.machine, action.reason)
 
-    def _requeue(self, action: RequeueJobs, books: Books) -> None:
+    def _requeue(self, action: RequeueJobs) -> None:
         self._pool.requeue(action.schedd, action.jobs, f"updraft: {action.reason.text}", DEADLINE)
         detail = {"schedd": action.schedd, "jobs": list(action.jobs)}
-        self._event(books, "requeue-jobs", action.machine, action.reason, detail)
+        self._event("requeue-jobs", action.machine, action.reason, detail)
 
-    def _forget(self, action: Forget, books: Books) -> None:
+    def _forget(self, action: Forget) -> None:
         self._pool.forget(action.slots, DEADLINE)
-        self._event(books, "forget", action.machine, action.reason)
+        self._event("forget", action.machine, action.reason)
 
     # ------------------------------------------------------------------------------------------ inside
 
@@ -330,13 +330,12 @@ class Actor:
 
     def _event(
         self,
-        books: Books,
         kind: str,
         subject: str,
         reason: Reason,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        books.event(self._clock(), kind, subject, reason, detail)
+        self._ledger.event(self._clock(), kind, subject, reason, detail)
 
 
 def _name(action: Action) -> tuple[str, str]:
@@ -352,6 +351,17 @@ def _name(action: Action) -> tuple[str, str]:
             return "pool", f"forget {action.machine}"
         case _:
             return action.cloud, f"{type(action).__name__.lower()} {action.machine}"
+
+
+def _machines(action: Action) -> int:
+    """How many machines it is about."""
+    match action:
+        case Launch():
+            return action.count
+        case Terminate():
+            return len(action.machines)
+        case _:
+            return 1
 
 
 def _why(error: Exception) -> Reason:

@@ -8,11 +8,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to do in a lane. While one with this name is under way, it isn't begun a second time."""
+    """Something to do in a lane. While one with this name is under way, it isn't begun a second time.
+
+    `machines` is how many it is about: a cloud may want a call for each.
+    """
 
     lane: str
     name: str
     run: Callable[[], None]
+    machines: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A task that has begun and isn't done: since when, in the seconds of `time.monotonic`."""
+
+    lane: str
+    name: str
+    since: float
+    machines: int
 
 
 @dataclass(slots=True)
@@ -36,7 +50,7 @@ class Lanes:
         self._width = width
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, UnderWay] = {}
         self._threads: dict[str, int] = {}
 
     def run(self, tasks: Iterable[Task]) -> tuple[str, ...]:
@@ -60,8 +74,13 @@ class Lanes:
         ]
         self._join(threads, batches)
         with self._lock:
-            late = {task.name for task in todo} & self._under_way
+            late = {task.name for task in todo} & self._under_way.keys()
         return tuple(sorted(late | {task.name for batch in batches for task in batch.waiting}))
+
+    def under_way(self) -> tuple[UnderWay, ...]:
+        """What is being done now, also what earlier calls of `run` have begun."""
+        with self._lock:
+            return tuple(self._under_way.values())
 
     def _begin(self, lane: str, batch: _Batch) -> list[threading.Thread]:
         with self._lock:
@@ -91,12 +110,12 @@ class Lanes:
         with self._lock:
             if task.name in self._under_way:
                 return
-            self._under_way.add(task.name)
+            self._under_way[task.name] = UnderWay(task.lane, task.name, time.monotonic(), task.machines)
         try:
             task.run()
         finally:
             with self._lock:
-                self._under_way.discard(task.name)
+                del self._under_way[task.name]
 
     def _join(self, threads: list[threading.Thread], batches: list[_Batch]) -> None:
         until = time.monotonic() + self._deadline

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 
-from updraft.act.books import Books
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
@@ -47,7 +46,7 @@ class Launcher:
         self._clock = clock
         self._step = step
 
-    def launch(self, action: Launch, driver: Driver, books: Books) -> None:
+    def launch(self, action: Launch, driver: Driver) -> None:
         """Write the intent, ask the cloud, write the outcome. A failure is an outcome."""
         intent = intent_of(action, self._clock())
         self._step("launch: before the intent")
@@ -56,20 +55,20 @@ class Launcher:
         try:
             request = self._request(action)
         except Exception as error:  # the cloud was not asked: certainly nothing was made
-            self._failed(books, action, LaunchState.REFUSED, _why(error, "not-prepared"))
+            self._failed(action, LaunchState.REFUSED, _why(error, "not-prepared"))
             return
         self._step("launch: prepared")
         try:
             made = driver.launch(request)
         except CloudUnavailable as error:
-            self._failed(books, action, LaunchState.UNKNOWN, _why(error))
+            self._failed(action, LaunchState.UNKNOWN, _why(error))
         except CloudError as error:
-            self._failed(books, action, LaunchState.REFUSED, _why(error))
+            self._failed(action, LaunchState.REFUSED, _why(error))
         except Exception as error:  # whatever it was, it came after the request may have gone out
-            self._failed(books, action, LaunchState.UNKNOWN, _why(error, "unexpected"))
+            self._failed(action, LaunchState.UNKNOWN, _why(error, "unexpected"))
         else:
             self._step("launch: asked")
-            self._made(books, action, intent, made)
+            self._made(action, intent, made)
 
     def _request(self, action: Launch) -> LaunchRequest:
         offer = action.offer
@@ -110,24 +109,24 @@ class Launcher:
             network=variant(offer.variant).network,
         )
 
-    def _made(
-        self, books: Books, action: Launch, intent: LaunchRecord, instances: Iterable[Instance]
-    ) -> None:
+    def _made(self, action: Launch, intent: LaunchRecord, instances: Iterable[Instance]) -> None:
         made = tuple(instances)
         ids = tuple(instance.id for instance in made)
         with self._ledger.together():
             self._ledger.outcome(action.key, LaunchState.ACCEPTED, ids)
-            books.add(record_of(intent, instance.id, instance.zone) for instance in made)
+            self._ledger.add(record_of(intent, instance.id, instance.zone) for instance in made)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "ids": list(ids)}
-            books.event(self._clock(), "launch", action.key, action.reason, {**detail, "asked": action.count})
+            self._ledger.event(
+                self._clock(), "launch", action.key, action.reason, {**detail, "asked": action.count}
+            )
         self._step("launch: recorded")
 
-    def _failed(self, books: Books, action: Launch, state: LaunchState, reason: Reason) -> None:
+    def _failed(self, action: Launch, state: LaunchState, reason: Reason) -> None:
         self._step("launch: failed")
         with self._ledger.together():
             self._ledger.outcome(action.key, state, error=reason)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "asked": action.count}
-            books.event(self._clock(), f"launch-{state}", action.key, reason, detail)
+            self._ledger.event(self._clock(), f"launch-{state}", action.key, reason, detail)
 
 
 def note_token(ledger: Ledger, launch: str, worker_class: str, token: str) -> None:

@@ -18,6 +18,7 @@ from updraft.daemon.adoption import adoptions
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.tallies import tallies
+from updraft.daemon.watchdog import Watchdog, interval
 from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger import Ledger, clouds
 from updraft.observe import PACE, Observer
@@ -91,6 +92,7 @@ class Daemon:
         reload: Callable[[], Parts] | None = None,
         stopwatch: Callable[[], float] = time.monotonic,
         notify: Notify | None = None,
+        watchdog: Watchdog | None = None,
         seen: Seen | None = None,
     ) -> None:
         self.parts = parts
@@ -104,6 +106,7 @@ class Daemon:
         self._reload = reload
         self._stopwatch = stopwatch
         self._notify = notify or notifier()
+        self._watchdog = watchdog or Watchdog(actor.under_way, self._notify, interval())
         self._seen = seen
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
@@ -122,16 +125,18 @@ class Daemon:
         self._say("started", Reason("started", "the controller has started"))
         if self._herald is not None:
             self._herald.start()
-        self._notify("READY=1")
-        try:
-            while not self._switch.stop and not self.destroyed:
-                self._take_up_reload()
-                pause = self._turn()
-                self._rest(pause)
-        finally:
-            self._notify("STOPPING=1")
-            if self._herald is not None:
-                self._herald.stop()
+        with self._watchdog:
+            self._notify("READY=1")
+            try:
+                while not self._switch.stop and not self.destroyed:
+                    self._watchdog.beat()
+                    self._take_up_reload()
+                    pause = self._turn()
+                    self._rest(pause)
+            finally:
+                self._notify("STOPPING=1")
+                if self._herald is not None:
+                    self._herald.stop()
         self._say("stopped", Reason("stopped", "the controller has stopped; its machines stay"))
 
     def _turn(self) -> float:
@@ -149,12 +154,11 @@ class Daemon:
         return max(self.parts.policy.timings.cycle, left)
 
     def _rest(self, seconds: float) -> None:
-        # In portions, so that systemd's watchdog hears of a daemon that only waits.
+        # In portions: a loop that only waits moves, too.
         while seconds > 0 and not (self._switch.stop or self._switch.reload or self.destroyed):
-            self._notify("WATCHDOG=1")
+            self._watchdog.beat()
             self._switch.wait(min(seconds, WATCHED))
             seconds -= WATCHED
-        self._notify("WATCHDOG=1")
 
     # -------------------------------------------------------------------------------------- one cycle
 

@@ -1,4 +1,4 @@
-"""Telling systemd how the daemon is: a datagram to the socket that it names."""
+"""Telling systemd how the daemon is: a datagram to the socket that it names (sd_notify)."""
 
 import os
 import socket

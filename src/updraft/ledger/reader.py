@@ -78,6 +78,10 @@ class Kept(Generic[T]):
         self._texts: list[str] = []
         self._found: tuple[T, ...] = ()
 
+    def one(self, text: str) -> T:
+        """The record of one text."""
+        return self.known.get(text) or self._read(text)
+
     def read(self, texts: list[str]) -> tuple[T, ...]:
         """The records of these texts, in their order: the same objects where the texts are the same."""
         if texts != self._texts:
@@ -169,6 +173,14 @@ class Queries:
             ]
         found = [record for record in found if cloud is None or record.cloud == cloud]
         return max(found, key=lambda record: (record.ended_at is None, record.requested_at), default=None)
+
+    def record(self, cloud: str, machine: str) -> MachineRecord | None:
+        """The machine of this cloud as it is written down now, ended or not."""
+        with self._reading() as rows:
+            row = rows.execute(
+                "SELECT doc FROM machines WHERE cloud = ? AND id = ?", (cloud, machine)
+            ).fetchone()
+            return None if row is None else self._machines.one(row[0])
 
     def launch(self, key: str) -> LaunchRecord | None:
         """The record of one launch."""

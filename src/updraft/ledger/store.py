@@ -33,6 +33,9 @@ MANY = 50  # records written at once, from which on it is worth while to know wh
 class Ledger(Queries):
     """The ledger, open for writing. Safe to share between threads; every method is one transaction.
 
+    It is the only keeper of what threads change together, so its lock is the only one that is held for longer
+    than a moment. Whoever is inside `together` has it, and calls nothing but the ledger there.
+
     Raises LedgerError where the file is damaged, not writable, or of a newer updraft.
     """
 
@@ -146,6 +149,17 @@ class Ledger(Queries):
             self._machines.known.update(
                 (doc, record) for record, doc in zip(records, docs, strict=True) if REMOVED not in doc
             )
+
+    def change(self, cloud: str, machines: Iterable[str], **changes: Any) -> None:
+        """Change these fields of machines as they are written down now; one that isn't known is left out."""
+        with self._writing():
+            known = [self.record(cloud, machine) for machine in machines]
+            self.remember([replace(record, **changes) for record in known if record is not None])
+
+    def add(self, records: Iterable[MachineRecord]) -> None:
+        """Write down new machines; one that is known already is left as it is."""
+        with self._writing():
+            self.remember([one for one in records if self.record(one.cloud, one.id) is None])
 
     def keep_at_work(self, machines: frozenset[tuple[str, str]], at: float) -> None:
         """Write down which machines (cloud and id) had a claim at the decision of a look at that time.

@@ -94,6 +94,19 @@ class MemoryLedger:
                 took = max(0.0, (record.joined_at or 0.0) - record.requested_at)
                 self._boots[pair] = (*self._boots.get(pair, ()), took)[-BOOTS_KEPT:]
 
+    def record(self, cloud: str, machine: str) -> MachineRecord | None:
+        """The machine of this cloud as it is written down now."""
+        return self.machines.get((cloud, machine))
+
+    def change(self, cloud: str, machines: Iterable[str], **changes: Any) -> None:
+        """Change these fields of machines as they are written down now; one that isn't known is left out."""
+        known = [self.record(cloud, machine) for machine in machines]
+        self.remember([replace(record, **changes) for record in known if record is not None])
+
+    def add(self, records: Iterable[MachineRecord]) -> None:
+        """Write down new machines; one that is known already is left as it is."""
+        self.remember([one for one in records if self.record(one.cloud, one.id) is None])
+
     def event(
         self, at: float, kind: str, subject: str, reason: Reason, detail: Mapping[str, Any] | None = None
     ) -> None:

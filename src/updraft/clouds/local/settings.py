@@ -37,5 +37,5 @@ class Settings(BaseModel):
     role: Literal["", "controller"] = ""
     """The role that machines are launched with: "controller", which is for heads alone, lets them use the
     cloud's API. Empty: none."""
-    timeout: Annotated[Duration, Field(gt=0)] = 30.0
+    timeout: Annotated[Duration, Field(gt=0, le=50)] = 30.0
     """How long a call may take to be answered."""

@@ -1,0 +1,70 @@
+"""What an actor goes by: the instances and slots that a look has shown, with the ledger as it is now."""
+
+from dataclasses import dataclass
+
+from updraft.core.model import Instance, Known, Plan, Reason, Slot, Snapshot
+from updraft.ledger import Ledger
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """One cycle's: nothing here changes, so that threads need no lock. What changes is in the ledger.
+
+    An action may come after its cycle, so it reads a machine's record when it needs it and keeps none.
+    """
+
+    ledger: Ledger
+    instances: dict[Key, Instance]
+    slots: dict[Key, tuple[Slot, ...]]
+
+    def ours(self, cloud: str, machine: str) -> bool:
+        """Does a tag or the ledger say that this machine is ours?"""
+        return (cloud, machine) in self.instances or self.ledger.record(cloud, machine) is not None
+
+    def slots_of(self, cloud: str, machine: str) -> tuple[Slot, ...]:
+        """The machine's slots; those that claim its name under another launch are not its own."""
+        record = self.ledger.record(cloud, machine)
+        launch = record.launch_key if record else ""
+        return tuple(s for s in self.slots.get((cloud, machine), ()) if s.launch_key == launch)
+
+
+def sightings(ledger: Ledger, snapshot: Snapshot) -> Sightings:
+    """What this look has shown."""
+    return Sightings(ledger, _instances(snapshot), _slots(snapshot))
+
+
+def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
+    """What happened to machines since the last look: (machine, joined or gone, with words)."""
+    before = {(r.cloud, r.id): r for r in snapshot.ledger.machines}
+    found: list[tuple[str, str, Reason]] = []
+    for record in plan.records:
+        old = before.get((record.cloud, record.id))
+        if record.joined_at is not None and (old is None or old.joined_at is None):
+            took = record.joined_at - record.requested_at
+            text = "in the pool" if record.adopted else f"in the pool {took:.0f} s after it was asked for"
+            found.append((record.id, "joined", Reason("joined", text)))
+        if record.ended_at is not None and (old is None or old.ended_at is None):
+            lived = record.ended_at - record.requested_at
+            why = record.end or Reason("gone", "the cloud has it no more")
+            found.append((record.id, "gone", Reason(why.code, f"gone after {lived:.0f} s: {why.text}")))
+    return found
+
+
+def _instances(snapshot: Snapshot) -> dict[Key, Instance]:
+    found = {}
+    for name, view in snapshot.clouds.items():
+        source = view.machines if isinstance(view.machines, Known) else view.machines.last
+        if source is not None:
+            found.update({(name, instance.id): instance for instance in source.value})
+    return found
+
+
+def _slots(snapshot: Snapshot) -> dict[Key, tuple[Slot, ...]]:
+    source = snapshot.collector if isinstance(snapshot.collector, Known) else snapshot.collector.last
+    found: dict[Key, tuple[Slot, ...]] = {}
+    for slot in source.value.slots if source is not None else ():
+        key = (slot.cloud, slot.instance_id)
+        found[key] = (*found.get(key, ()), slot)
+    return found
