@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from importlib.metadata import PathDistribution
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from updraft import DISTRIBUTION, __version__
+from updraft.bootstrap import source
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.source import WHEEL
 
@@ -224,21 +226,26 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 def boot(tmp_path: Path, shop: Shop, source: str, index: str) -> "subprocess.CompletedProcess[str]":
     """As a head does at its first boot, with the Python and the pip of this machine."""
     python = f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} "$@"\n'
-    known = {"PIP_CERT": str(shop.certificate), "PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path)}
+    known = {"PIP_CERT": str(shop.certificate), "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0"}
     settings = {"UPDRAFT": str(tmp_path / "usr/updraft"), "SOURCE": source, "INDEX": index}
     return get_updraft(tmp_path, python, settings, known)
 
 
 @pytest.mark.slow
-def test_a_wheel_by_its_hash_brings_what_it_needs_by_theirs(tmp_path: Path, shop: Shop) -> None:
+def test_a_wheel_by_its_hash_brings_what_it_needs_by_theirs(
+    tmp_path: Path, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = boot(tmp_path, shop, shop.source, f"{shop.address}/simple/")
     assert (done.returncode, done.stdout) == (0, "at work\n"), done.stdout + done.stderr
+    (noted,) = (tmp_path / "opt").rglob("updraft_htcondor-*.dist-info")
+    monkeypatch.setattr(source, "distribution", lambda _name: PathDistribution(noted))
+    assert source.own_source() == shop.source, "an updraft so installed gives its heads the same wheel"
 
 
 @pytest.mark.slow
 def test_wheels_that_the_machine_has_on_its_disk_are_held_to_the_same(tmp_path: Path, shop: Shop) -> None:
-    source = f"file://{shop.folder}/{WHEEL}#sha256={shop.own}"
-    done = boot(tmp_path, shop, source, f"file://{shop.folder}/simple/needed")
+    own = f"file://{shop.folder}/{WHEEL}#sha256={shop.own}"
+    done = boot(tmp_path, shop, own, f"file://{shop.folder}/simple/needed")
     assert (done.returncode, done.stdout) == (0, "at work\n"), done.stdout + done.stderr
 
 
