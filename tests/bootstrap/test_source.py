@@ -13,7 +13,7 @@ from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from updraft import DISTRIBUTION, lock
+from updraft import DISTRIBUTION, requirements
 from updraft.bootstrap import source as sources
 from updraft.bootstrap.source import WHEEL, checked_source, chosen_source, own_source
 from updraft.errors import UsageError
@@ -167,7 +167,7 @@ def entries(text: str) -> dict[str, str]:
 
 def test_what_is_shipped_is_what_was_tested() -> None:
     """Every version and hash of the lock is in that of development, which the tests ran with."""
-    shipped = entries(lock.requirements())
+    shipped = entries(requirements.locked())
     tested = entries((ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8"))
 
     def hashes(entry: str) -> list[str]:
@@ -191,11 +191,11 @@ def test_it_has_all_that_a_head_needs_whatever_its_clouds() -> None:
         inner = [Requirement(line) for line in requires(name) or ()]
         queue += [needed for needed in inner if "extra" not in str(needed.marker or "")]
     assert {"boto3", "openstacksdk", "htcondor", "botocore"} <= wanted
-    assert wanted - {name.partition("==")[0] for name in entries(lock.requirements())} == set()
+    assert wanted - {name.partition("==")[0] for name in entries(requirements.locked())} == set()
 
 
 def test_what_is_there_already_is_left_out() -> None:
-    whole, less = entries(lock.requirements()), entries(lock.requirements(without=("htcondor", "numpy")))
+    whole, less = entries(requirements.locked()), entries(requirements.locked(without=("htcondor", "numpy")))
     gone = {name.partition("==")[0] for name in whole.keys() - less.keys()}
     assert gone == {"htcondor", "numpy"}
     assert all(whole[name] == entry for name, entry in less.items())
@@ -207,11 +207,11 @@ def test_a_wheel_brings_the_lock_and_two_builds_are_the_same(tmp_path: Path) -> 
     assert Path(first).name == WHEEL
     assert Path(first).read_bytes() == Path(second).read_bytes()
     with zipfile.ZipFile(first) as wheel:
-        assert wheel.read("updraft/run.lock").decode() == lock.requirements()
+        assert wheel.read("updraft/run.lock").decode() == requirements.locked()
         about = wheel.read(f"{WHEEL.rsplit('-', 3)[0]}.dist-info/METADATA").decode()
     assert f"Name: {DISTRIBUTION}\n" in about
 
 
 def test_the_command_that_installs_the_rest_names_the_lock() -> None:
-    path = lock.install_command().rpartition(" -r ")[2]
-    assert Path(path).read_text(encoding="utf-8") == lock.requirements()
+    path = requirements.install_command().rpartition(" -r ")[2]
+    assert Path(path).read_text(encoding="utf-8") == requirements.locked()

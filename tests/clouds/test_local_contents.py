@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from updraft import DISTRIBUTION, __version__, lock
+from updraft import DISTRIBUTION, __version__, requirements
 from updraft.clouds.local import contents
 
 
@@ -47,7 +47,7 @@ def test_packages_are_those_of_the_lock_by_their_hashes(
     (pip, told), *_ = called
     assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= set(pip)
     assert pip[pip.index("--requirement") + 1] == "/dev/stdin"
-    assert told == lock.requirements(without=left_out)
+    assert told == requirements.locked(without=left_out)
 
 
 def test_updraft_is_known_there_by_its_own_name(
@@ -55,7 +55,7 @@ def test_updraft_is_known_there_by_its_own_name(
 ) -> None:
     made = contents.source_layer(tmp_path / "store", rootfs)
     home = made / "opt/updraft/src"
-    assert (home / "updraft" / lock.NAME).read_text() == lock.requirements()
+    assert (home / "updraft" / requirements.NAME).read_text() == requirements.locked()
     (info,) = home.glob("*.dist-info")
     assert info.name == f"{DISTRIBUTION.replace('-', '_')}-{__version__}.dist-info"
     assert "[updraft.drivers]" in (info / "entry_points.txt").read_text()

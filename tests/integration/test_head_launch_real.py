@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from realpool import say, tell, until
 from test_head import FIRST_USER, IN_IMAGE, SAMPLE_JOBS, a_cloud, acts, site_file
 
-from updraft import DISTRIBUTION, lock
+from updraft import DISTRIBUTION, requirements
 from updraft.bootstrap.source import WHEEL
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local.image import Image
@@ -145,7 +145,7 @@ def bare(image: Image) -> Image:
     (system,) = [one for one in image.layers if one.name.startswith("system-")]
     added = (
         layer(store, f"venv-{image.rootfs.name}", python),
-        layer(store, f"wheels-{image.rootfs.name}-{digest_of(lock.requirements())}", wheels),
+        layer(store, f"wheels-{image.rootfs.name}-{digest_of(requirements.locked())}", wheels),
     )
     return Image("bare", (image.rootfs, system, *added))
 
@@ -155,7 +155,7 @@ def fetch_wheels(target: Path, image: Image) -> None:
     version = (image.rootfs / "usr/bin/python3").readlink().name.removeprefix("python")
     there = {"python_full_version": f"{version}.0", "python_version": version}
     chosen = ""
-    for entry in re.split(r"^(?=\S)", lock.requirements(), flags=re.MULTILINE)[1:]:
+    for entry in re.split(r"^(?=\S)", requirements.locked(), flags=re.MULTILINE)[1:]:
         first, _, hashes = entry.partition(" \\\n")
         name, _, marker = first.partition(" ; ")
         if not marker or Marker(marker).evaluate(there):  # pip would ask its own Python
@@ -204,7 +204,7 @@ def test_a_head_without_updraft_installs_this_build_and_no_other(
             until(lambda: acts(pool), 60, "the controller acts")
             listed = pool.on_head("/opt/updraft/bin/pip", "list", "--format=json").stdout
             installed = {f"{canonicalize_name(one['name'])}=={one['version']}" for one in json.loads(listed)}
-            locked = set(re.findall(r"^(\S+==\S+)", lock.requirements(), re.MULTILINE))
+            locked = set(re.findall(r"^(\S+==\S+)", requirements.locked(), re.MULTILINE))
             assert len(installed) > 40
             assert {one.partition("==")[0] for one in installed - locked} == {"pip", DISTRIBUTION}
             sample_jobs_run(pool)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from updraft.clouds.ec2.heads import EC2Heads
 from updraft.clouds.ec2.settings import Settings, checked_settings
 from updraft.errors import UsageError
-from updraft.lock import install_command
+from updraft.requirements import install_command
 
 if TYPE_CHECKING:
     from updraft.clouds.ec2.driver import EC2Driver

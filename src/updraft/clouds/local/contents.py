@@ -8,7 +8,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 import updraft
-from updraft import DISTRIBUTION, lock
+from updraft import DISTRIBUTION, requirements
 from updraft.clouds.local.layers import digest_of, layer, prune
 from updraft.errors import ImageError
 
@@ -40,7 +40,7 @@ _SAME_AS_POWEROFF = ("halt", "shutdown", "reboot")
 def dependencies_layer(store: Path, rootfs: Path, say: Callable[[str], None]) -> Path:
     """Wheels of what updraft depends on, by the lock and its hashes, for the Python of `rootfs`."""
     version = _python_of(rootfs)
-    wanted = lock.requirements(without=() if _old_bindings(rootfs) else (_BINDINGS,))
+    wanted = requirements.locked(without=() if _old_bindings(rootfs) else (_BINDINGS,))
 
     def fill(root: Path) -> None:
         say(f"Fetching updraft's Python packages for Python {version}.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.clouds.openstack.settings import Settings, checked_settings
 from updraft.errors import UsageError
-from updraft.lock import install_command
+from updraft.requirements import install_command
 
 if TYPE_CHECKING:
     from updraft.clouds.openstack.driver import OpenStackDriver

@@ -1,4 +1,4 @@
-"""The lock: versions and hashes of all that updraft needs, the clouds' SDKs included.
+"""What updraft needs, the clouds' SDKs included: the lock, with each version and its hashes.
 
 It travels in the package, so that whatever installs updraft installs what it was tested with.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 NAME = "run.lock"
 
 
-def requirements(without: Collection[str] = ()) -> str:
+def locked(without: Collection[str] = ()) -> str:
     """The lock as pip reads it, less the distributions named in `without`."""
     text = (files("updraft") / NAME).read_text(encoding="utf-8")
     entries = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
