@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n auto --dist worksteal
 REAL := -m integration -n 4 --dist loadgroup
 
-.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs lock clean cloud hunt
+.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs wheel install lock clean cloud hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,13 +66,27 @@ bench: $(INSTALLED) cloud ## the numbers of the project, as a table and as bench
 docs: $(INSTALLED) ## write docs/reference/ from the code
 	$(BIN)/python -m updraft.cli.reference docs/reference
 
+# The same files make the same wheel, bit by bit.
+wheel: $(INSTALLED) ## this build as dist/*.whl, with the hash that heads are told
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	sha256sum dist/*.whl
+
+RUN_LOCK := src/updraft/run.lock
+PREFIX ?= /opt/updraft
+install: wheel ## this build and the lock's packages, into PREFIX (/opt/updraft)
+	"$$(command -v python3.11 || command -v python3)" -m venv $(PREFIX)
+	$(PREFIX)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(RUN_LOCK)
+	$(PREFIX)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+
 # uv is found on the PATH or in the environment; it is needed for nothing else.
 UV = $(or $(shell command -v uv),$(BIN)/uv)
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url pyproject.toml
+# What is shipped, and installed on heads, are the versions that were tested.
 lock: ## the newest versions that pyproject.toml allows, with their hashes
-	$(COMPILE) --upgrade --output-file requirements/run.lock
 	$(COMPILE) --upgrade --group dev --output-file requirements/dev.lock
+	$(COMPILE) --extra ec2 --extra openstack --constraint requirements/dev.lock --output-file $(RUN_LOCK)
 
 clean: ## remove what the chores made (images of machines stay)
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage bench.json bench-*.svg
@@ -89,5 +103,6 @@ $(LOCKED): requirements/dev.lock
 	touch $@
 
 $(INSTALLED): $(LOCKED) pyproject.toml
+	$(BIN)/python -m pip uninstall --quiet --yes updraft 2>/dev/null # the name that it had before
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@

@@ -55,6 +55,6 @@ put_here() { # CLOUD
         -e "s|^\[clouds\.$1\]|&\ndriver = \"local\"\nendpoint = \"http://10.77.0.1:8774\"|" updraft.toml
 }
 launch_head() { # NAME USER
-    show updraft head launch "$1" --role controller --user "$2"
+    show updraft head launch "$1" --source image --role controller --user "$2"
     head=$(updraft head list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["heads"][0]["id"])')
 }

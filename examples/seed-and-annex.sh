@@ -69,7 +69,7 @@ END
 show updraft config check
 
 step "The seed: a machine with HTCondor's central manager, the submit node, and updraft"
-show updraft head launch seed --role controller --user anna
+show updraft head launch seed --source image --role controller --user anna
 show updraft head list
 seed=$(updraft head list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["heads"][0]["id"])')
 

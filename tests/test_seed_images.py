@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.bootstrap.reading import plain
+from updraft.bootstrap import source
+from updraft.bootstrap.source import WHEEL
 from updraft.cli import headimage, main, wiring
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
@@ -21,6 +23,7 @@ driver = "fake"
 [classes.default]
 image = "debian"
 """
+WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"
 FOUND = "updraft-image: FAILED: it holds what an image must not carry: /root/.aws/credentials (credentials"
 Capture = pytest.CaptureFixture[str]
 
@@ -50,6 +53,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         return found
 
     monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(source, "own_source", lambda: WHEEL_AT)
     monkeypatch.setattr(headimage, "watch", lambda: Watch(lambda: made.now, made.sleep, 2.0))
     return made
 
@@ -66,7 +70,7 @@ def test_a_seed_image_comes_to_be_and_its_machine_goes(world: World, capsys: Cap
     assert code == 0, err
     (image,) = (one.image for one in world.site.made.values())
     assert (image.info.name, image.pool, image.tags["updraft:from"]) == ("seed", "demo", "debian")
-    assert "updraft head launch NAME --cloud here --image seed" in out
+    assert "updraft head launch NAME --cloud here --image seed --condor image --source image" in out
     (machine,) = world.site.instances.values()
     assert (machine.tags[TAG_POOL], machine.tags[TAG_CLASS]) == ("demo.images", "head-image")
     assert not world.left()
@@ -77,6 +81,7 @@ def test_its_machine_is_told_nothing_of_the_pool(world: World, capsys: Capture) 
     (machine,) = world.site.instances.values()
     told = plain(machine.user_data).decode()
     assert "updraft-bake" in told
+    assert f"SOURCE='{WHEEL_AT}'" in told
     assert "updraft.toml" not in told
     assert "[pool]" not in told
 
@@ -120,7 +125,9 @@ def test_a_name_that_is_taken_costs_no_machine(world: World, capsys: Capture) ->
     [
         (("--flavor", "huge"), "no machine of flavor huge"),
         (("--cloud", "there"), "no cloud there"),
-        (("--source", "--pre"), "neither a name with a version"),
+        (("--source", "--pre"), "no address of a wheel"),
+        (("--source", "updraft==0.1.0"), "no address of a wheel"),
+        (("--index", "http://mirror.test/simple"), "package index"),
     ],
 )
 def test_wrong_calls_make_nothing(world: World, capsys: Capture, words: tuple[str, str], why: str) -> None:
@@ -128,3 +135,13 @@ def test_wrong_calls_make_nothing(world: World, capsys: Capture, words: tuple[st
     assert code in (1, 2)
     assert why in err
     assert not world.site.instances
+
+
+def test_without_a_wheel_nothing_is_asked_of_the_cloud(
+    world: World, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "own_source", lambda: "")
+    code, _, err = bake(capsys)
+    assert code == 2
+    assert "--source 'https://" in err
+    assert not world.site.calls

@@ -10,7 +10,10 @@ from tests.bootstrap.reading import cloud_config, plain, written
 from updraft.bootstrap import HeadSpec, Install, head_user_data
 from updraft.bootstrap.head import SAMPLES
 from updraft.bootstrap.machine import shipped
-from updraft.errors import BootstrapError
+from updraft.bootstrap.source import WHEEL
+from updraft.errors import BootstrapError, UsageError
+
+WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"
 
 HEAD = HeadSpec(
     trust_domain="pool.test",
@@ -51,9 +54,9 @@ def test_what_the_image_lacks_is_installed_only_where_that_was_said() -> None:
 
 
 def test_where_updraft_comes_from_reaches_the_script_as_it_is() -> None:
-    spec = replace(HEAD, source="updraft[ec2]==1.2", index="https://mirror.test/simple")
+    spec = replace(HEAD, source=WHEEL_AT, index="https://mirror.test/simple")
     conf = written(head_user_data(spec))["/etc/updraft/boot.conf"]["content"]
-    assert "SOURCE='updraft[ec2]==1.2'\n" in conf
+    assert f"SOURCE='{WHEEL_AT}'\n" in conf
     assert "INDEX=https://mirror.test/simple\n" in conf
 
 
@@ -61,7 +64,8 @@ def test_where_updraft_comes_from_reaches_the_script_as_it_is() -> None:
     ("changes", "why"),
     [
         ({"source": "--index-url=x"}, "source"),
-        ({"source": "x; reboot"}, "source"),
+        ({"source": "updraft==0.1.0"}, "source"),
+        ({"source": f"{WHEEL_AT}; reboot"}, "source"),
         ({"index": "$(id)"}, "index"),
         ({"ssh_keys": ("-----BEGIN OPENSSH PRIVATE KEY-----",)}, "no public key"),
         ({"ssh_keys": ("ssh-ed25519 AAAA\nevil",)}, "no public key"),
@@ -70,7 +74,7 @@ def test_where_updraft_comes_from_reaches_the_script_as_it_is() -> None:
     ],
 )
 def test_what_can_not_be_is_refused(changes: dict[str, object], why: str) -> None:
-    with pytest.raises(BootstrapError, match=why) as caught:
+    with pytest.raises((BootstrapError, UsageError), match=why) as caught:
         head_user_data(replace(HEAD, **changes))  # type: ignore[arg-type]
     assert "PRIVATE" not in str(caught.value)
 

@@ -9,9 +9,11 @@ from tests.bootstrap.reading import cloud_config, written
 from updraft.bootstrap import Install, Layer, compose
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.seeding import SeedSpec, seed_layers
-from updraft.errors import BootstrapError
+from updraft.bootstrap.source import WHEEL
+from updraft.errors import UsageError
 
-SPEC = SeedSpec(install=Install(version="25.x"), source="updraft[ec2]==1.0")
+WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"
+SPEC = SeedSpec(install=Install(version="25.x"), source=WHEEL_AT)
 
 
 def told(spec: SeedSpec = SPEC) -> dict[str, str]:
@@ -20,7 +22,7 @@ def told(spec: SeedSpec = SPEC) -> dict[str, str]:
 
 def test_it_puts_in_htcondor_and_updraft_and_then_cleans() -> None:
     files = told()
-    assert "updraft[ec2]==1.0" in files["/etc/updraft/boot.conf"]
+    assert f"SOURCE='{WHEEL_AT}'" in files["/etc/updraft/boot.conf"]
     assert "25." in files["/etc/updraft/install.conf"]
     order = ["updraft/install", "updraft/get-updraft", "disable condor.service", "updraft-bake.service"]
     places = [files["/usr/local/lib/updraft/seed"].rindex(one) for one in order]
@@ -45,9 +47,12 @@ def test_layers_of_the_site_come_before_the_cleaning() -> None:
     assert config["runcmd"][-1][-1].endswith("/seed")
 
 
-def test_a_source_that_pip_would_take_for_an_option_is_refused() -> None:
-    with pytest.raises(BootstrapError, match="neither a name"):
-        seed_layers(SeedSpec(source="--pre"))
+@pytest.mark.parametrize(
+    "source", ["--pre", "updraft==1.0", f"http://wheels.test/{WHEEL}#sha256={'ab' * 32}"]
+)
+def test_a_source_that_could_be_anothers_is_refused(source: str) -> None:
+    with pytest.raises(UsageError, match="no address of a wheel"):
+        seed_layers(SeedSpec(source=source))
 
 
 def test_the_script_is_right_and_says_why_it_fails(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from updraft.bootstrap import source
+from updraft.bootstrap.source import WHEEL
 from updraft.cli import headmaking, main, wiring
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
@@ -37,6 +39,7 @@ image = "debian"
 [network]
 admins = ["203.0.113.0/24"]
 """
+WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"
 BOOTED = "cloud-init …\nupdraft-boot: ok\n"
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., tuple[int, str, str]]
@@ -83,6 +86,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         return found
 
     monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(source, "own_source", lambda: WHEEL_AT)
     monkeypatch.setattr(
         headmaking, "patience", lambda: Patience(headmaking.say, lambda: made.now, made.sleep, 2.0)
     )
@@ -106,7 +110,7 @@ def test_a_head_has_its_group_its_tag_and_a_way_in(world: World, run: Run) -> No
     (head,) = world.heads()
     assert head.tags[TAG_POOL] == "demo.heads"
     assert head.tags[TAG_CLASS] == "main"
-    assert b"updraft" in _plain(head.user_data)
+    assert f"SOURCE='{WHEEL_AT}'".encode() in _plain(head.user_data)
     assert f"ssh user@{head.address}" in out
     assert "its pool answers" in out
     groups = {one.name: one for one in world.site.groups.values()}
@@ -224,6 +228,9 @@ def test_the_groups_of_the_site_are_the_sites_to_change(world: World, run: Run) 
         (("", ""), ("--zone", "z"), "in z now"),
         (("", ""), ("--cloud", "there"), "no cloud there"),
         (("", ""), ("--wait", "5"), "no unit"),
+        (("", ""), ("--source", "updraft"), "no address of a wheel"),
+        (("", ""), ("--source", WHEEL_AT.partition("#")[0]), "has no hash"),
+        (("", ""), ("--index", "http://mirror.test/simple"), "package index"),
         (('name = "demo"', 'name = "demo"\ncollector = "cm.example.org"'), (), "pool.collector"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -237,6 +244,17 @@ def test_what_cannot_be_is_said_before_anything_is_made(
     assert why in err
     assert not world.site.instances
     assert not world.site.groups
+
+
+def test_without_a_wheel_nothing_is_made(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "own_source", lambda: "")
+    for words in ((), ("--dry-run",)):
+        code, _, err = run("launch", "main", *words)
+        assert code == 2
+        assert "--source 'https://" in err
+        assert not world.site.calls
+    assert not world.site.groups
+    assert run("launch", "main", "--source", "image")[0] == 0
 
 
 def test_a_name_is_one_that_a_tag_takes(world: World, run: Run) -> None:

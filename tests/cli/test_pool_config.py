@@ -182,7 +182,7 @@ def test_a_head_is_made_for_what_the_file_allows(
     read: Read, tmp_path: Path, words: tuple[str, ...], children: str | None
 ) -> None:
     read(limits="machines = 3000")
-    base = ["--config", str(tmp_path / "updraft.toml"), "userdata", "head", *words]
+    base = ["--config", str(tmp_path / "updraft.toml"), "userdata", "head", "--source", "image", *words]
     done = CliRunner().invoke(updraft, base)
     assert done.exit_code == 0, done.output
     text = written(done.stdout_bytes)["/etc/condor/config.d/90-updraft.conf"]["content"]

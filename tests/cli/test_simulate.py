@@ -272,4 +272,4 @@ def test_a_report_without_its_libraries_says_what_to_install(
     capsys: pytest.CaptureFixture[str], trace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'updraft[report]'" in refused(capsys, trace, "--report", "r.html")
+    assert "pip install jinja2 matplotlib" in refused(capsys, trace, "--report", "r.html")

@@ -1,8 +1,6 @@
 """`updraft userdata`: what it prints is what a cloud would be sent, and holds no secret unasked."""
 
 import gzip
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from tests.bootstrap.test_machines import SCHEMA
 
 from updraft.bootstrap import EC2_LIMIT
 from updraft.bootstrap.machine import shipped
+from updraft.bootstrap.source import WHEEL
 from updraft.bootstrap.transforms import schedd_config
 from updraft.bootstrap.worker import worker_config, worker_user_data
 from updraft.cli import wiring
@@ -23,6 +22,8 @@ from updraft.config import load
 from updraft.core.model import Launch, Offer, Reason, Resources, Variant
 from updraft.errors import UpdraftError
 
+IMAGE = ("--source", "image")
+WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"
 TOKEN = "eyJhbGciOiJI.eyJzdWIiOiJ3.c2lnbmF0dXJl"  # noqa: S105
 WORKER = """\
 [pool]
@@ -126,8 +127,10 @@ def test_a_token_is_made_only_when_asked_for_and_said(run: Any, monkeypatch: pyt
         (HEAD.replace('"demo"', '"demo"\ncollector = "head.demo"'), ("head",), "pool.collector"),
         (HEAD.replace('"demo"', '"demo"\nstate_dir = "state"'), ("head",), "pool.state_dir"),
         (HEAD.replace('"demo"', '"demo"\nstate_dir = "/home/me"'), ("head",), "pool.state_dir"),
-        (HEAD, ("head", "--source", "--index-url=http://x"), "neither a name"),
-        (HEAD, ("head", "--user", "a b"), "no name for a user"),
+        (HEAD, ("head",), "a wheel known by its hash"),
+        (HEAD, ("head", "--source", "updraft-htcondor==0.1.0"), "no address of a wheel"),
+        (HEAD, ("head", "--source", "image", "--index", "http://mirror.test/simple"), "package index"),
+        (HEAD, ("head", *IMAGE, "--user", "a b"), "no name for a user"),
     ],
 )
 def test_a_wrong_call_says_what_to_do(run: Any, text: str, words: tuple[str, ...], why: str) -> None:
@@ -140,7 +143,7 @@ def test_a_wrong_call_says_what_to_do(run: Any, text: str, words: tuple[str, ...
 def test_a_heads_has_a_pool_its_controller_and_a_first_user(run: Any, tmp_path: Path) -> None:
     key = tmp_path / "id.pub"
     key.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@home\n")
-    done = run(HEAD, "head", "--user", "anna", "--ssh-key", str(key))
+    done = run(HEAD, "head", "--source", WHEEL_AT, "--user", "anna", "--ssh-key", str(key))
     assert done.exit_code == 0, done.output
     config, files = cloud_config(done.stdout_bytes), written(done.stdout_bytes)
     jsonschema.Draft4Validator(SCHEMA).validate(config)
@@ -154,7 +157,7 @@ def test_a_heads_has_a_pool_its_controller_and_a_first_user(run: Any, tmp_path: 
         entry = files[f"/home/anna/{name}"]
         assert entry["owner"] == "anna"
         assert entry["defer"] is True, "the home is there only after the account was made"
-    assert "SOURCE=updraft==" in files["/etc/updraft/boot.conf"]["content"]
+    assert f"SOURCE='{WHEEL_AT}'\n" in files["/etc/updraft/boot.conf"]["content"]
     assert "clouds.here.credential_file: /etc/updraft/cloud is not in the user-data" in done.stderr
 
 
@@ -172,12 +175,12 @@ def test_a_head_takes_the_keys_of_repositories_along_and_has_a_broker_where_one_
 ) -> None:
     pem = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n"
     (tmp_path / "soft.pub").write_text(pem)
-    done = run(HEAD + OWN, "head")
+    done = run(HEAD + OWN, "head", *IMAGE)
     assert done.exit_code == 0, done.output
     files = written(done.stdout_bytes)
     assert files["/etc/updraft/soft.pub"]["content"] == pem
     assert "BROKER_ARGS = -sock broker" in files["/etc/condor/config.d/90-updraft.conf"]["content"]
-    elsewhere = run(HEAD + OWN.replace('"ccb"', '"ccb"\nccb = "broker.test"'), "head")
+    elsewhere = run(HEAD + OWN.replace('"ccb"', '"ccb"\nccb = "broker.test"'), "head", *IMAGE)
     assert "BROKER" not in written(elsewhere.stdout_bytes)["/etc/condor/config.d/90-updraft.conf"]["content"]
 
 
@@ -193,18 +196,16 @@ def test_a_worker_behind_a_broker_has_two_tokens(run: Any, monkeypatch: pytest.M
     assert made["/etc/condor/tokens.d/updraft"]["content"] == TOKEN + "\n"
 
 
-def test_what_a_driver_needs_is_installed_with_it(run: Any) -> None:
-    text = HEAD.replace('"local"', '"ec2"').replace('endpoint = "http://10.77.0.1:8774"\n', "")
-    text = text.replace('credential_file = "/etc/updraft/cloud"\n', 'region = "eu-central-1"\n')
-    done = run(text, "head")
+def test_an_image_that_has_updraft_is_relied_on_where_that_was_said(run: Any) -> None:
+    done = run(HEAD, "head", *IMAGE)
     assert done.exit_code == 0, done.output
-    assert "updraft[ec2]==" in written(done.stdout_bytes)["/etc/updraft/boot.conf"]["content"]
+    assert "SOURCE=''\n" in written(done.stdout_bytes)["/etc/updraft/boot.conf"]["content"]
 
 
 def test_a_heads_fits_into_what_clouds_take(run: Any) -> None:
     for form in ("--raw", "--paste"):
-        assert len(run(HEAD, "head", form).stdout_bytes) < EC2_LIMIT
-    assert "--paste" in run(HEAD, "head").stderr
+        assert len(run(HEAD, "head", "--source", WHEEL_AT, form).stdout_bytes) < EC2_LIMIT
+    assert "--paste" in run(HEAD, "head", *IMAGE).stderr
 
 
 def test_the_asker_of_a_pool_elsewhere_is_not_needed(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,83 +219,6 @@ def test_the_asker_of_a_pool_elsewhere_is_not_needed(run: Any, monkeypatch: pyte
 
     monkeypatch.setattr(wiring, "asker", nobody)
     assert run(WORKER, "worker").exit_code == 0
-
-
-# ---------------------------------------------------------------------------------- where updraft comes from
-
-
-def get_updraft(tmp_path: Path, python: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """The script, with its paths moved below `tmp_path`."""
-    conf = tmp_path / "boot.conf"
-    conf.write_text("".join(f"{name}='{value}'\n" for name, value in settings.items()))
-    text = shipped("get-updraft.sh").replace("/etc/updraft/boot.conf", str(conf))
-    text = text.replace("/run/updraft", str(tmp_path / "run")).replace("/dev/console", str(tmp_path / "none"))
-    text = text.replace("/opt/updraft", str(tmp_path / "opt"))
-    path = tmp_path / "path"
-    path.mkdir(exist_ok=True)
-    for name in ("mkdir", "ln", "sh"):
-        (path / name).symlink_to(str(shutil.which(name)))
-    (path / "python3").write_text(python)
-    (path / "python3").chmod(0o755)
-    (path / "dnf").write_text("#!/bin/sh\nexit 1\n")
-    (path / "dnf").chmod(0o755)
-    return subprocess.run(
-        ["/bin/sh", "-c", text], capture_output=True, text=True, check=False, env={"PATH": str(path)}
-    )
-
-
-# Stands in for Python and, in the environment that it makes, for pip and for updraft.
-FAKE_PYTHON = """\
-#!/bin/sh
-[ "$1" = -c ] && exit 0
-/bin/mkdir -p "$3/bin"
-printf '#!/bin/sh\\necho "$@" >%s\\n' "$3/pip-was-told" >"$3/bin/pip"
-printf '#!/bin/sh\\necho 0.1\\n' >"$3/bin/updraft"
-/bin/chmod +x "$3/bin/pip" "$3/bin/updraft"
-"""
-
-
-def test_an_image_that_has_updraft_is_left_as_it_is(tmp_path: Path) -> None:
-    program = tmp_path / "updraft"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    done = get_updraft(tmp_path, "#!/bin/sh\nexit 1\n", UPDRAFT=str(program), SOURCE="updraft==1")
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_else_pip_installs_it_into_a_place_of_its_own(tmp_path: Path) -> None:
-    program = tmp_path / "usr" / "updraft"
-    done = get_updraft(
-        tmp_path, FAKE_PYTHON, UPDRAFT=str(program), SOURCE="updraft[ec2]==1.0", INDEX="https://mirror/simple"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = (tmp_path / "opt" / "pip-was-told").read_text().split()
-    assert told[0] == "install"
-    assert told[-3:] == ["--index-url", "https://mirror/simple", "updraft[ec2]==1.0"]
-    assert program.is_symlink()
-    assert program.resolve() == (tmp_path / "opt" / "bin" / "updraft").resolve()
-
-
-@pytest.mark.parametrize(
-    ("python", "source", "why"),
-    [
-        ("#!/bin/sh\nexit 1\n", "updraft==1", "no Python of 3.11"),
-        (FAKE_PYTHON, "", "nothing was said of where to get it"),
-        (
-            FAKE_PYTHON.replace('echo "$@"', 'exit 1; echo "$@"'),
-            "updraft==1",
-            "pip cannot install updraft==1",
-        ),
-    ],
-)
-def test_why_it_cannot_be_had_is_one_line_on_the_console(
-    tmp_path: Path, python: str, source: str, why: str
-) -> None:
-    done = get_updraft(tmp_path, python, UPDRAFT=str(tmp_path / "u"), SOURCE=source)
-    assert done.returncode == 1
-    assert done.stdout.startswith("updraft-boot: FAILED: ")
-    assert why in done.stdout
-    assert why in (tmp_path / "run" / "failed").read_text()
 
 
 def test_a_schedd_is_told_as_a_head_is(run: Any) -> None:

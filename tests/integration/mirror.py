@@ -33,8 +33,8 @@ class Mirror:
         return f"file:///{PLACE}"
 
 
-def packages(store: Path, image: Image) -> Path:
-    """The .deb files that Debian's condor needs over what `image` has, fetched once."""
+def packages(store: Path, image: Image, name: str = "condor") -> Path:
+    """The .deb files that this package of Debian's needs over what `image` has, fetched once."""
 
     def fill(root: Path) -> None:
         work = root / ".work"
@@ -64,13 +64,13 @@ def packages(store: Path, image: Image) -> Path:
             "-y",
             *(word for key, value in options.items() for word in ("-o", f"{key}={value}")),
         ]
-        for words in (["update"], ["install", "--no-install-recommends", "--download-only", "condor"]):
+        for words in (["update"], ["install", "--no-install-recommends", "--download-only", name]):
             subprocess.run([*apt, *words], check=True, capture_output=True)
         for deb in (work / "archives").glob("*.deb"):
             deb.rename(root / deb.name)
         shutil.rmtree(work)
 
-    return layer(store, f"debs-{image.rootfs.name}", fill)
+    return layer(store, f"debs-{name}-{image.rootfs.name}", fill)
 
 
 def build(folder: Path, debs: Path, suite: str = "forky") -> Mirror:

@@ -24,19 +24,20 @@ from updraft.errors import ProblemFound
 
 SAMPLE_JOBS = 10
 FIRST_USER = "user"
+IN_IMAGE = ("--source", "image")
 
 
 def user_data(file: Path, *options: str) -> bytes:
     """What `updraft userdata head` prints, to be sent to a cloud."""
-    done = CliRunner().invoke(updraft, ["--config", str(file), "userdata", "head", *options])
+    done = CliRunner().invoke(updraft, ["--config", str(file), "userdata", "head", *IN_IMAGE, *options])
     assert done.exit_code == 0, done.output
     return done.stdout_bytes
 
 
 @contextmanager
-def a_cloud(image: Image, state_dir: Path) -> Iterator[LocalCloud]:
+def a_cloud(image: Image, state_dir: Path, *more: Image) -> Iterator[LocalCloud]:
     """A cloud without a machine; nothing of it may be left."""
-    config = LocalCloudConfig(images={image.name: tuple(map(str, image.layers))})
+    config = LocalCloudConfig(images={one.name: tuple(map(str, one.layers)) for one in (image, *more)})
     cloud = process.start(config, state_dir, tie_to_parent=True)
     try:
         yield cloud

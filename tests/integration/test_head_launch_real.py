@@ -1,23 +1,37 @@
 """`updraft head` on the local cloud: launched, found again, a job runs there, a seed image of one, ended."""
 
+import hashlib
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mirror as mirrors
+import pytest
 from controlling import await_done, outcomes
+from hatchling.builders.wheel import WheelBuilder
+from packaging.markers import Marker
+from packaging.utils import canonicalize_name
 from realpool import say, tell, until
-from test_head import FIRST_USER, SAMPLE_JOBS, a_cloud, acts, site_file
+from test_head import FIRST_USER, IN_IMAGE, SAMPLE_JOBS, a_cloud, acts, site_file
 
+from updraft import DISTRIBUTION, requirements
+from updraft.bootstrap.source import WHEEL
 from updraft.clouds.base import TAG_POOL
-from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
+from updraft.clouds.local.layers import digest_of, layer
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool
 
+ROOT = Path(__file__).parents[2]
+WHEELHOUSE = "srv/wheels"
+AT = f"file:///{WHEELHOUSE}/{WHEEL}"
 CARELESS = """\
 #cloud-config
 write_files:
@@ -61,24 +75,10 @@ def sample_jobs_run(pool: RealPool) -> None:
     assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * SAMPLE_JOBS
 
 
-def without_updraft(cloud: LocalCloud, image: Image, name: str) -> None:
-    """Make an image on which there is no updraft, as on one of a distribution."""
-    client = cloud.client()
-    [made] = client.run(
-        key=name, count=1, image=image.name, flavor="small", zone="zone-a", market="on-demand", tags={}
-    )
-
-    until(lambda: [one for one in client.machines() if one["state"] == "running"], 60, "the machine runs")
-    process.run_in(cloud, made["id"], ["rm", "/usr/local/bin/updraft"]).check_returncode()
-    client.make_image(made["id"], name, {})
-    until(lambda: [one for one in client.images() if one["name"] == name], 60, "its image is there")
-    client.terminate([made["id"]])
-
-
 def test_a_head_is_launched_and_a_job_runs_there(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         head = beside(cloud, site_file(tmp_path, cloud, image))
-        launched = head("launch", "main", "--role", "controller", "--wait", "5m")
+        launched = head("launch", "main", *IN_IMAGE, "--role", "controller", "--wait", "5m")
         assert launched.returncode == 0
         (row,) = heads(head)
         login = f"updraft local shell --state {cloud.state_dir} --user {FIRST_USER} {row['id']}"
@@ -90,7 +90,7 @@ def test_a_head_is_launched_and_a_job_runs_there(image: Image, tmp_path: Path) -
             sample_jobs_run(pool)
             assert [one["id"] for one in machines(cloud, "mine.heads")] == [row["id"]]
 
-            again = head("launch", "main", "--role", "controller")
+            again = head("launch", "main", *IN_IMAGE, "--role", "controller")
             assert again.returncode == 0
             assert "is there already" in again.stderr
             assert [one["id"] for one in heads(head)] == [row["id"]]
@@ -106,16 +106,17 @@ def test_a_head_boots_from_a_seed_image_and_one_with_a_secret_is_none(image: Ima
     with a_cloud(image, tmp_path / "cloud") as cloud:
         head = beside(cloud, site_file(tmp_path, cloud, image))
         (tmp_path / "careless").write_text(CARELESS)
-        bad = head("image", "--name", "bad", "--condor", "image", "--layer", str(tmp_path / "careless"))
+        both = ("--condor", "image", *IN_IMAGE)
+        bad = head("image", "--name", "bad", *both, "--layer", str(tmp_path / "careless"))
         assert bad.returncode == 1
         assert "/root/.aws/credentials (credentials of a cloud)" in bad.stderr
         assert "not-to-be-seen" not in bad.stderr
-        made = head("image", "--name", "seed", "--condor", "image")
+        made = head("image", "--name", "seed", *both)
         assert made.returncode == 0
         assert not machines(cloud, "mine.images")
         assert "bad" not in {one["name"] for one in cloud.client().images()}
 
-        words = ("--image", "seed", "--condor", "image", "--role", "controller", "--wait", "5m")
+        words = ("--image", "seed", *both, "--role", "controller", "--wait", "5m")
         launched = head("launch", "seeded", *words)
         assert launched.returncode == 0
         (row,) = heads(head)
@@ -129,17 +130,103 @@ def test_a_head_boots_from_a_seed_image_and_one_with_a_secret_is_none(image: Ima
             raise
 
 
-def test_a_boot_that_fails_leaves_no_head(image: Image, tmp_path: Path) -> None:
-    with a_cloud(image, tmp_path / "cloud") as cloud:
+@pytest.fixture(scope="session")
+def bare(image: Image) -> Image:
+    """An image on which there is no updraft, but a Python that can make an environment, and a wheelhouse."""
+    store = image.rootfs.parents[1]
+
+    def python(root: Path) -> None:
+        for deb in sorted(mirrors.packages(store, image, "python3-venv").glob("*.deb")):
+            subprocess.run(["dpkg-deb", "--extract", str(deb), str(root)], check=True)
+
+    def wheels(root: Path) -> None:
+        fetch_wheels(root / WHEELHOUSE, image)
+
+    (system,) = [one for one in image.layers if one.name.startswith("system-")]
+    added = (
+        layer(store, f"venv-{image.rootfs.name}", python),
+        layer(store, f"wheels-{image.rootfs.name}-{digest_of(requirements.locked())}", wheels),
+    )
+    return Image("bare", (image.rootfs, system, *added))
+
+
+def fetch_wheels(target: Path, image: Image) -> None:
+    """What the lock names for the Python of the image, by its hashes, as a site fills a wheelhouse."""
+    version = (image.rootfs / "usr/bin/python3").readlink().name.removeprefix("python")
+    there = {"python_full_version": f"{version}.0", "python_version": version}
+    chosen = ""
+    for entry in re.split(r"^(?=\S)", requirements.locked(), flags=re.MULTILINE)[1:]:
+        first, _, hashes = entry.partition(" \\\n")
+        name, _, marker = first.partition(" ; ")
+        if not marker or Marker(marker).evaluate(there):  # pip would ask its own Python
+            chosen += f"{name} \\\n{hashes}"
+    tags = [f"--platform=manylinux_2_{minor}_{platform.machine()}" for minor in (34, 28, 27, 17)]
+    argv = [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"),
+        *("--require-hashes", "--python-version", version, *tags, "--dest", str(target)),
+        *("--requirement", "/dev/stdin"),
+    ]
+    subprocess.run(argv, input=chosen, text=True, check=True)
+
+
+@pytest.fixture(scope="session")
+def house(bare: Image, tmp_path_factory: pytest.TempPathFactory) -> tuple[Image, str]:
+    """That image with the wheel of this build in its wheelhouse, and the wheel's hash."""
+    folder = tmp_path_factory.mktemp("house")
+    target = folder / WHEELHOUSE
+    target.mkdir(parents=True)
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(target), versions=["standard"])
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o755 if place.is_dir() else 0o644)
+    digest = hashlib.sha256(Path(built).read_bytes()).hexdigest()
+    return replace(bare, layers=(*bare.layers, folder)), digest
+
+
+def test_a_head_without_updraft_installs_this_build_and_no_other(
+    image: Image, house: tuple[Image, str], tmp_path: Path
+) -> None:
+    bare, digest = house
+    with a_cloud(image, tmp_path / "cloud", bare) as cloud:
         head = beside(cloud, site_file(tmp_path, cloud, image))
-        refused = head("launch", "main", "--image", "nothing")
+        words = ("--image", "bare", "--condor", "image", "--role", "controller", "--wait", "6m")
+        known = ("--index", f"file:///{WHEELHOUSE}")
+
+        other = head("launch", "main", *words, "--source", f"{AT}#sha256={'ab' * 32}", *known)
+        assert other.returncode == 1
+        assert f"updraft-boot: FAILED: {AT} is not what was asked for: its hash" in other.stderr
+        assert heads(head) == []
+
+        launched = head("launch", "main", *words, "--source", f"{AT}#sha256={digest}", *known)
+        assert launched.returncode == 0
+        (row,) = heads(head)
+        pool = RealPool(cloud, row["id"], image)
+        try:
+            until(lambda: acts(pool), 60, "the controller acts")
+            listed = pool.on_head("/opt/updraft/bin/pip", "list", "--format=json").stdout
+            installed = {f"{canonicalize_name(one['name'])}=={one['version']}" for one in json.loads(listed)}
+            locked = set(re.findall(r"^(\S+==\S+)", requirements.locked(), re.MULTILINE))
+            assert len(installed) > 40
+            assert {one.partition("==")[0] for one in installed - locked} == {"pip", DISTRIBUTION}
+            sample_jobs_run(pool)
+        except BaseException:
+            tell(pool)
+            raise
+
+
+def test_a_boot_that_fails_leaves_no_head(image: Image, bare: Image, tmp_path: Path) -> None:
+    with a_cloud(image, tmp_path / "cloud", bare) as cloud:
+        head = beside(cloud, site_file(tmp_path, cloud, image))
+        refused = head("launch", "main", *IN_IMAGE, "--image", "nothing")
         assert refused.returncode == 1
         assert "there is no image 'nothing'" in refused.stderr
 
-        without_updraft(cloud, image, "bare")
-        failed = head("launch", "main", "--image", "bare", "--source", "/nowhere/updraft.whl")
+        unknown = head("launch", "main", "--image", "bare", "--source", "updraft==0.1.0")
+        assert unknown.returncode == 2
+        assert not cloud.client().machines()
+
+        failed = head("launch", "main", "--image", "bare", "--condor", "image", *IN_IMAGE)
         assert failed.returncode == 1
-        assert "updraft-boot: FAILED: " in failed.stderr
+        assert "updraft-boot: FAILED: the image has no updraft" in failed.stderr
         assert "is ended again" in failed.stderr
         assert heads(head) == []
         assert not machines(cloud, "mine.heads")

@@ -143,7 +143,7 @@ def test_a_page_is_written_wholly_or_not_at_all(tmp_path: Path) -> None:
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'updraft\[report\]'"):
+    with pytest.raises(UsageError, match=r"pip install jinja2 matplotlib"):
         report.needs_installed()
 
 

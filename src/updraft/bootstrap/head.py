@@ -17,6 +17,7 @@ from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.bootstrap.scaled import scaled_files, scaled_settings
 from updraft.bootstrap.sizing.roles import MATCH_LIMITS, negotiator_pace, schedd_interval
+from updraft.bootstrap.source import checked_source
 from updraft.errors import BootstrapError
 
 SIGNING_KEY = "updraft-workers"
@@ -31,8 +32,6 @@ SAMPLES: Mapping[str, str] = {
 """What the first user finds at home, with the rights of each file."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-# A name with extras and version as pip takes it, or the address or path of a wheel; never an option.
-_SOURCE = re.compile(r"[A-Za-z0-9/][A-Za-z0-9._~:/%@+=\[\],#&?-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,9 @@ class HeadSpec:
     `users` are accounts to make; `ssh_keys` (public keys) open the first of them, and with `samples` it finds
     sample jobs at home. `controller_config` is the text of updraft.toml; None leaves the controller off.
     `files` are further files of root, path to text, such as the layers that updraft.toml names. `updraft` is
-    where the program is; where the image has none, pip installs `source` from `index` (empty: pip's own), as
-    `install` says what else the image may lack.
+    where the program is; where the image has none, it is installed from the wheel `source` (an address with
+    its hash), and what it needs, by hash too, from `index` (empty: pip's own; file:///: a folder of wheels),
+    as `install` says what else the image may lack.
     The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
     large pool, `quick` sets those of a small one and `paced` those between. `machines` is how many the pool
     may have, for which it is tuned (None: as a small one). `broker` adds a broker (CCB) for workers that
@@ -96,7 +96,10 @@ def paced(spec: HeadSpec) -> HeadSpec:
 
 
 def head_user_data(spec: HeadSpec, *, limit: int = EC2_LIMIT) -> bytes:
-    """The user-data of a head. Raises BootstrapError as `worker_user_data` does."""
+    """The user-data of a head.
+
+    Raises BootstrapError as `worker_user_data` does, and UsageError for a source of updraft that won't do.
+    """
     return compose(head_layers(spec), limit=limit)
 
 
@@ -265,12 +268,3 @@ def _check_files(spec: HeadSpec) -> None:
     for path in spec.files:
         if not re.fullmatch(r"/[A-Za-z0-9._/+-]+", path) or ".." in path.split("/"):
             raise BootstrapError(f"{path!r} is no absolute path of a file for the head")
-
-
-def checked_source(source: str, index: str) -> None:
-    """Raises BootstrapError where pip would take one of these for something else."""
-    for what, value in (("source", source), ("index", index)):
-        if value and not _SOURCE.fullmatch(value):
-            raise BootstrapError(
-                f"the {what} {value!r} of updraft is neither a name with a version nor an address"
-            )

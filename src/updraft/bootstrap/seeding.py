@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from updraft.bootstrap import machine
 from updraft.bootstrap.baking import bake_files, bake_settings
-from updraft.bootstrap.head import checked_source
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import Layer
+from updraft.bootstrap.source import checked_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SeedSpec:
 
 
 def seed_layers(spec: SeedSpec) -> tuple[Layer, ...]:
-    """The layers of its user-data. Raises BootstrapError for what can't be."""
+    """The layers of its user-data. Raises BootstrapError for what can't be, UsageError for its `source`."""
     checked_source(spec.source, spec.index)
     told = {"UPDRAFT": spec.updraft, "SOURCE": spec.source, "INDEX": spec.index}
     own = {

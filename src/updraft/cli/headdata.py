@@ -1,6 +1,6 @@
 """What a head is told at its first boot, as options say it: for `userdata head` and `head launch`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,15 @@ class HeadWish:
 source_option = click.option(
     "--source",
     default="",
-    help="What pip installs where the image has no updraft: a name with a version, or a wheel's address. "
-    "Default: this version, by name.",
+    metavar="WHEEL",
+    help="Where the machine gets updraft: the address of its wheel with the hash, https://…#sha256=…, or "
+    '"image" where the image has it. Default: the wheel that this updraft was installed from, if known.',
 )
 index_option = click.option(
-    "--index", default="", help="The package index that pip asks. Default: pip's own."
+    "--index",
+    default="",
+    help="The package index (https://) that pip asks for what updraft needs, by hash, or a folder of wheels "
+    "on the machine (file:///). Default: pip's own.",
 )
 condor_option = click.option(
     "--condor",
@@ -82,9 +86,11 @@ def head_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def head_told(settings: "Settings", file: Path, wish: HeadWish) -> "tuple[Layer, ...]":
-    """The layers of the user-data of a head with this configuration. UsageError where it is for elsewhere."""
+    """The layers of the user-data of a head with this configuration. UsageError where it is for elsewhere, or
+    where nothing says what the head gets updraft from."""
     from updraft.bootstrap import HeadSpec
     from updraft.bootstrap.head import head_layers
+    from updraft.bootstrap.source import chosen_source
     from updraft.cli.poolsize import largest
 
     check_for_head(settings, file)
@@ -98,7 +104,7 @@ def head_told(settings: "Settings", file: Path, wish: HeadWish) -> "tuple[Layer,
         samples=True,
         controller_config=file.read_text(encoding="utf-8"),
         files=dict(_named_files(settings)),
-        source=wish.source or own_source(tuple(cloud.driver for cloud in settings.clouds.values())),
+        source=chosen_source(wish.source, wish.index),
         index=wish.index,
         install=installed(wish.condor),
         job_lease=settings.pool.job_lease,
@@ -156,16 +162,6 @@ def _named_files(settings: "Settings") -> Iterator[tuple[str, str]]:
         for name, text in files:
             if name != "inline":
                 yield str(HEAD_DIR / name), text
-
-
-def own_source(drivers: Sequence[str]) -> str:
-    """This version, with what the drivers need of it."""
-    from importlib.metadata import metadata
-
-    about = metadata("updraft")
-    extras = sorted({driver for driver in drivers if driver in (about.get_all("Provides-Extra") or [])})
-    wanted = f"[{','.join(extras)}]" if extras else ""
-    return f"updraft{wanted}=={about['Version']}"
 
 
 def left_behind(settings: "Settings") -> Iterator[str]:

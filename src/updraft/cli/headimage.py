@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from updraft.cli.headdata import condor_option, index_option, installed, own_source, source_option
+from updraft.cli.headdata import condor_option, index_option, installed, source_option
 from updraft.cli.headmaking import usual_image
 from updraft.cli.image import cloud_option, name_option, place_of, watch
 from updraft.cli.image_making import ended_by_term
@@ -57,13 +57,14 @@ def image(
     """
     from updraft.bootstrap.layers import parse_layer
     from updraft.bootstrap.seeding import SeedSpec
+    from updraft.bootstrap.source import chosen_source
     from updraft.config import load
 
     settings = load(call.file)
     place = place_of(settings, cloud)
     spec = SeedSpec(
         install=installed(condor),
-        source=source or own_source(tuple(one.driver for one in settings.clouds.values())),
+        source=chosen_source(source, index),
         index=index,
         layers=tuple(parse_layer(path.name, path.read_text(encoding="utf-8")) for path in layers),
     )
@@ -92,4 +93,4 @@ def _make(settings: "Settings", cloud: str, name: str, base: str, flavor: str, s
     )  # fmt: skip
     made = maker.make(Order(name, base, request))
     click.echo(f"{made.info.name} ({made.info.id}) is ready in cloud {cloud}; for a head:")
-    click.echo(f"  updraft head launch NAME --cloud {cloud} --image {name} --condor image")
+    click.echo(f"  updraft head launch NAME --cloud {cloud} --image {name} --condor image --source image")

@@ -213,7 +213,7 @@ def _check(plot: Path | None) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise UsageError("plots need matplotlib: pip install 'updraft[report]'") from error
+        raise UsageError("plots need matplotlib, run: pip install matplotlib") from error
 
 
 def show(runs: "Sequence[Figures]", startds: "Real | None", plot: Path | None, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from updraft.sim.figures import FIGURES, duration, money, share
 from updraft.sim.runs import HOUR, Run, best, machines_of
 from updraft.sim.sources import Workload
 
-NEEDED = "a report needs jinja2 and matplotlib, run: pip install 'updraft[report]'"
+NEEDED = "a report needs jinja2 and matplotlib, run: pip install jinja2 matplotlib"
 MOST_COURSES = 12
 LINES_IN_ONE_PLOT = 8
 

@@ -4,9 +4,10 @@
 set -u
 
 UPDRAFT=/usr/local/bin/updraft # where the program has to be
-SOURCE=                        # what pip installs: a name with a version, or the address of a wheel
-INDEX=                         # the package index to use; empty: pip's own
+SOURCE=                        # the address of updraft's wheel, with its hash: …#sha256=…
+INDEX=                         # the package index to use, or file:///FOLDER with wheels; empty: pip's own
 HOME_OF_IT=/opt/updraft        # the virtual environment that it goes into
+SAID=/run/updraft/pip          # what pip said last
 . /etc/updraft/boot.conf
 
 fail() {
@@ -37,14 +38,32 @@ get_python() {
     fi
 }
 
+# get WHAT ARGUMENTS: pip takes only files whose hash was said before, and builds nothing.
+get() {
+    WHAT=$1
+    shift
+    "$HOME_OF_IT/bin/pip" install --quiet --disable-pip-version-check --no-input \
+        --require-hashes --no-deps --only-binary=:all: "$@" 2>"$SAID" && return
+    cat "$SAID" >&2
+    if grep -q 'DO NOT MATCH THE HASHES' "$SAID"; then
+        fail "$WHAT is not what was asked for: its hash (sha256) is another one, and it was not installed"
+    fi
+    fail "pip cannot install $WHAT"
+}
+
 [ -x "$UPDRAFT" ] && exit 0
 [ -n "$SOURCE" ] || fail "the image has no updraft ($UPDRAFT), and nothing was said of where to get it"
 find_python || get_python
 find_python || fail "there is no Python of 3.11 or newer with venv, and none could be installed"
-set -- --quiet --disable-pip-version-check --no-input
-[ -z "$INDEX" ] || set -- "$@" --index-url "$INDEX"
+mkdir -p "${SAID%/*}" "${UPDRAFT%/*}"
 "$PYTHON" -m venv "$HOME_OF_IT" || fail "no virtual environment can be made in $HOME_OF_IT"
-"$HOME_OF_IT/bin/pip" install "$@" "$SOURCE" || fail "pip cannot install $SOURCE"
-mkdir -p "${UPDRAFT%/*}"
+get "${SOURCE%%[?#]*}" "$SOURCE"
+case $INDEX in
+'') set -- ;;
+file:*) set -- --no-index --find-links "$INDEX" ;;
+*) set -- --index-url "$INDEX" ;;
+esac
+# The wheel has brought the hashes of all that it needs.
+get "one of the packages that updraft needs" "$@" -r "$HOME_OF_IT"/lib/python3*/site-packages/updraft/run.lock
 ln -sf "$HOME_OF_IT/bin/updraft" "$UPDRAFT"
 "$UPDRAFT" --version || fail "updraft was installed and does not run"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from updraft.clouds.ec2.heads import EC2Heads
 from updraft.clouds.ec2.settings import Settings, checked_settings
 from updraft.errors import UsageError
+from updraft.requirements import install_command
 
 if TYPE_CHECKING:
     from updraft.clouds.ec2.driver import EC2Driver
@@ -26,9 +27,7 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "EC2Driv
         from updraft.clouds.ec2.client import Connection
         from updraft.clouds.ec2.driver import EC2Driver
     except ImportError as error:
-        raise UsageError(
-            f"cloud {name}: the ec2 driver needs boto3, run: pip install 'updraft[ec2]'"
-        ) from error
+        raise UsageError(f"cloud {name}: the ec2 driver needs boto3, run: {install_command()}") from error
     return EC2Driver(name, pool, checked, Connection(name, checked))
 
 

@@ -3,11 +3,12 @@
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata, resources
 from pathlib import Path
 
 import updraft
+from updraft import DISTRIBUTION, requirements
 from updraft.clouds.local.layers import digest_of, layer, prune
 from updraft.errors import ImageError
 
@@ -37,17 +38,16 @@ _SAME_AS_POWEROFF = ("halt", "shutdown", "reboot")
 
 
 def dependencies_layer(store: Path, rootfs: Path, say: Callable[[str], None]) -> Path:
-    """Wheels of what updraft depends on, at the versions installed here, for the Python of `rootfs`."""
+    """Wheels of what updraft depends on, by the lock and its hashes, for the Python of `rootfs`."""
     version = _python_of(rootfs)
-    there = frozenset() if _old_bindings(rootfs) else frozenset({_BINDINGS})
-    wanted = sorted(f"{name}=={number}" for name, number in closure("updraft", there))
+    wanted = requirements.locked(without=() if _old_bindings(rootfs) else (_BINDINGS,))
 
     def fill(root: Path) -> None:
-        say(f"Fetching {len(wanted)} Python packages for Python {version}.")
+        say(f"Fetching updraft's Python packages for Python {version}.")
         _pip(root / HOME / "lib", wanted, version)
         _compile(rootfs, root, "lib")
 
-    return layer(store, f"python{version}-{digest_of(*wanted, version, platform.machine())}", fill)
+    return layer(store, f"python{version}-{digest_of(wanted, version, platform.machine())}", fill)
 
 
 def system_layer(store: Path) -> Path:
@@ -75,13 +75,13 @@ def source_layer(store: Path, rootfs: Path) -> Path:
         if path.is_file() and "__pycache__" not in path.parts
     }
     about = {
-        name: metadata.distribution("updraft").read_text(name) or ""
+        name: metadata.distribution(DISTRIBUTION).read_text(name) or ""
         for name in ("METADATA", "entry_points.txt")
     }
 
     def fill(root: Path) -> None:
         home = root / HOME / "src"
-        info = home / f"updraft-{metadata.version('updraft')}.dist-info"
+        info = home / f"{DISTRIBUTION.replace('-', '_')}-{updraft.__version__}.dist-info"
         for path, data in (
             *((home / "updraft" / name, data) for name, data in sources.items()),
             *((info / name, text.encode()) for name, text in about.items()),
@@ -106,46 +106,16 @@ def _old_bindings(rootfs: Path) -> bool:
     return any(int(info.name.split("-")[1].partition(".")[0]) < _OLDEST_BINDINGS for info in found)
 
 
-def closure(name: str, there: frozenset[str] = frozenset()) -> set[tuple[str, str]]:
-    """(name, version) of every installed distribution that `name` needs; not itself, nor those `there`.
-
-    What its extras need counts as far as it is installed: a driver that works here works in a machine too.
-    """
-    seen: dict[str, str] = {}
-    queue = [name]
-    while queue:
-        one = queue.pop()
-        for needed in _requires(one, extras=one == name):
-            if needed in seen or needed in there:
-                continue
-            try:
-                seen[needed] = metadata.version(needed)
-            except metadata.PackageNotFoundError:
-                continue  # needed on another platform or Python only, or by an extra that isn't installed
-            queue.append(needed)
-    return set(seen.items())
-
-
-def _requires(name: str, *, extras: bool) -> Iterator[str]:
-    for line in metadata.requires(name) or ():
-        requirement, _, marker = line.partition(";")
-        if extras or "extra" not in marker:
-            end = next(
-                (at for at, sign in enumerate(requirement) if not (sign.isalnum() or sign in "-_.")), None
-            )
-            yield requirement[:end].lower().replace("_", "-").replace(".", "-")
-
-
-def _pip(target: Path, wanted: list[str], version: str) -> None:
+def _pip(target: Path, wanted: str, version: str) -> None:
     machine = platform.machine()
     tags = [argument for tag in _MANYLINUX for argument in ("--platform", f"{tag}_{machine}")]
     command = [
         *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-input"),
         *("--disable-pip-version-check", "--root-user-action=ignore", "--only-binary=:all:"),
+        *("--require-hashes", "--requirement", "/dev/stdin"),
         *("--implementation", "cp", "--python-version", version, *tags, "--target", str(target)),
-        *wanted,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, input=wanted)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ImageError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.clouds.openstack.settings import Settings, checked_settings
 from updraft.errors import UsageError
+from updraft.requirements import install_command
 
 if TYPE_CHECKING:
     from updraft.clouds.openstack.driver import OpenStackDriver
@@ -27,7 +28,7 @@ def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "OpenSta
         from updraft.clouds.openstack.driver import OpenStackDriver
     except ImportError as error:
         raise UsageError(
-            f"cloud {name}: the openstack driver needs openstacksdk, run: pip install 'updraft[openstack]'"
+            f"cloud {name}: the openstack driver needs openstacksdk, run: {install_command()}"
         ) from error
     return OpenStackDriver(name, pool, checked, Connection(name, checked))
 
