@@ -242,7 +242,8 @@ def test_what_takes_the_rules_away_has_them_back_within_seconds_and_others_stay(
 
 # A new file, because a worker's may be one that runs just now.
 BROKEN = (
-    "rm -f /usr/sbin/nft; printf '#!/bin/sh\\necho no nftables in this kernel >&2; exit 1\\n' >/usr/sbin/nft; "
+    "rm -f /usr/sbin/nft; "
+    "printf '#!/bin/sh\\necho no nftables in this kernel >&2; exit 1\\n' >/usr/sbin/nft; "
     "chmod 755 /usr/sbin/nft"
 )
 

@@ -2,8 +2,8 @@
 """Keeps the cloud's metadata address closed to all but root: what takes the rules away has them back at once.
 
 The kernel tells when rules of nftables or of routing change, so that waiting costs nothing; it is looked at
-once a minute all the same. Where the address can't be closed, the console says so, and a file says why as long
-as that is so: with it there, a worker's guard lets no new job in. Needs nothing but Python 3.6.
+once a minute all the same. As long as the address can't be closed, a file says why: with it there, a worker's
+guard lets no new job in. Needs nothing but Python 3.6.
 """
 
 import select
