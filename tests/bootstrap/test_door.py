@@ -170,7 +170,6 @@ nft delete table inet updraft
 keeper=$!
 trap 'kill $cloud $keeper' EXIT
 until_it_is "$made"
-sleep 1 # it has nothing to do, and waits for the kernel
 before=$(date +%s%N)
 {flush}
 until_it_is "$made"
@@ -178,6 +177,7 @@ echo $((($(date +%s%N) - before) / 1000000))
 """,
         tmp_path,
     )
+    print(f"back after {said[-1]} ms")  # noqa: T201
     assert int(said[-1]) < 20_000, "told by the kernel: it would have looked after a minute only"
 
 
