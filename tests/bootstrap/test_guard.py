@@ -109,6 +109,39 @@ def test_a_failed_boot_is_left_on_for_a_while() -> None:
     assert "boot has failed" in ends(5, processes=set(), boot_failed=True)
 
 
+@pytest.mark.parametrize("open_", [True, False])
+def test_no_new_job_comes_where_the_metadata_address_stands_open(tmp_path: Path, open_: bool) -> None:
+    done, drained, log = tmp_path / "off", tmp_path / "drained", tmp_path / "log"
+    told = {
+        "heads": [["127.0.0.1", 1]],
+        "state": str(tmp_path / "state.json"),
+        "failed": str(tmp_path / "failed"),
+        "open": str(tmp_path / "open"),
+        "drain": ["sh", "-c", f'echo "$0" >>{drained}'],
+        "power_off": [["touch", str(done)]],
+        "settings": dict.fromkeys(SETTINGS, 10**6) | {"interval": 0.05, "failed_boot_after": 1.0},
+    }
+    (tmp_path / "guard.json").write_text(json.dumps(told))
+    (tmp_path / "failed").touch()
+    if open_:
+        (tmp_path / "open").write_text("no nft\n")
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [sys.executable, "-I", str(GUARD), str(tmp_path / "guard.json")], stdout=output
+        ) as run,
+    ):
+        try:
+            deadline = time.monotonic() + 30
+            while not done.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            run.kill()
+    assert done.exists(), "it has looked often meanwhile"
+    assert (drained.read_text() if drained.exists() else "") == ("metadata-open\n" if open_ else "")
+    assert ("metadata address open: no new jobs" in log.read_text()) is open_
+
+
 @given(st.floats(0, 9000, allow_nan=False))
 def test_a_pause_of_whatever_length_counts_for_two_looks_without_the_head(pause: float) -> None:
     guard = MODULE.Guard(SETTINGS, {})
@@ -146,6 +179,7 @@ def test_the_program_powers_off_by_the_first_command_that_works(tmp_path: Path) 
         "heads": [["127.0.0.1", 1]],
         "state": str(tmp_path / "state" / "state.json"),
         "failed": str(failed),
+        "open": str(tmp_path / "open"),
         "drain": ["false"],
         "power_off": [["/no/such/command"], ["false"], ["touch", str(done)]],
         # Whatever runs on the machine that tests, this is the only reason that can hold.

@@ -180,20 +180,22 @@ OS_RELEASE = {
 # How each stand-in answers beyond writing itself down; $ROOT is the folder that the machine's paths are in.
 STUBS = {
     "apt-get": 'case "$*" in *install*condor=*) touch $ROOT/bin/condor_master;; *docker.io*) '
-    "touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; esac",
+    "touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; "
+    "*install*nftables*) touch $ROOT/bin/nft;; esac",
     "apt-cache": "[ ! -e $ROOT/etc/apt/sources.list.d/updraft-htcondor.list ] || echo "
     '" condor | $HAS | https://here"; '
     '[ -z "$OWN" ] || echo " condor | $OWN | https://debian"',
     "dpkg": "echo amd64",
-    "dnf": 'case "$*" in *repoquery*) printf "$HAS\\n";; '
+    "dnf": '[ -z "$NO" ] || case "$*" in *$NO*) exit 1;; esac; case "$*" in *repoquery*) printf "$HAS\\n";; '
     "*install*condor-[0-9]*) touch $ROOT/bin/condor_master;; "
     "*install*docker-ce*) touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; "
     "*install*apptainer*) touch $ROOT/bin/apptainer;; "
+    "*install*nftables*) touch $ROOT/bin/nft;; "
     "*install*epel*) mkdir -p $ROOT/etc/pki/rpm-gpg; "
     "echo x >>$ROOT/etc/pki/rpm-gpg/RPM-GPG-KEY-EPEL-$MAJOR;; esac",
     "curl": 'while [ "$1" != -o ]; do shift; done; echo key >"$2"',
     "python3": "printf '%s\\n' pinned >$4; [ -z \"$WRONG\" ]",  # -I pin-key FILE TARGET FINGERPRINT
-    **dict.fromkeys(("rpm", "crb", "systemctl", "usermod", "getent"), ":"),
+    **dict.fromkeys(("rpm", "crb", "systemctl", "usermod", "getent", "nft"), ":"),
     "sha256sum": 'read -r sum file; [ -z "$WRONG" ]',
     "install": 'shift 2; cp "$@"',
 }
@@ -205,6 +207,7 @@ class Machine:
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
 
     def run(self, release: str, install: Install, **environment: str) -> str:
         """Run the installation; returns the reason of a failure, or nothing."""
@@ -217,9 +220,10 @@ class Machine:
             "etc/apt/sources.list.d",
             "etc/yum.repos.d",
         ):
-            (self.root / folder).mkdir(parents=True)
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
         for script, body in STUBS.items():
-            self._program(script, body)
+            if script not in self.lacks:
+                self._program(script, body)
         self._program("touch", '/usr/bin/touch "$1"; /bin/chmod 755 "$1"', note=False)
         for script in ("cat", "tr", "grep", "tail", "mkdir", "cp", "awk", "cut", "sort", "printf"):
             (self.root / "bin" / script).symlink_to(str(shutil.which(script)))
@@ -237,6 +241,7 @@ class Machine:
                 "HAS": "25.14.1-1",
                 "OWN": "",
                 "WRONG": "",
+                "NO": "",
                 "MAJOR": version.split(".")[0],
                 **environment,
             },
@@ -287,6 +292,24 @@ def test_debian_and_ubuntu_install_from_the_pinned_repository(machine: Machine, 
     pinned = [call for call in machine.calls if "pin-key" in call]
     assert [call.split()[-1] for call in pinned] == [PINNED[25]]
     assert machine.calls[-1].endswith("install --no-install-recommends condor=25.14.1-1")
+
+
+@pytest.mark.parametrize("release", ["debian 12", "rocky 9"])
+def test_what_closes_the_metadata_address_is_installed_with_htcondor_or_without(
+    tmp_path: Path, release: str
+) -> None:
+    for name, install in (("condor", Install(version="25.14")), ("universe", Install(universes=("docker",)))):
+        bare = Machine(tmp_path / name, lacks=("nft",))
+        assert bare.run(release, install) == ""
+        assert [call for call in bare.calls if call.endswith(" nftables")]
+        there = Machine(tmp_path / f"{name}-and-nft")
+        assert there.run(release, install) == ""
+        assert not [call for call in there.calls if "nftables" in call]
+
+
+def test_where_it_cannot_be_installed_the_boot_says_so(tmp_path: Path) -> None:
+    bare = Machine(tmp_path, lacks=("nft",))
+    assert "nftables cannot be installed" in bare.run("rocky 9", Install(version="25.14"), NO="nftables")
 
 
 def test_the_distributions_own_package_is_taken_where_it_is_of_the_version(machine: Machine) -> None:

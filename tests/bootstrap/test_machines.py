@@ -215,7 +215,9 @@ def test_scripts_are_scripts(name: str) -> None:
         subprocess.run(["shellcheck", "--shell=sh", "--exclude=SC1091", str(SHIPPED / name)], check=True)
 
 
-@pytest.mark.parametrize("name", ["updraft.service", "updraft-guard.service", "updraft-notice.service"])
+@pytest.mark.parametrize(
+    "name", ["updraft.service", "updraft-door.service", "updraft-guard.service", "updraft-notice.service"]
+)
 def test_units_are_units(name: str, tmp_path: Path) -> None:
     verify = shutil.which("systemd-analyze")
     if verify is None:
@@ -231,12 +233,13 @@ def test_units_are_units(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_the_metadata_address_is_closed_to_all_but_root_and_nothing_else_is(tmp_path: Path) -> None:
+def test_routing_rules_close_the_metadata_address_to_all_but_root_and_nothing_else(tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("needs root and iproute2")
     probe = tmp_path / "probe.sh"
     probe.write_text(
         f"""set -e
+mount -t tmpfs none /run
 ip link set lo up
 ip link add one type veth peer name two
 ip addr add 10.9.9.1/24 dev one; ip link set one up; ip link set two up
@@ -254,7 +257,7 @@ ip rule show | grep -c 169.254
 ip -6 rule show | grep -cE 'a9fe|ec2'
 """
     )
-    done = subprocess.run(["unshare", "-n", "sh", str(probe)], check=True, capture_output=True, text=True)
+    done = subprocess.run(["unshare", "-nm", "sh", str(probe)], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == [
         "0 169.254.169.254 open",
         "0 10.9.9.7 open",

@@ -2,9 +2,12 @@
 
 import os
 import pwd
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +133,45 @@ def test_anybody_else_speaks_for_all(port: int, monkeypatch: pytest.MonkeyPatch)
 def test_a_machine_of_roots_alone_is_not_tried(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(role, "people", lambda: ())
     assert held("127.0.0.1", port) == Held("pool-head")
+
+
+PROHIBITS = "ip rule add pref 60 to 10.9.9.1 prohibit"
+DROPS = "nft 'add table ip t; add chain ip t o { type filter hook output priority 0; policy drop; }'"
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize(("rule", "reached"), [(DROPS, False), (PROHIBITS, True)])
+def test_a_way_by_a_device_that_the_route_does_not_show_is_found(
+    tmp_path: Path, rule: str, reached: bool
+) -> None:
+    """Two namespaces, a service in the other one; without the rule it's nftables that closes it."""
+    asked = tmp_path / "asked.py"
+    asked.write_text(
+        "import pwd\nfrom updraft.checks import role\nprint(role._reaches(pwd.getpwuid(0), '10.9.9.1', 80))\n"
+    )
+    script = f"""set -e
+ip link set lo up
+unshare --net sleep 60 </dev/null >/dev/null 2>&1 &
+other=$!
+trap 'kill $other $server' EXIT
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+ip link add eth0 type veth peer name peer0
+ip link set peer0 netns $other
+nsenter --target $other --net ip addr add 10.9.9.1/24 dev peer0
+nsenter --target $other --net ip link set peer0 up
+nsenter --target $other --net {sys.executable} -m http.server 80 >/dev/null 2>&1 &
+server=$!
+until nsenter --target $other --net ss -tln | grep -q :80; do sleep 0.1; done
+ip addr add 10.9.9.2/24 dev eth0
+ip link set eth0 up
+{rule}
+{sys.executable} {asked}
+"""
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.split() == [str(reached)], done.stderr
 
 
 def test_a_connection_is_really_tried(port: int) -> None:

@@ -20,6 +20,8 @@ from updraft.setup.files import DROP_IN, START
 
 FILE = "/etc/updraft/updraft.toml"
 NAME = "head.site"
+KEEPER = "/usr/local/lib/updraft/door"
+COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' || true"
 COMMS = "cat /proc/[0-9]*/comm 2>/dev/null || true"
 LAYER = f"#cloud-config\nbootcmd: [[sh, -c, \"echo 'ADDRESS {NAME}' >>/etc/hosts\"]]\n"
 # What account tools keep beside each file of theirs isn't looked at, nor what HTCondor and updraft work with.
@@ -103,6 +105,9 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
             print(f"head init with its self-test: {time.monotonic() - begun:.1f} s")  # noqa: T201
             assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
             assert "Nothing to do" in init(pool, "--user", "alice")
+            assert KEEPER in sh(pool, COMMANDS)
+            sh(pool, "nft flush ruleset")
+            until(lambda: "skuid 0" in sh(pool, "nft list ruleset"), 10, "the door is back")
 
             known = lambda: pool.show("machines")["machines"]  # noqa: E731
             until(lambda: not known(), 60, "its worker is gone, and known to be")
@@ -110,8 +115,9 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
             assert undone.returncode == 0, undone.stdout + undone.stderr
             assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
             assert changed(before, picture(pool)) == []
-            running = sh(pool, f"{COMMS}; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
+            running = sh(pool, f"{COMMS}; {COMMANDS}")
             assert "condor_" not in running
+            assert KEEPER not in running
             assert "updraft run" not in running
 
 

@@ -1,9 +1,4 @@
-"""Tokens on a real pool: listed, revoked with the sessions they opened, rotated; and what one is good for.
-
-And the metadata address from inside of containers. There is no container runtime in the image: a job makes a
-user namespace of its own, as apptainer does, and is root there; a network namespace behind the worker is what
-docker makes of a bridged container.
-"""
+"""Tokens on a real pool: listed, revoked with the sessions they opened, rotated; and what one is good for."""
 
 import json
 import re
@@ -15,9 +10,8 @@ import pytest
 from controlling import await_done, await_running, disturbed, events, in_machine, outcomes, sh, sleepers
 from realpool import settings, until
 
-from updraft.clouds.local.config import METADATA_ADDRESS
 from updraft.clouds.local.process import run_in
-from updraft.demo.pool import POOL, USER, RealPool, Wishes
+from updraft.demo.pool import POOL, RealPool, Wishes
 
 Pools = Callable[..., RealPool]
 Done = subprocess.CompletedProcess[str]
@@ -191,70 +185,3 @@ def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool:
     assert fresh not in {*old, launch}
     assert (tokens(pool)[fresh]["key"], tokens(pool)[fresh]["state"]) == ("updraft-workers-3", "good")
     await_done(pool, [cluster], 90)
-
-
-# --------------------------------------------------------------------------- the metadata, from containers
-
-FETCH = f"""
-import os, urllib.request
-try:
-    text = urllib.request.urlopen("http://{METADATA_ADDRESS}/latest/user-data", timeout=5).read()
-    print(os.getuid(), "read", len(text))
-except OSError as error:
-    print(os.getuid(), "closed")
-"""
-IN_NAMESPACE = """\
-executable = /usr/bin/unshare
-arguments = "--user --map-root-user python3 fetch.py"
-transfer_executable = false
-transfer_input_files = fetch.py
-should_transfer_files = YES
-output = fetch.out
-error = fetch.err
-request_memory = 200MB
-queue
-"""
-# Docker's way: a network of the container's own behind the worker, which forwards and hides it behind itself.
-BRIDGED = """set -e
-unshare --net sleep 120 </dev/null >/dev/null 2>&1 &
-container=$!
-until [ "$(readlink /proc/$container/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
-ip link add c0 type veth peer name c1
-ip link set c1 netns $container
-ip addr add 10.99.0.1/24 dev c0
-ip link set c0 up
-inside() { nsenter --target $container --net "$@"; }
-inside ip addr add 10.99.0.2/24 dev c1
-inside ip link set c1 up
-inside ip route add default via 10.99.0.1
-echo 1 >/proc/sys/net/ipv4/ip_forward
-nft add table ip bridged
-nft add chain ip bridged post '{ type nat hook postrouting priority 100; }'
-nft add rule ip bridged post ip saddr 10.99.0.0/24 masquerade
-cat >/run/fetch.py
-inside python3 /run/fetch.py
-ip rule del pref 62
-inside python3 /run/fetch.py
-sh /usr/local/lib/updraft/close-metadata
-inside python3 /run/fetch.py
-kill $container
-nft delete table ip bridged
-"""
-
-
-def test_a_job_that_is_root_in_a_container_of_its_own_cannot_read_the_user_data(pool: RealPool) -> None:
-    pool.on_head("sh", "-c", "cat > fetch.py", user=USER, stdin=FETCH)
-    cluster = pool.submit(IN_NAMESPACE)
-    await_done(pool, [cluster], 120)
-    out = sh(pool, f"cat /home/{USER}/fetch.out; cat /home/{USER}/fetch.err >&2")
-    assert out.split() == ["0", "closed"], "root in its namespace, and nobody outside of it"
-    [machine, *_] = [m["id"] for m in pool.workers("running")]
-    assert in_machine(pool, machine, "python3", "-", stdin=FETCH).split()[:2] == ["0", "read"]
-
-
-def test_a_bridged_container_on_a_worker_cannot_read_the_user_data(pool: RealPool) -> None:
-    [machine, *_] = [m["id"] for m in pool.workers("running")]
-    said = in_machine(pool, machine, "sh", "-c", BRIDGED, stdin=FETCH).splitlines()
-    assert [line.split()[:2] for line in said] == [["0", "closed"], ["0", "read"], ["0", "closed"]], (
-        "closed by the rule for what is forwarded, and by nothing else"
-    )

@@ -38,6 +38,7 @@ class FakeHost(Host):
     now: float = 0.0
     root: bool = True
     distribution: str = "debian"
+    cloud: bool = False
 
     def run(
         self,
@@ -99,7 +100,7 @@ class FakeHost(Host):
         return self.root
 
     def cloud_machine(self) -> bool:
-        return False
+        return self.cloud
 
     def family(self) -> str:
         return self.distribution

@@ -11,7 +11,7 @@ from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import steps
 from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
-from updraft.setup.host import Services, check_name, condor_missing, remove_account
+from updraft.setup.host import Services, check_name, missing, remove_account
 from updraft.setup.selftest import run_one
 from updraft.setup.tree import Tree
 
@@ -267,10 +267,28 @@ def test_a_name_that_leads_here_will_do() -> None:
 
 
 def test_a_machine_without_htcondor_is_told_what_installs_it() -> None:
-    assert condor_missing(FakeHost()) == ""
-    assert "apt-get install condor" in condor_missing(FakeHost(programs=set()))
-    assert "dnf install condor" in condor_missing(FakeHost(programs=set(), distribution="rhel"))
-    assert condor_missing(FakeHost(programs=set(), distribution="")).endswith("--install` does that")
+    assert missing(FakeHost()) == ""
+    assert "apt-get install condor" in missing(FakeHost(programs=set()))
+    assert "dnf install condor" in missing(FakeHost(programs=set(), distribution="rhel"))
+    assert missing(FakeHost(programs=set(), distribution="")).endswith("--install` does that")
+
+
+def test_a_machine_of_a_cloud_needs_nftables_to_close_the_metadata_address(site: Site) -> None:
+    assert "nftables isn't installed" in missing(FakeHost(cloud=True))
+    assert missing(FakeHost(cloud=True, programs={"condor_master", "nft"})) == ""
+
+
+def test_on_a_machine_of_a_cloud_the_door_is_kept_and_undo_takes_the_keeper_away(site: Site) -> None:
+    before, place = picture(site.tree.root), replace(PLACE, metadata=True)
+    site.init(place=place)
+    assert "updraft-door.service" in site.host.running & site.host.on
+    assert (site.tree.root / "usr/local/lib/updraft/door").exists()
+    assert steps.nothing_to_do(site.services(), site.intent(place=place))
+    site.host.running.discard("updraft-door.service")
+    assert not steps.nothing_to_do(site.services(), site.intent(place=place))
+    site.undo()
+    assert "updraft-door.service" not in site.host.running | site.host.on
+    assert picture(site.tree.root) == before
 
 
 # --------------------------------------------------------------------------------------- the self-test's job

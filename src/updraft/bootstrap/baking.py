@@ -12,6 +12,7 @@ ATTR_TRIAL = "UpdraftImageTrial"
 """The attribute of the one job that may start on such a machine; its value is the launch key."""
 READY, FAILED = "updraft-image: READY", "updraft-image: FAILED:"
 BOOT_FAILED = "updraft-boot: FAILED:"
+_STOPPED = ("condor", "updraft-guard", "updraft-door")
 GONE_AFTER = 15  # seconds: longer than HTCondor takes to start a startd again
 
 _UNIT = """\
@@ -59,7 +60,7 @@ def bake_settings(*, startd: bool = True) -> str:
     return json.dumps(
         {
             "gone_after": GONE_AFTER if startd else None,
-            "stop": [["systemctl", "stop", "condor.service"], ["systemctl", "stop", "updraft-guard.service"]],
+            "stop": [["systemctl", "stop", f"{one}.service"] for one in _STOPPED],
             "removed": unfit.REMOVED,
             "emptied": unfit.EMPTIED,
             "files": unfit.FILES,

@@ -10,6 +10,7 @@ from typing import Any
 
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine, transforms
+from updraft.bootstrap.door import door_files
 from updraft.bootstrap.identities import WORKER_USER, identity_rule
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
@@ -119,6 +120,7 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
         "write_files": [
             *condor_files(spec),
             *machine.boot_files(boot),
+            *door_files(),
             *_controller_files(spec),
             *install_files(spec.install),
             *scaled_files(spec.machines, spec.broker),

@@ -1,14 +1,18 @@
-"""Scripts without what only people read: user-data has little room, and the source keeps the words."""
+"""The scripts that the package ships, whole or without what only people read: user-data has little room."""
 
 import ast
 from collections.abc import Iterator
+from importlib.resources import files
 
-from updraft.bootstrap import machine
+
+def shipped(name: str) -> str:
+    """The text of one of the files that the package ships as data."""
+    return files("updraft.bootstrap").joinpath("files", name).read_text(encoding="utf-8")
 
 
 def lean(name: str) -> str:
     """A shipped script without its comment lines, empty lines and (of Python) docstrings."""
-    text = machine.shipped(name)
+    text = shipped(name)
     told = set(_docstrings(ast.parse(text))) if name.endswith(".py") else set()
     kept = [
         line

@@ -2,16 +2,23 @@
 
 import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
+
+from updraft.bootstrap.lean import lean, shipped
+
+__all__ = (
+    "CONFIG_DIR",
+    "SCRIPTS",
+    "boot_files",
+    "boot_steps",
+    "early_steps",
+    "file",
+    "settings_file",
+    "shipped",
+)
 
 SCRIPTS = "/usr/local/lib/updraft"
 CONFIG_DIR = "/etc/condor/config.d"
-
-
-def shipped(name: str) -> str:
-    """The text of one of the files that the package ships as data."""
-    return files("updraft.bootstrap").joinpath("files", name).read_text(encoding="utf-8")
 
 
 def file(path: str, content: str, mode: str = "0644") -> dict[str, Any]:
@@ -30,7 +37,7 @@ def early_steps(children: int = 0) -> list[list[str]]:
     A worker chooses one of `children` collectors; with 0 it reports to the pool's own.
     """
     chosen = f"children={children}\n{shipped('child.sh')}" if children else ""
-    return [["sh", "-c", shipped("close-metadata.sh") + shipped("early.sh") + chosen]]
+    return [["sh", "-c", lean("close-metadata.sh") + lean("early.sh") + chosen]]
 
 
 def boot_steps() -> list[list[str]]:
@@ -41,7 +48,6 @@ def boot_steps() -> list[list[str]]:
 def boot_files(settings: Mapping[str, str]) -> list[dict[str, Any]]:
     """The scripts of a boot, and what this kind of machine expects of it."""
     return [
-        file(f"{SCRIPTS}/close-metadata", shipped("close-metadata.sh"), "0755"),
-        file(f"{SCRIPTS}/boot", shipped("boot.sh"), "0755"),
+        file(f"{SCRIPTS}/boot", lean("boot.sh"), "0755"),
         settings_file("/etc/updraft/boot.conf", settings),
     ]

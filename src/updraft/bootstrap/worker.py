@@ -9,6 +9,7 @@ from typing import Any
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine
 from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
+from updraft.bootstrap.door import OPEN, door_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
@@ -20,9 +21,10 @@ from updraft.errors import BootstrapError
 
 DAY = 86400.0
 
-# Root of a machine may drain it, but only under a name that the collector knows: any slot's does.
+# Root of a machine may drain it, but only under a name that the collector knows: any slot's does. The guard
+# says why.
 _DRAIN = (
-    "condor_drain -graceful -exit-on-completion -reason 'updraft: lifetime' "
+    'condor_drain -graceful -exit-on-completion -reason "updraft: $0" '
     '"slot1@$(condor_config_val STARTD_NAME)"'
 )
 # What updraft-notice runs; the controller knows a drain of its own house by how the reason begins.
@@ -118,7 +120,8 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file(f"{machine.CONFIG_DIR}/zz-updraft-start.conf", START),
             machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
             *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
-            machine.file(f"{machine.SCRIPTS}/guard", machine.shipped("guard.py"), "0755"),
+            *door_files(),
+            machine.file(f"{machine.SCRIPTS}/guard", lean("guard.py"), "0755"),
             machine.file("/etc/updraft/guard.json", guard_settings(spec)),
             machine.file(
                 "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
@@ -175,6 +178,7 @@ def guard_settings(spec: WorkerSpec) -> str:
             "heads": [cc.split_address(address) for address in spec.collectors],
             "state": "/var/lib/updraft/guard-state.json",
             "failed": "/run/updraft/failed",
+            "open": OPEN,
             "drain": ["sh", "-c", _DRAIN],
             "power_off": [["systemctl", "poweroff"], ["shutdown", "-h", "now"], ["poweroff"]],
             "settings": {

@@ -246,17 +246,17 @@ def _place(
 
 def _needs(host: "Host", tree: "Tree", spec: "HeadSpec", *, dry_run: bool) -> None:
     """Root, and HTCondor; with --install it is installed now."""
-    from updraft.setup.host import condor_missing
+    from updraft.setup.host import missing
 
     if dry_run:
         return
     if not host.is_root():
         raise UsageError("only root may make this machine a head; run it with sudo")
-    missing = condor_missing(host)
-    if not missing:
+    why = missing(host)
+    if not why:
         return
     if not click.get_current_context().params["installs"]:
-        raise UsageError(missing)
+        raise UsageError(why)
     from updraft.setup.installing import install_condor
 
     with waiting("installing HTCondor"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from updraft.bootstrap import machine
+from updraft.bootstrap.door import door_files
 from updraft.bootstrap.head import SIGNING_KEY, HeadSpec, condor_files, sample_files
 from updraft.bootstrap.install import install_files
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, Reach, reach_files
@@ -92,9 +93,7 @@ def _start_files(place: Place) -> Iterable[Wanted]:
         *reach_files(Reach(host=place.public)),
     ]
     if place.metadata:
-        entries.append(
-            machine.file(f"{machine.SCRIPTS}/close-metadata", machine.shipped("close-metadata.sh"), "0755")
-        )
+        entries += door_files()
     return [_wanted(entry) for entry in entries]
 
 

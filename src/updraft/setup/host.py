@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from updraft.bootstrap.door import DOOR
 from updraft.errors import ProblemFound, UsageError
 
 CONDOR = "condor.service"
 UPDRAFT = "updraft.service"
+_PLAIN = {UPDRAFT: "/run/updraft-head.pid", DOOR: "/run/updraft-door.pid"}
 _UP = ("running", "degraded", "starting", "initializing", "maintenance")
 _LOOK = 30.0
 _OWN_NOTES = (".condor/known_hosts",)  # what HTCondor's tools note at the home of whoever calls them
@@ -127,10 +129,15 @@ class Host:
                     os.kill(int(comm.parent.name), number)
 
 
-def condor_missing(host: Host) -> str:
-    """Why this can't become a head yet: HTCondor isn't installed; "" where it is."""
+def missing(host: Host) -> str:
+    """Why this can't become a head yet: what isn't installed; "" where nothing is missing."""
     if host.has("condor_master"):
-        return ""
+        if host.has("nft") or not host.cloud_machine():
+            return ""
+        return (
+            "nftables isn't installed on this machine, which has a cloud's metadata address to close; "
+            "`updraft head init --install` does that, or the package nftables by hand"
+        )
     by_hand = {
         "debian": "apt-get install condor",
         "rhel": "dnf install condor (from HTCondor's repository, which --install adds)",
@@ -182,15 +189,15 @@ class Services:
         self.managed = told is not None and told.stdout.strip() in _UP
 
     def standing(self) -> Standing:
-        """How both are now."""
-        return {unit: (self.active(unit), self.enabled(unit)) for unit in (CONDOR, UPDRAFT)}
+        """How they are now."""
+        return {unit: (self.active(unit), self.enabled(unit)) for unit in (CONDOR, UPDRAFT, DOOR)}
 
     def active(self, unit: str) -> bool:
         """Does it run?"""
         if unit == CONDOR:
             return "condor_master" in self._host.processes()
         if not self.managed:
-            return self._plain_pid() is not None
+            return self._plain_pid(unit) is not None
         return self._host.run(["systemctl", "is-active", "--quiet", unit]).returncode == 0
 
     def enabled(self, unit: str) -> bool:
@@ -233,7 +240,7 @@ class Services:
             self._host.signal("condor_master", signal.SIGQUIT)
         else:
             with contextlib.suppress(OSError):
-                pid = self._plain_pid()
+                pid = self._plain_pid(unit)
                 if pid is not None:
                     os.kill(pid, signal.SIGTERM)
         until = self._host.clock() + _LOOK
@@ -242,9 +249,9 @@ class Services:
                 raise ProblemFound(f"{unit} does not end within {_LOOK:.0f} s")
             self._host.sleep(0.2)
 
-    def _plain_pid(self) -> int | None:
+    def _plain_pid(self, unit: str) -> int | None:
         try:
-            pid = int(Path("/run/updraft-head.pid").read_text())
+            pid = int(Path(_PLAIN[unit]).read_text())
             os.kill(pid, 0)
         except (OSError, ValueError):
             return None

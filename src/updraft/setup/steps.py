@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from updraft.bootstrap.door import DOOR
 from updraft.bootstrap.head import HeadSpec
 from updraft.bootstrap.roles import CENTRAL_MANAGER, SUBMIT
 from updraft.errors import UsageError
@@ -57,6 +58,13 @@ class Intent:
         )
 
     @property
+    def door_changed(self) -> bool:
+        """Does what keeps the metadata address closed have to be started anew?"""
+        return any(
+            one.state is not State.SAME and one.path.endswith((DOOR, "updraft/door")) for one in self.changes
+        )
+
+    @property
     def updraft_changed(self) -> bool:
         """Does updraft's service have to be started anew?"""
         units = (UPDRAFT, "head.conf")
@@ -88,7 +96,7 @@ def nothing_to_do(services: Services, intent: Intent) -> bool:
     """Is this machine that head already, at work and for good?"""
     if intent.writes or intent.new_account:
         return False
-    units = [CONDOR, *([UPDRAFT] if intent.place.unit else [])]
+    units = [CONDOR, *([UPDRAFT] if intent.place.unit else []), *([DOOR] if intent.place.metadata else [])]
     return all(services.active(one) and (services.enabled(one) or not services.managed) for one in units)
 
 
@@ -177,6 +185,9 @@ def _start(host: Host, services: Services, intent: Intent, say: Say) -> None:
     wait_for(host, daemons(spec.roles), partial(answer, host, probe))
     if CENTRAL_MANAGER not in spec.roles:
         wait_for(host, (), partial(_not_taken, host))
+    if intent.place.metadata:
+        services.enable(DOOR)
+        services.start(DOOR, again=services.active(DOOR) and intent.door_changed)
     if intent.place.unit:
         say("Starting updraft.")
         services.enable(UPDRAFT)
@@ -193,15 +204,15 @@ def _not_taken(host: Host) -> str:
 
 
 def _stop(services: Services, before: Standing) -> None:
-    """End both, and have them start with the machine only where they did before."""
-    for unit in (UPDRAFT, CONDOR):
+    """End them, and have them start with the machine only where they did before."""
+    for unit in (UPDRAFT, CONDOR, DOOR):
         services.stop(unit)
         services.enable(unit, on=bool(before.get(unit, (False, False))[1]))
 
 
 def _start_as(services: Services, before: Standing) -> None:
     services.reload()
-    for unit in (CONDOR, UPDRAFT):
+    for unit in (CONDOR, UPDRAFT, DOOR):
         if before.get(unit, (False, False))[0]:
             services.start(unit)
 

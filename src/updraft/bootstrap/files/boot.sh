@@ -53,7 +53,9 @@ if [ -e /usr/local/lib/updraft/cvmfs ]; then
 fi
 command -v condor_master >/dev/null || fail "the image has no HTCondor (condor_master is not there)"
 [ -s /etc/condor/config.d/91-updraft-instance.conf ] || fail "cloud-init knows no usable instance id"
-sh /usr/local/lib/updraft/close-metadata || fail "the metadata address cannot be closed to jobs (ip rule)"
+why=$(sh /usr/local/lib/updraft/close-metadata) || fail "the metadata address cannot be closed to jobs: $why"
+systemctl enable updraft-door.service || fail "the service updraft-door cannot be enabled"
+systemctl start updraft-door.service || fail "the service updraft-door does not start"
 if [ -e /usr/local/lib/updraft/public-address ]; then
     python3 -I /usr/local/lib/updraft/public-address || fail "the cloud's metadata tells no public address"
 fi

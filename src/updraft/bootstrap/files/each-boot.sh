@@ -1,8 +1,5 @@
 #!/bin/sh
 # Started by cloud-init at every boot, ahead of the site's scripts: a boot that hangs is ended too.
-sh /usr/local/lib/updraft/close-metadata
-# Enterprise Linux 8 may have no python3 but the one for its own tools, which is what cloud-init runs on.
-[ -e /usr/bin/python3 ] || ln -s /usr/libexec/platform-python /usr/bin/python3
 systemctl enable updraft-guard.service || :
 systemctl start updraft-guard.service
 [ -e /var/lib/updraft/booted ] || exit 0

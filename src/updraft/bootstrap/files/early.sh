@@ -11,9 +11,14 @@ case $id in
             >/etc/condor/config.d/91-updraft-instance.conf
         ;;
 esac
-# An image may start HTCondor by itself: it has to wait until the site's own layers have run.
+# Enterprise Linux 8 may have no python3 but the one for its own tools, which is what cloud-init runs on.
+[ -e /usr/bin/python3 ] || ln -s /usr/libexec/platform-python /usr/bin/python3
+# An image may start HTCondor by itself: it has to wait until the site's own layers have run. And where the
+# metadata address can't be closed, it doesn't start at all.
 mkdir -p /etc/systemd/system/condor.service.d
-printf '[Unit]\nConditionPathExists=/var/lib/updraft/booted\n' >/etc/systemd/system/condor.service.d/updraft.conf
+printf '%s\n' '[Unit]' ConditionPathExists=/var/lib/updraft/booted \
+    '[Service]' 'ExecStartPre=/bin/sh /usr/local/lib/updraft/close-metadata' \
+    >/etc/systemd/system/condor.service.d/updraft.conf
 systemctl daemon-reload 2>/dev/null || :
 # What was mounted at the last boot isn't yet at this one.
 rm -f /etc/condor/config.d/92-updraft-cvmfs.conf

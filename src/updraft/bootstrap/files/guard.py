@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 CONFIG = "/etc/updraft/guard.json"
+NO_NEW_JOBS = {"lifetime": "lifetime over", "metadata-open": "metadata address open"}
 BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)  # the name came with Python 3.7
 
 
@@ -186,10 +187,11 @@ def main(config: str) -> None:
         if why:
             say("powering off: " + why)
             power_off(told["power_off"])
-        if guard.over and not closed:
-            closed = close(told["drain"])
+        code = "lifetime" if guard.over else "metadata-open" if Path(told["open"]).exists() else ""
+        if code and not closed:
+            closed = close([*told["drain"], code])
             if closed:
-                say("lifetime over: no new jobs")
+                say(NO_NEW_JOBS[code] + ": no new jobs")
         time.sleep(settings["interval"])
 
 

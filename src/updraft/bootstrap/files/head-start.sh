@@ -11,8 +11,19 @@ runs() {
     cat /proc/[0-9]*/comm 2>/dev/null | grep -q -x "$1"
 }
 
-if [ "$METADATA" = close ] && ! sh $SCRIPTS/close-metadata; then
-    echo "updraft: the metadata address cannot be closed to jobs (ip rule)" >&2
+keep() {
+    # $1: where its process id is noted, $2: where its output goes, the rest: what is to run from now on
+    note=$1 log=$2
+    shift 2
+    pid=$(cat "$note" 2>/dev/null)
+    if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
+        setsid "$@" </dev/null >>"$log" 2>&1 &
+        echo $! >"$note"
+    fi
+}
+
+if [ "$METADATA" = close ]; then
+    why=$(sh $SCRIPTS/close-metadata) || echo "updraft: the metadata address cannot be closed to users: $why" >&2
 fi
 if [ "$PUBLIC" = metadata ]; then
     python3 -I $SCRIPTS/public-address
@@ -21,13 +32,10 @@ fi
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor
 [ "${1:-}" = start ] || exit 0
 
+[ "$METADATA" != close ] || keep /run/updraft-door.pid /var/log/updraft-door.log python3 -I $SCRIPTS/door
 if ! runs condor_master; then
     condor_master </dev/null >/dev/null 2>&1 || exit 1
 fi
 [ -n "$RUN" ] || exit 0
-pid=$(cat /run/updraft-head.pid 2>/dev/null)
-if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
-    # shellcheck disable=SC2086 # a program and its arguments
-    setsid $RUN </dev/null >>/var/log/updraft.log 2>&1 &
-    echo $! >/run/updraft-head.pid
-fi
+# shellcheck disable=SC2086 # a program and its arguments
+keep /run/updraft-head.pid /var/log/updraft.log $RUN

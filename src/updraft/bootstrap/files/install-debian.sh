@@ -18,6 +18,7 @@ update() {
         fi
         sleep 5
     done
+    UPDATED=yes
 }
 
 versions() {
@@ -45,6 +46,11 @@ install_condor() {
     [ -n "$found" ] || none_fits "$(versions)" "$REPOSITORY/$ID/$SERIES"
     apt install --no-install-recommends "condor=$found" ||
         give_up "condor $found cannot be installed: $(last_error)"
+}
+
+install_nft() {
+    [ -n "${UPDATED:-}" ] || update
+    apt install --no-install-recommends nftables
 }
 
 install_docker() {

@@ -71,6 +71,10 @@ install_condor() {
     packages install "condor-$found" || give_up "condor $found cannot be installed: $(last_error)"
 }
 
+install_nft() {
+    packages install nftables
+}
+
 install_docker() {
     site=https://download.docker.com/linux/centos
     [ "$ID" != rhel ] || site=https://download.docker.com/linux/rhel

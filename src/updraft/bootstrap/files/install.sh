@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs at the first boot what the image lacks: HTCondor, what the universes asked for need, CernVM-FS.
+# Installs at the first boot what the image lacks: HTCondor, nftables, what the universes asked for need, CernVM-FS.
 # Why it failed is left as one line in /run/updraft/why; the boot script puts it on the console.
 set -u
 
@@ -124,6 +124,8 @@ if [ -n "$CONDOR" ] && ! command -v condor_master >/dev/null; then
     hash -r
     command -v condor_master >/dev/null || give_up "HTCondor was installed and condor_master is not there"
 fi
+# What closes the metadata address to jobs.
+command -v nft >/dev/null || install_nft || give_up "nftables cannot be installed: $(last_error)"
 for UNIVERSE in $UNIVERSES; do
     command -v "$UNIVERSE" >/dev/null || "install_$UNIVERSE"
     "for_$UNIVERSE"

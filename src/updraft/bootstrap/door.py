@@ -1,0 +1,19 @@
+"""What closes the cloud's metadata address to all but root on a machine, and what keeps it closed."""
+
+from typing import Any
+
+from updraft.bootstrap import machine
+from updraft.bootstrap.lean import lean
+
+DOOR = "updraft-door.service"
+OPEN = "/run/updraft/metadata-open"
+"""There as long as it can't be closed, with the reason in it."""
+
+
+def door_files() -> list[dict[str, Any]]:
+    """The scripts and the service, as entries of `write_files`."""
+    return [
+        machine.file(f"{machine.SCRIPTS}/close-metadata", lean("close-metadata.sh"), "0755"),
+        machine.file(f"{machine.SCRIPTS}/door", lean("door.py"), "0755"),
+        machine.file(f"/etc/systemd/system/{DOOR}", machine.shipped(DOOR)),
+    ]
