@@ -310,9 +310,10 @@ class Actor:
         self._event(books, "disown", action.machine, action.reason)
 
     def _requeue(self, action: RequeueJobs, books: Books) -> None:
-        self._pool.requeue(action.schedd, action.jobs, f"updraft: {action.reason.text}", DEADLINE)
-        detail = {"schedd": action.schedd, "jobs": list(action.jobs)}
-        self._event(books, "requeue-jobs", action.machine, action.reason, detail)
+        given = self._pool.requeue(action.schedd, action.jobs, action.machine, DEADLINE)
+        if given:
+            detail = {"schedd": action.schedd, "jobs": list(given)}
+            self._event(books, "requeue-jobs", action.machine or action.schedd, action.reason, detail)
 
     def _forget(self, action: Forget, books: Books) -> None:
         self._pool.forget(action.slots, DEADLINE)
@@ -347,7 +348,10 @@ def _name(action: Action) -> tuple[str, str]:
         case Terminate():
             return action.cloud, f"terminate {action.cloud} {' '.join(action.machines)}"
         case RequeueJobs():
-            return f"schedd {action.schedd}", f"requeue-jobs {action.machine} {action.schedd}"
+            return (
+                f"schedd {action.schedd}",
+                f"requeue-jobs {action.machine or 'left on hold'} {action.schedd}",
+            )
         case Forget():
             return "pool", f"forget {action.machine}"
         case _:
