@@ -47,7 +47,7 @@ class Clock:
 
 @dataclass
 class Queue:
-    """One schedd's idle jobs, all alike. `silent` makes it not answer."""
+    """One schedd's idle jobs, all alike, and those on hold for us. `silent` makes it not answer."""
 
     idle: int = 0
     owner: str = "alice"
@@ -55,6 +55,7 @@ class Queue:
     terms: Terms = NO_TERMS
     silent: bool = False
     asked_running: list[bool] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -150,7 +151,9 @@ class VirtualPool:
             f"{schedd}-g", schedd, queue.owner, f"{queue.owner}@pool", queue.ad, ASK, queue.idle,
             oldest=self.clock() - 1, terms=queue.terms,
         )  # fmt: skip
-        return ScheddView((group,) if queue.idle else (), () if running else None, queue.idle, 0)
+        return ScheddView(
+            (group,) if queue.idle else (), () if running else None, queue.idle, 0, tuple(queue.held)
+        )
 
     def slots(self, deadline: float) -> PoolSlots:
         self._answer()
@@ -196,8 +199,15 @@ class VirtualPool:
         if worker.closed is DrainMode.BUSY:
             worker.closed = None
 
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None:
-        self.requeued.extend(jobs)
+    def requeue(self, schedd: str, jobs: Sequence[str], machine: str, deadline: float) -> tuple[str, ...]:
+        queue = self.queues[schedd]
+        if queue.silent:
+            raise PoolTimeout(f"{schedd} does not answer")
+        given = (*(jobs if machine else ()), *queue.held)
+        queue.idle += len(queue.held)
+        queue.held.clear()
+        self.requeued.extend(given)
+        return given
 
     def forget(self, slots: Sequence[str], deadline: float) -> None:
         self.forgotten.extend(slots)

@@ -161,9 +161,9 @@ def test_a_vanished_machine_gives_its_jobs_back(pool: HTCondorPool, live: LivePo
     pool.forget([slot.name], 10)
     assert slot_of(pool, worker) is None
     assert worker.name not in live.status("-master", "-af", "Name")
-    pool.requeue(SCHEDD, [job.job_id], "its machine is gone", 20)
+    assert pool.requeue(SCHEDD, [job.job_id], f"{worker.name}.pool.test", 20) == (job.job_id,)
     wait_for("the job is idle again", lambda: demand(pool).idle_total == 1, 30)
-    pool.requeue(SCHEDD, [job.job_id], "nothing to do", 20)
+    assert pool.requeue(SCHEDD, [job.job_id], f"{worker.name}.pool.test", 20) == ()
     assert demand(pool).idle_total == 1
     live.nodes["head"].run("condor_rm", "-all")
 

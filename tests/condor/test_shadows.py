@@ -33,9 +33,10 @@ def test_only_the_one_that_was_born_for_this_job_is_found(tmp_path: Path) -> Non
         (14, "sleep", "3.1", SCHEDD, 100.5),
     )
     (tmp_path / "15").mkdir()  # has ended between the listing and the look
-    assert list(shadows_of(SCHEDD, "3.1", BOOT + 100, proc)) == [10]
+    births = {"3.1": BOOT + 100.0, "3.10": BOOT + 40.0, "3.2": BOOT + 100.0}
+    assert list(shadows_of(SCHEDD, births, proc)) == [10]
 
 
 def test_a_job_that_says_no_birth_has_none(tmp_path: Path) -> None:
     proc = table(tmp_path, (10, "condor_shadow", "3.1", SCHEDD, 100.5))
-    assert list(shadows_of(SCHEDD, "3.1", 0.0, proc)) == []
+    assert list(shadows_of(SCHEDD, {"3.1": 0.0}, proc)) == []

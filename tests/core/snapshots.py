@@ -337,7 +337,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         for n, (made, _, _) in enumerate(parts)
         if made is not None and draw(st.integers(0, 3)) == 0
     )
-    view = ScheddView(tuple(groups), draw(st.sampled_from([None, running])))
+    held = draw(st.sampled_from([(), (), ("91.0", "91.1")]))
+    view = ScheddView(tuple(groups), draw(st.sampled_from([None, running])), held=held)
     known = Known(view, NOW)
     schedds = {
         "schedd": draw(

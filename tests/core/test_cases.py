@@ -46,6 +46,7 @@ from updraft.core.model import (
     RequeueJobs,
     Resources,
     RunningJob,
+    ScheddView,
     Snapshot,
     Terminate,
     Terms,
@@ -90,7 +91,7 @@ def _told(action: Action) -> str:
         case Undrain(machine=machine, reason=reason):
             return f"undrain {machine} ({reason.code})"
         case RequeueJobs(jobs=jobs, machine=machine):
-            return f"requeue {' '.join(jobs)} of {machine}"
+            return f"requeue {' '.join(jobs)} of {machine}" if machine else f"release {' '.join(jobs)}"
         case _:
             return f"{type(action).__name__.lower()} {action.machine} ({action.reason.code})"
 
@@ -141,6 +142,9 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
         running=running,
         offers=offers,
     )
+    if "held" in case:
+        view = ScheddView((), running, held=tuple(case["held"]))
+        shown = replace(shown, schedds={"schedd": Known(view, NOW)})
     if "pace" in case:
         shown = replace(shown, pace=JoinPace(case["pace"], "c was busy 95% of the time", NOW - 20))
     return _silenced(_refused(_with_site(shown, case), case), case)

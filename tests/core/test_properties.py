@@ -20,6 +20,7 @@ from updraft.core.model import (
     Snapshot,
     Terminate,
     Undrain,
+    Unknown,
 )
 from updraft.core.plan import plan
 from updraft.core.policy import cooldowns, image_key, outstanding
@@ -236,11 +237,26 @@ def test_each_machine_has_at_most_one_fate_and_each_action_a_reason(
 
 @given(snapshots(), policies())
 def test_jobs_are_requeued_only_from_machines_that_are_gone(snapshot: Snapshot, policy: Policy) -> None:
-    """Only the cloud's word gives jobs back to the queue."""
+    """Only the cloud's word gives jobs back to the queue, or that they are on hold for us already."""
     made, seen = plan(snapshot, policy), {m.id: m for m in Roll().look(snapshot, policy).machines}
     for action in made.actions:
-        if isinstance(action, RequeueJobs):
+        if isinstance(action, RequeueJobs) and action.machine:
             assert seen[action.machine].phase is Phase.GONE
+        elif isinstance(action, RequeueJobs):
+            view = snapshot.schedds[action.schedd]
+            assert isinstance(view, Known)
+            assert action.jobs == view.value.held
+
+
+@given(snapshots(), policies())
+def test_what_is_on_hold_for_us_is_given_back_once_at_each_look(snapshot: Snapshot, policy: Policy) -> None:
+    """At every schedd that answers, and at no other."""
+    told = [a.schedd for a in plan(snapshot, policy).actions if isinstance(a, RequeueJobs)]
+    for schedd, view in snapshot.schedds.items():
+        if isinstance(view, Known) and view.value.held:
+            assert schedd in told
+        if isinstance(view, Unknown):
+            assert schedd not in told
 
 
 @given(snapshots(), policies())

@@ -219,7 +219,8 @@ def test_requeued_jobs_of_a_dead_machine_run_again() -> None:
     world.run(30)
     (running,) = world.pool.demand("head", running=True, deadline=5).running or ()
     world.site.kill(running.slot.split("@")[1])
-    world.pool.requeue("head", [running.job_id], "gone", 5)
+    assert world.pool.requeue("head", [running.job_id], "another", 5) == ()
+    assert world.pool.requeue("head", [running.job_id], running.slot.split("@")[1], 5) == (running.job_id,)
     world.pool.forget([slot.name for slot in world.slots(running.slot.split("@")[1])], 5)
     world.run(110)
     assert world.states()[JobState.COMPLETED] == 1
@@ -241,7 +242,8 @@ def test_requeueing_a_job_that_still_runs_counts_as_killed() -> None:
     world.launch()
     world.submit(job())
     world.run(30)
-    world.pool.requeue("head", [world.pool.jobs[0].id], "by mistake", 5)
+    job_, machine = world.pool.jobs[0], world.slots()[0].instance_id
+    world.pool.requeue("head", [job_.id], machine, 5)
     assert world.pool.jobs[0].killed == 1
     assert world.slots()[0].children == ()
 

@@ -310,9 +310,10 @@ class Actor:
         self._event("disown", action.machine, action.reason)
 
     def _requeue(self, action: RequeueJobs) -> None:
-        self._pool.requeue(action.schedd, action.jobs, f"updraft: {action.reason.text}", DEADLINE)
-        detail = {"schedd": action.schedd, "jobs": list(action.jobs)}
-        self._event("requeue-jobs", action.machine, action.reason, detail)
+        given = self._pool.requeue(action.schedd, action.jobs, action.machine, DEADLINE)
+        if given:
+            detail = {"schedd": action.schedd, "jobs": list(given)}
+            self._event("requeue-jobs", action.machine or action.schedd, action.reason, detail)
 
     def _forget(self, action: Forget) -> None:
         self._pool.forget(action.slots, DEADLINE)
@@ -346,7 +347,10 @@ def _name(action: Action) -> tuple[str, str]:
         case Terminate():
             return action.cloud, f"terminate {action.cloud} {' '.join(action.machines)}"
         case RequeueJobs():
-            return f"schedd {action.schedd}", f"requeue-jobs {action.machine} {action.schedd}"
+            return (
+                f"schedd {action.schedd}",
+                f"requeue-jobs {action.machine or 'left on hold'} {action.schedd}",
+            )
         case Forget():
             return "pool", f"forget {action.machine}"
         case _:

@@ -180,7 +180,7 @@ def sentence(action: Action) -> str:
         case Disown(machine=machine):
             what = f"disown {machine}"
         case RequeueJobs(jobs=jobs, machine=machine):
-            what = f"requeue {len(jobs)} jobs of {machine}"
+            what = f"requeue {len(jobs)} jobs of {machine or f'{action.schedd} that were left on hold'}"
         case Forget(machine=machine):
             what = f"forget {machine}"
     return f"{what}: {action.reason.text}"

@@ -70,8 +70,12 @@ class Pool(Protocol):
     def undrain(self, slots: Sequence[Slot], deadline: float) -> None:
         """Take back a busy drain. A machine that doesn't drain is success."""
 
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None:
-        """Give jobs of a machine that is gone back to the queue; a job that runs no more is left alone."""
+    def requeue(self, schedd: str, jobs: Sequence[str], machine: str, deadline: float) -> tuple[str, ...]:
+        """Give jobs of a machine that is gone back to the queue, and those that an earlier try left on hold.
+
+        Returns all that it gave back; a job that runs there no more is left alone. Of what is cut short,
+        `demand` tells what it left on hold. Without a machine (""), only what is on hold for us is released.
+        """
 
     def forget(self, slots: Sequence[str], deadline: float) -> None:
         """Invalidate the machine's startd and master ads in the collector."""

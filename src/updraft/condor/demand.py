@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from updraft.condor.finished import Finished, likely, refreshed, said
+from updraft.condor.holds import held_by, job_id
 from updraft.condor.naming import newest, referred_names, significant_names, terms_said, with_terms
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
@@ -71,21 +72,24 @@ class ScheddMemory:
 
 
 def read_demand(
-    collector: str | None, schedd: str, running: bool, memory: ScheddMemory
+    collector: str | None, pool: str, schedd: str, running: bool, memory: ScheddMemory
 ) -> tuple[ScheddView, ScheddMemory]:
-    """Idle groups of `schedd`, its running jobs where asked for, and what to remember for the next look."""
+    """Idle groups of `schedd`, its running jobs where asked for, and what to remember for the next look.
+
+    `pool` is the pool's name: jobs that are on hold for its controller are told as well.
+    """
     import htcondor2
 
     if not memory.location:
         memory = replace(memory, location=locate(collector, schedd))
     try:
-        return _read(schedd, running, memory)
+        return _read(pool, schedd, running, memory)
     except htcondor2.HTCondorException:
         # A schedd that was restarted has another address: look once more, then give up.
         location = locate(collector, schedd)
         if location == memory.location:
             raise
-        return _read(schedd, running, replace(memory, location=location))
+        return _read(pool, schedd, running, replace(memory, location=location))
 
 
 def locate(collector: str | None, schedd: str) -> str:
@@ -95,7 +99,7 @@ def locate(collector: str | None, schedd: str) -> str:
     return repr(htcondor2.Collector(collector).locate(htcondor2.DaemonType.Schedd, schedd))
 
 
-def _read(schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView, ScheddMemory]:
+def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView, ScheddMemory]:
     import classad2
     import htcondor2
 
@@ -114,6 +118,7 @@ def _read(schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView,
         _running_jobs(source, schedd) if running else None,
         sum(g.idle for g in groups),
         sum(_int(row, "JobCount") for row in rows if _int(row, "JobStatus") == 2),
+        tuple(map(job_id, source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
     )
     return view, ScheddMemory(memory.location, names, memory.looks + 1, firsts, finished, read_up_to)
 

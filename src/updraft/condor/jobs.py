@@ -1,9 +1,14 @@
-"""Giving jobs back to the queue. Runs in a child process, as queue superuser."""
+"""Giving jobs back to the queue. Runs in a child process, as queue superuser.
+
+It can be cut short at any point: by its deadline, with the controller, by the schedd. What it leaves on hold
+says by its reason that it is ours (see `holds`), is seen at the next look, and comes here again.
+"""
 
 import re
 from collections.abc import Sequence
 
 from updraft.condor.demand import locate
+from updraft.condor.holds import held_by, hold, job_id, release
 from updraft.condor.shadows import end, shadows_of
 from updraft.errors import PoolError
 
@@ -11,12 +16,16 @@ _NOTICED = 5.0  # seconds for a schedd to notice that shadows have ended
 _JOB_ID = re.compile(r"^\d{1,10}\.\d{1,10}$")
 
 
-def requeue_jobs(collector: str | None, schedd: str, jobs: Sequence[str], reason: str) -> None:
-    """Give those of `jobs` that still run back to the queue, so that they can start again.
+def requeue_jobs(
+    collector: str | None, pool: str, schedd: str, jobs: Sequence[str], machine: str
+) -> tuple[str, ...]:
+    """Give those of `jobs` that still run on `machine` back to the queue, and all that are on hold for us.
 
-    A job that isn't running any more, or that is gone, is left alone. Each is held, its shadow is ended where
-    that runs on this host (see `shadows`), and it is released; held first, because the schedd starts another
-    shadow for a running job that has lost its own.
+    Returns their ids. What has ended or runs elsewhere by now, or is held by somebody else, is left alone.
+    All are held, their shadows are ended where those run on this host (see `shadows`), and all are released.
+    Held first, because the schedd starts another shadow for a running job that has lost its own. Not one by
+    one, because it gives the claim of a shadow that has ended to an idle job of the same user: each job would
+    start again on the lost machine, by the claim of the one after it.
     """
     import classad2
     import htcondor2
@@ -25,23 +34,25 @@ def requeue_jobs(collector: str | None, schedd: str, jobs: Sequence[str], reason
         raise PoolError(f"{bad[0][:40]!r} is no job id")
     location = classad2.ClassAd(locate(collector, schedd))
     source = htcondor2.Schedd(location)
-    held: list[str] = []
-    doomed: list[int] = []
+    if machine and jobs:
+        there = f'stringListMember({classad2.quote(machine)}, RemoteHost, "@")'
+        # The schedd tests this and acts in one step: what ended meanwhile isn't held.
+        hold(source, pool, f"JobStatus == 2 && {there} && {_one_of(jobs)}")
+    held = source.query(held_by(pool), ["ClusterId", "ProcId", "ShadowBday"])
+    if not held:
+        return ()
+    # A job whose shadow is known to have ended has no ShadowBday.
+    births = {job_id(row): float(row.get("ShadowBday", 0)) for row in held}
+    end(shadows_of(str(location.get("MyAddress", "")), births), _NOTICED)
+    release(source, pool)
+    return tuple(births)
+
+
+def _one_of(jobs: Sequence[str]) -> str:
+    """The constraint of these jobs."""
+    clusters: dict[str, list[str]] = {}
     for job in jobs:
-        one = _constraint(job)
-        rows = source.query(f"{one} && JobStatus == 2", ["ShadowBday"])
-        # The schedd tests the constraint and acts in one step: what ended meanwhile isn't held.
-        done = source.act(htcondor2.JobAction.Hold, f"{one} && JobStatus == 2", reason=reason[:200])
-        if done["TotalSuccess"]:
-            held.append(job)
-            born = next((float(row.get("ShadowBday", 0)) for row in rows), 0.0)
-            doomed.extend(shadows_of(str(location.get("MyAddress", "")), job, born))
-    end(doomed, _NOTICED)
-    for job in held:
-        constraint = f"{_constraint(job)} && JobStatus == 5"
-        source.act(htcondor2.JobAction.Release, constraint, reason=reason[:200])
-
-
-def _constraint(job: str) -> str:
-    cluster, proc = job.split(".")
-    return f"ClusterId == {cluster} && ProcId == {proc}"
+        cluster, proc = job.split(".")
+        clusters.setdefault(cluster, []).append(proc)
+    parts = [f"ClusterId == {c} && member(ProcId, {{{', '.join(procs)}}})" for c, procs in clusters.items()]
+    return f"({' || '.join(parts)})"

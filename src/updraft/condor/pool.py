@@ -77,8 +77,9 @@ class HTCondorPool:
         """Idle job groups of one schedd, and its running jobs where `running` asks for them."""
         with self._lock:
             memory = self._schedds.get(schedd, ScheddMemory())
+        where, name = self._access.collector, self._access.name
         view, memory = self._children.call(
-            f"schedd {schedd}", deadline, read_demand, self._access.collector, schedd, running, memory
+            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory
         )
         with self._lock:
             self._schedds[schedd] = memory
@@ -155,10 +156,12 @@ class HTCondorPool:
 
     # ---------------------------------------------------------------------------------- what is changed
 
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None:
-        """Give jobs of a machine that is gone back to the queue; a job that runs no more is left alone."""
-        where = self._access.collector
-        self._children.call(f"schedd {schedd}", deadline, requeue_jobs, where, schedd, tuple(jobs), reason)
+    def requeue(self, schedd: str, jobs: Sequence[str], machine: str, deadline: float) -> tuple[str, ...]:
+        """Give jobs of a machine that is gone back to the queue: see `condor.base.Pool.requeue`."""
+        where, pool = self._access.collector, self._access.name
+        return self._children.call(
+            f"schedd {schedd}", deadline, requeue_jobs, where, pool, schedd, tuple(jobs), machine
+        )
 
     def forget(self, slots: Sequence[str], deadline: float) -> None:
         """Invalidate the machine's startd and master ads in the collector."""

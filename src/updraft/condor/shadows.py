@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -17,10 +17,10 @@ _LATER = 5.0  # seconds from the schedd's note of a shadow's birth to the birth
 _SOCKET = re.compile(r"[?&]sock=([^&>]+)")
 
 
-def shadows_of(schedd: str, job: str, born: float, proc: Path = PROC) -> Iterator[int]:
-    """Processes that are the shadow of this job now.
+def shadows_of(schedd: str, births: Mapping[str, float], proc: Path = PROC) -> Iterator[int]:
+    """Processes that are the shadows of these jobs now.
 
-    `schedd` is the schedd's address, `born` the job's ShadowBday. A shadow is used for one job after the
+    `schedd` is the schedd's address, `births` each job's ShadowBday. A shadow is used for one job after the
     other and keeps the name of the first on its command line: only one that was born for this job, at the
     time that the job's own ad says, is surely at work for it. Of another nothing is found.
     """
@@ -31,11 +31,13 @@ def shadows_of(schedd: str, job: str, born: float, proc: Path = PROC) -> Iterato
             start = (folder / "stat").read_text().rpartition(")")[2].split()[19]
         except (OSError, IndexError):
             continue  # it has just ended
-        if Path(words[0]).name != "condor_shadow" or words[1:2] != [job]:
+        if Path(words[0]).name != "condor_shadow" or words[1] not in births:
             continue
         addresses = [word.removeprefix("--schedd=") for word in words if word.startswith("--schedd=")]
         at = boot + int(start) / os.sysconf("SC_CLK_TCK")
-        if [_endpoint(address) for address in addresses] == [_endpoint(schedd)] and abs(at - born) <= _LATER:
+        if [_endpoint(address) for address in addresses] == [_endpoint(schedd)] and abs(
+            at - births[words[1]]
+        ) <= _LATER:
             yield int(folder.name)
 
 

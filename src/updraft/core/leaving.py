@@ -4,7 +4,7 @@ One rule after the other looks at a machine; the first that has an opinion decid
 what to do now (perhaps nothing), why, and by when. Scaling in for want of work is in `scalein`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from updraft.core.annex_leaving import lease_over, of_annex
@@ -16,11 +16,13 @@ from updraft.core.model import (
     Disown,
     DrainMode,
     Forget,
+    Known,
     Machine,
     MachineRecord,
     Phase,
     Reason,
     RequeueJobs,
+    Snapshot,
     Undrain,
 )
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
@@ -104,6 +106,22 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         RequeueJobs(schedd, tuple(ids), machine.id, why) for schedd, ids in sorted(by_schedd.items())
     )
     return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone")
+
+
+_LEFT_ON_HOLD = Reason(
+    "left-on-hold",
+    "their machine is gone, and giving them back to the queue was cut short while they were held",
+)
+
+
+def left_on_hold(snapshot: Snapshot, actions: Iterable[Action]) -> tuple[RequeueJobs, ...]:
+    """Releases jobs that are on hold for us, but at schedds where one of these `actions` does that anyhow."""
+    served = {action.schedd for action in actions if isinstance(action, RequeueJobs)}
+    return tuple(
+        RequeueJobs(schedd, source.value.held, "", _LEFT_ON_HOLD)
+        for schedd, source in sorted(snapshot.schedds.items())
+        if isinstance(source, Known) and source.value.held and schedd not in served
+    )
 
 
 def _failed(machine: Machine, look: Look) -> Fate | None:

@@ -16,7 +16,7 @@ from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.fates import Fate, Look
 from updraft.core.joining import slowed
 from updraft.core.launching import Wish, launches, minimum
-from updraft.core.leaving import fate
+from updraft.core.leaving import fate, left_on_hold
 from updraft.core.lifecycle import Census, Key
 from updraft.core.model import (
     Action,
@@ -200,7 +200,8 @@ def _actions(
     batches: list[Action] = [
         Terminate(tuple(ids), cloud, reason) for (cloud, reason), ids in sorted(ends.items(), key=str)
     ]
-    return (*adopted, *single, *batches, *gone.drains, *launches(shopping, wishes, snapshot))
+    held = left_on_hold(snapshot, single)
+    return (*adopted, *single, *held, *batches, *gone.drains, *launches(shopping, wishes, snapshot))
 
 
 def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[MachineRecord, ...]:

@@ -158,6 +158,8 @@ def words(action: Action, classes: Mapping[str, str]) -> str:
     if isinstance(action, Terminate):
         names = ", ".join(action.machines[:3]) + (" and others" if len(action.machines) > 3 else "")
         return f"ending {len(action.machines)} on {action.cloud} ({names}): {action.reason.text}"
+    if isinstance(action, RequeueJobs) and not action.machine:
+        return f"releasing {len(action.jobs)} jobs of {action.schedd}: {action.reason.text}"
     known = classes.get(action.machine, "")
     machine = f"machine {action.machine}" + (f" of class {known}" if known else "")
     if isinstance(action, Drain) and action.reason.code == "idle-limit":

@@ -129,12 +129,14 @@ class SimPool:
             machine.drain, machine.drain_reason = None, ""
             machine.changed(self.timeline())
 
-    def requeue(self, schedd: str, jobs: Sequence[str], reason: str, deadline: float) -> None:
-        """Give jobs back to the queue; one that runs no more is left alone."""
+    def requeue(self, schedd: str, jobs: Sequence[str], machine: str, deadline: float) -> tuple[str, ...]:
+        """Give jobs back to the queue; one that doesn't run there any more is left alone."""
         queue = self._queue(schedd)
-        for name in jobs:
-            if name in queue.running:
-                self._leave(queue.running[name])
+        run = [queue.running[name] for name in jobs if name in queue.running]
+        there = [job for job in run if machine in job.slot.split("@")]
+        for job in there:
+            self._leave(job)
+        return tuple(job.id for job in there)
 
     def forget(self, slots: Sequence[str], deadline: float) -> None:
         """Drop the ads of the machine that these slots belong to."""

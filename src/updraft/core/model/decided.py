@@ -111,7 +111,10 @@ class Disown:
 
 @dataclass(frozen=True, slots=True)
 class RequeueJobs:
-    """Give the jobs of a machine that is gone for certain back to the queue."""
+    """Give the jobs of a machine that is gone for certain back to the queue.
+
+    `machine` is empty for jobs that are on hold for us since that was cut short: they are only released.
+    """
 
     schedd: str
     jobs: tuple[str, ...]

@@ -54,12 +54,16 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class ScheddView:
-    """One schedd's answer. `running` is None where it was not asked for (only suspects make us ask)."""
+    """One schedd's answer. `running` is None where it was not asked for (only suspects make us ask).
+
+    `held` are jobs that are on hold for us: giving them back to the queue was cut short.
+    """
 
     groups: tuple[JobGroup, ...] = ()
     running: tuple[RunningJob, ...] | None = None
     idle_total: int = 0
     running_total: int = 0
+    held: tuple[str, ...] = ()
 
 
 _CLAIMS = frozenset({"Claimed", "Preempting", "Matched"})
