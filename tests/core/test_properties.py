@@ -174,11 +174,12 @@ def test_7_nothing_is_touched_that_is_not_ours(snapshot: Snapshot, policy: Polic
 def test_8_what_failed_rests_and_what_is_unproven_is_tried_first(snapshot: Snapshot, policy: Policy) -> None:
     """Rule 8: nothing is launched where something rests, one as a probe, a few of an unproven image."""
     made = plan(snapshot, policy)
-    rests = {(c.scope, c.key): c for c in cooldowns(snapshot.ledger, NOW, policy.timings)}
+    # What the snapshot itself shows counts: who has joined by now proves an image, and ends a rest.
+    records = {(r.cloud, r.id): r for r in (*snapshot.ledger.machines, *made.records)}
+    ledger = replace(snapshot.ledger, machines=tuple(records.values()))
+    rests = {(c.scope, c.key): c for c in cooldowns(ledger, NOW, policy.timings)}
     joined = {
-        image_key(r.worker_class, r.image, r.cloud)
-        for r in snapshot.ledger.machines
-        if r.joined_at is not None
+        image_key(r.worker_class, r.image, r.cloud) for r in records.values() if r.joined_at is not None
     }
     per_image: dict[str, int] = {}
     for action in made.actions:
