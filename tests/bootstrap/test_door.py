@@ -103,11 +103,62 @@ def test_all_three_addresses_are_closed_by_route_and_by_device_and_nothing_else_
     flush = "for f in -4 -6; do for n in 60 61 62 60 61 62; do ip $f rule del pref $n || :; done; done"
     close = f"sh {SHIPPED}/close-metadata.sh\n{flush if without else ''}"
     closed, opened = METADATA, OTHERS
-    before, user, root = on_a_machine(f"{probe} 1000\n{close}\n{probe} 1000\n{probe} 0\n", tmp_path)
+    # Neighbours that have forgotten each other find each other again.
+    forget = "ip neigh flush dev eth0; there ip neigh flush dev peer0"
+    before, user, root = on_a_machine(f"{probe} 1000\n{close}\n{probe} 1000\n{forget}\n{probe} 0\n", tmp_path)
     everything = ways(*closed, *opened, how="open")
     assert json.loads(before) == everything, "the probe does see what is there"
     assert json.loads(user) == ways(*closed, how="closed") | ways(*opened, how="open")
     assert json.loads(root) == everything
+
+
+# A connection whose far end goes silent: what the kernel sends of it after the program has closed it is
+# nobody's. Counted before our chain and after it.
+ORPHAN = """
+import json, socket, subprocess, sys, time
+there = ["nsenter", "--target", sys.argv[1], "--net", "nft"]
+listening = (
+    "import socket, time; s = socket.create_server(('169.254.169.254', 80)); "
+    "print(1, flush=True); time.sleep(60)"
+)
+service = subprocess.Popen([*there[:-1], sys.executable, "-I", "-c", listening], stdout=subprocess.PIPE)
+service.stdout.readline()
+one = socket.create_connection(("169.254.169.254", 80), timeout=10)
+silent = "add table ip t; add chain ip t i { type filter hook input priority 0; policy drop; }"
+subprocess.run([*there, silent], check=True)
+one.sendall(b"x")
+one.close()
+subprocess.run(["nft", "reset counters"], check=True, stdout=subprocess.DEVNULL)
+def counted():
+    told = subprocess.run(["nft", "-j", "list counters"], check=True, capture_output=True).stdout
+    found = [one["counter"] for one in json.loads(told)["nftables"] if "counter" in one]
+    return {one["name"]: one["packets"] for one in found}
+until = time.monotonic() + 20
+while not counted()["before"] and time.monotonic() < until:
+    time.sleep(0.05)
+service.kill()
+seen = counted()
+print(seen["before"] > 0, seen["after"])
+"""
+
+
+@real
+def test_packets_that_are_nobodys_any_more_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "orphan.py").write_text(ORPHAN)
+    said = on_a_machine(
+        f"""sh {SHIPPED}/close-metadata.sh
+nft add table ip count
+for name in before after; do nft add counter ip count $name; done
+nft add chain ip count before '{{ type filter hook output priority -50; }}'
+nft add chain ip count after '{{ type filter hook output priority 50; }}'
+for name in before after; do
+    nft add rule ip count $name ip daddr 169.254.169.254 counter name $name
+done
+{sys.executable} -I {tmp_path}/orphan.py $cloud
+""",
+        tmp_path,
+    )
+    assert said == ["True 0"]
 
 
 @real
