@@ -103,13 +103,38 @@ def test_all_three_addresses_are_closed_by_route_and_by_device_and_nothing_else_
     flush = "for f in -4 -6; do for n in 60 61 62 60 61 62; do ip $f rule del pref $n || :; done; done"
     close = f"sh {SHIPPED}/close-metadata.sh\n{flush if without else ''}"
     closed, opened = METADATA, OTHERS
-    # Neighbours that have forgotten each other find each other again.
-    forget = "ip neigh flush dev eth0; there ip neigh flush dev peer0"
-    before, user, root = on_a_machine(f"{probe} 1000\n{close}\n{probe} 1000\n{forget}\n{probe} 0\n", tmp_path)
+    before, user, root = on_a_machine(f"{probe} 1000\n{close}\n{probe} 1000\n{probe} 0\n", tmp_path)
     everything = ways(*closed, *opened, how="open")
     assert json.loads(before) == everything, "the probe does see what is there"
     assert json.loads(user) == ways(*closed, how="closed") | ways(*opened, how="open")
     assert json.loads(root) == everything
+
+
+ASKS = """
+import socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as one:
+    source, target = (socket.getaddrinfo(f"fe80::{n}%peer0", 9)[0][4] for n in ("a9fe:a9fe", "2"))
+    one.bind((*source[:1], 0, *source[2:]))
+    one.sendto(b"x", target)
+"""
+
+
+@real
+def test_the_metadata_service_still_finds_its_neighbour(tmp_path: Path) -> None:
+    """The kernel's own answer to where this machine is: without it root would lose the address, too."""
+    (tmp_path / "asks.py").write_text(ASKS)
+    said = on_a_machine(
+        f"""ip addr add fe80::2/64 dev eth0 nodad
+sh {SHIPPED}/close-metadata.sh
+there ip neigh flush dev peer0
+there {sys.executable} -I {tmp_path}/asks.py
+state() {{ there ip neigh show to fe80::2 dev peer0; }}
+n=400; until state | grep -q -E 'REACHABLE|FAILED'; do n=$((n - 1)); [ $n -gt 0 ]; sleep 0.05; done
+state
+""",
+        tmp_path,
+    )
+    assert said[-1].split()[-1] == "REACHABLE", said
 
 
 # A connection whose far end goes silent: what the kernel sends of it after the program has closed it is
