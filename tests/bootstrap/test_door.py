@@ -110,6 +110,82 @@ def test_all_three_addresses_are_closed_by_route_and_by_device_and_nothing_else_
     assert json.loads(root) == everything
 
 
+ASKS = """
+import socket
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as one:
+    source, target = (socket.getaddrinfo(f"fe80::{n}%peer0", 9)[0][4] for n in ("a9fe:a9fe", "2"))
+    one.bind((*source[:1], 0, *source[2:]))
+    one.sendto(b"x", target)
+"""
+
+
+@real
+def test_the_metadata_service_still_finds_its_neighbour(tmp_path: Path) -> None:
+    """The kernel's own answer to where this machine is: without it root would lose the address, too."""
+    (tmp_path / "asks.py").write_text(ASKS)
+    said = on_a_machine(
+        f"""ip addr add fe80::2/64 dev eth0 nodad
+sh {SHIPPED}/close-metadata.sh
+there ip neigh flush dev peer0
+there {sys.executable} -I {tmp_path}/asks.py
+state() {{ there ip neigh show to fe80::2 dev peer0; }}
+n=400; until state | grep -q -E 'REACHABLE|FAILED'; do n=$((n - 1)); [ $n -gt 0 ]; sleep 0.05; done
+state
+""",
+        tmp_path,
+    )
+    assert said[-1].split()[-1] == "REACHABLE", said
+
+
+# A connection whose far end goes silent: what the kernel sends of it after the program has closed it is
+# nobody's. Counted before our chain and after it.
+ORPHAN = """
+import json, socket, subprocess, sys, time
+there = ["nsenter", "--target", sys.argv[1], "--net", "nft"]
+listening = (
+    "import socket, time; s = socket.create_server(('169.254.169.254', 80)); "
+    "print(1, flush=True); time.sleep(60)"
+)
+service = subprocess.Popen([*there[:-1], sys.executable, "-I", "-c", listening], stdout=subprocess.PIPE)
+service.stdout.readline()
+one = socket.create_connection(("169.254.169.254", 80), timeout=10)
+silent = "add table ip t; add chain ip t i { type filter hook input priority 0; policy drop; }"
+subprocess.run([*there, silent], check=True)
+one.sendall(b"x")
+one.close()
+subprocess.run(["nft", "reset counters"], check=True, stdout=subprocess.DEVNULL)
+def counted():
+    told = subprocess.run(["nft", "-j", "list counters"], check=True, capture_output=True).stdout
+    found = [one["counter"] for one in json.loads(told)["nftables"] if "counter" in one]
+    return {one["name"]: one["packets"] for one in found}
+until = time.monotonic() + 20
+while not counted()["before"] and time.monotonic() < until:
+    time.sleep(0.05)
+service.kill()
+seen = counted()
+print(seen["before"] > 0, seen["after"])
+"""
+
+
+@real
+def test_packets_that_are_nobodys_any_more_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "orphan.py").write_text(ORPHAN)
+    said = on_a_machine(
+        f"""sh {SHIPPED}/close-metadata.sh
+nft add table ip count
+for name in before after; do nft add counter ip count $name; done
+nft add chain ip count before '{{ type filter hook output priority -50; }}'
+nft add chain ip count after '{{ type filter hook output priority 50; }}'
+for name in before after; do
+    nft add rule ip count $name ip daddr 169.254.169.254 counter name $name
+done
+{sys.executable} -I {tmp_path}/orphan.py $cloud
+""",
+        tmp_path,
+    )
+    assert said == ["True 0"]
+
+
 @real
 def test_a_second_call_changes_nothing_and_other_tables_stay(tmp_path: Path) -> None:
     handles = "nft -a list table inet updraft | sha256sum"

@@ -165,6 +165,8 @@ def test_after_a_reboot_of_the_head_nothing_is_to_be_done_by_hand(real_pool: Any
     until(lambda: acts(pool, since=started), 90, "the controller acts again", every=1)
     until(lambda: pool.queue(f"ClusterId == {running} && JobStatus == 2"), 30, "the jobs are running still")
     assert len(pool.queue(f"ClusterId == {waiting}")) == 3, "the queue was kept"
+    assert "skuid 0 accept" in sh(pool, "nft list table inet updraft"), "the metadata address is closed again"
+    assert "updraft/door" in sh(pool, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' || true")
     assert sh(pool, "sha256sum /etc/condor/passwords.d/updraft-workers") == key
     assert [m["state"] for m in pool.cloud.client().machines() if m["id"] == ids] == ["running"]
     await_done(pool, [running], 120)
