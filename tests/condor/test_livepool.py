@@ -154,6 +154,7 @@ def test_a_vanished_machine_gives_its_jobs_back(pool: HTCondorPool, live: LivePo
     live.submit(SLEEP + "queue 1\n")
     slot = when(pool, worker, lambda s: s.busy)
     (job,) = demand(pool, running=True).running or ()
+    assert abs(job.started - time.time()) < 120
     worker.kill()
     with pytest.raises(PoolError) as unreachable:
         pool.drain([slot], DrainMode.EMPTY, "idle", 5)

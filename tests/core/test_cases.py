@@ -120,8 +120,15 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     running = None
     if "running" in case:
         running = tuple(
-            RunningJob("schedd", job, f"slot1_1@{machine}@host", "alice", NOW + lease)
-            for job, machine, lease in case["running"]
+            RunningJob(
+                "schedd",
+                job,
+                f"slot1_1@{machine}@host",
+                "alice",
+                NOW + lease,
+                *(NOW - ago for ago in started),
+            )
+            for job, machine, lease, *started in case["running"]
         )
     offers = [
         offer(flavor, **about) for flavor, about in case.get("offers", {"small": {}, "large": {}}).items()

@@ -309,6 +309,7 @@ def running_job(schedd: str, ad: Any) -> RunningJob:
         _text(ad, "RemoteHost"),
         _text(ad, "Owner"),
         float(renewed + lease) if lease else float("inf"),
+        float(_int(ad, "JobCurrentStartDate")),
     )
 
 

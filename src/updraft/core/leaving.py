@@ -22,6 +22,7 @@ from updraft.core.model import (
     Phase,
     Reason,
     RequeueJobs,
+    RunningJob,
     Snapshot,
     Undrain,
 )
@@ -100,6 +101,8 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         return Fate(Reason(reason.code, text), tuple(actions), ended=waited)
     by_schedd: dict[str, list[str]] = {}
     for job in jobs:
+        if _fails_by_itself(job, record, look):
+            continue
         by_schedd.setdefault(job.schedd, []).append(job.job_id)
     why = Reason("machine-gone", f"machine {machine.id} is gone: {reason.text}")
     actions.extend(
@@ -108,6 +111,17 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
     return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone")
 
 
+def _fails_by_itself(job: RunningJob, record: MachineRecord, look: Look) -> bool:
+    """Did it start, by the claim of one that was given back, when the machine was gone?
+
+    Its shadow can't reach the machine, gives up within a minute, and the schedd drops the claim. To give it
+    back sooner hands the claim to the next idle job of its user, and so on, look after look.
+    """
+    late = record.missing_since is not None and job.started > record.missing_since
+    return late and look.now - job.started < _GIVES_UP
+
+
+_GIVES_UP = 120.0  # seconds for a new shadow to give up a machine that it can't reach; 57 were seen
 _LEFT_ON_HOLD = Reason(
     "left-on-hold",
     "their machine is gone, and giving them back to the queue was cut short while they were held",

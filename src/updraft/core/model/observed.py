@@ -43,13 +43,17 @@ class JobGroup:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that a schedd believes to run: `slot` is its RemoteHost, `lease_until` when its lease ends."""
+    """A job that a schedd believes to run: `slot` is its RemoteHost, `lease_until` when its lease ends.
+
+    `started` is when its shadow was started there, 0 where that isn't known.
+    """
 
     schedd: str
     job_id: str
     slot: str
     owner: str
     lease_until: float
+    started: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
