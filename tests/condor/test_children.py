@@ -105,6 +105,14 @@ def test_a_tool_has_a_deadline_and_bounded_output() -> None:
         tools.run(["no-such-tool-of-condor"], 1)
 
 
+def test_a_tool_that_is_too_late_is_ended_with_its_children(tmp_path: Path) -> None:
+    told = tmp_path / "child"
+    with pytest.raises(PoolTimeout):
+        Tools((), {}, "cm").run(["sh", "-c", f"sleep 60 & echo $! >{told}; wait"], 1.0)
+    child = int(told.read_text())
+    wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
+
+
 def test_a_private_configuration(tmp_path: Path) -> None:
     access = PoolAccess("p", "cm.test", tmp_path / "tokens", "dom")
     path = Path(environment(access, tmp_path)["CONDOR_CONFIG"])

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ class Tools:
 
 
 def _collect(process: "subprocess.Popen[bytes]", name: str, deadline: float) -> tuple[str, str]:
-    """Both outputs, each cut to its first 64 KiB; the tool is ended when the deadline passes."""
+    """Both outputs, each cut to its first 64 KiB. At the deadline the tool is ended with its children."""
     kept: list[bytes] = [b"", b""]
 
     def read(index: int, stream: IO[bytes]) -> None:
@@ -78,7 +79,8 @@ def _collect(process: "subprocess.Popen[bytes]", name: str, deadline: float) -> 
         try:
             process.wait(deadline)
         except subprocess.TimeoutExpired as error:
-            process.kill()
+            # With all that it started: a child would keep the pipes open, and do what nobody waits for.
+            os.killpg(process.pid, signal.SIGKILL)
             raise PoolTimeout(f"{name} was not done within {deadline:g} s") from error
         finally:
             for reader in readers:
