@@ -106,11 +106,11 @@ def test_a_tool_has_a_deadline_and_bounded_output() -> None:
 
 
 def test_a_tool_that_is_too_late_is_ended_with_its_children(tmp_path: Path) -> None:
-    told = tmp_path / "child"
+    begun, done = tmp_path / "begun", tmp_path / "done"
     with pytest.raises(PoolTimeout):
-        Tools((), {}, "cm").run(["sh", "-c", f"sleep 60 & echo $! >{told}; wait"], 1.0)
-    child = int(told.read_text())
-    wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
+        Tools((), {}, "cm").run(["sh", "-c", f"(echo $$ >{begun}; sleep 15; >{done}) & wait"], 1.0)
+    assert begun.exists()
+    assert not done.exists(), "it was waited for until its child had ended by itself"
 
 
 def test_a_private_configuration(tmp_path: Path) -> None:
