@@ -14,7 +14,8 @@ from structlog.testing import capture_logs
 
 from tests.rig import POOL, Rig, policy
 from tests.virtualpool import Clock, VirtualPool
-from updraft.core.model import Plan
+from updraft.condor.demand import left_out
+from updraft.core.model import Plan, ScheddView
 from updraft.daemon import Daemon, Herald, StateLock, Switch, controller_id, run_once
 from updraft.daemon.herald import Rhythm
 from updraft.errors import ConfigError, ProblemFound
@@ -155,6 +156,27 @@ def test_a_silent_schedd_drains_nothing(rig: Rig) -> None:
     rig.pool.queues["schedd"].silent = False
     rig.turn(daemon, 60)
     assert rig.alive() == []
+
+
+def test_what_is_left_out_is_an_event_for_each_owner_and_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, owners = rig.start(), ["user1"]
+
+    def demand(_schedd: str, *, running: bool, deadline: float) -> ScheddView:
+        bad = (left_out("schedd", name, f"{at + 7}.0", 1, 0, "no") for at, name in enumerate(owners))
+        return ScheddView(tuple(bad), () if running else None, len(owners), 0)
+
+    def told() -> list[str]:
+        assert rig.ledger is not None
+        return [event.text for event in rig.ledger.events() if event.code == "left-out"]
+
+    monkeypatch.setattr(rig.pool, "demand", demand)
+    rig.turn(daemon, 10)
+    assert told() == ["left out: job 7.0 of user1 at schedd schedd: no"]
+    owners.append("user2")  # whose name differs in a number only
+    rig.turn(daemon, 10)
+    assert told()[1:] == ["left out: job 8.0 of user2 at schedd schedd: no"]
 
 
 def test_a_collector_that_is_down_or_new_touches_nothing(rig: Rig) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from updraft.condor.demand import group
 from updraft.condor.naming import MAX_NAMES, newest, significant_names, terms_said, with_terms
+from updraft.condor.queue import Queue
 from updraft.condor.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
 from updraft.core.model import NO_TERMS, Terms
 from updraft.recording.codec import Decoder, Encoder
@@ -70,7 +71,7 @@ def test_an_ad_that_is_too_large_has_no_terms_and_is_not_planned_for() -> None:
     assert found.terms == NO_TERMS
 
 
-class Queue:
+class Schedd:
     """A schedd's jobs as ads; it answers as far as `terms_said` asks."""
 
     def __init__(self, *jobs: dict[str, object]) -> None:
@@ -85,21 +86,22 @@ class Queue:
 
 
 def test_terms_are_asked_for_where_some_new_job_has_them() -> None:
-    queue = Queue(
+    schedd = Schedd(
         *({"ClusterId": at, "JobStatus": 1, "UpdraftImage": "a"} for at in range(200)),
         {"ClusterId": 300, "JobStatus": 1, "vmami": "b", "UpdraftSpot": True},
         {"ClusterId": 301, "JobStatus": 5, "VMMem": 1},
         {"ClusterId": 302, "JobStatus": 1},
     )
+    queue = Queue(schedd, {})
     names = significant_names([])
     assert not set(NAMES) & set(names)
     assert terms_said(queue, "JobStatus == 1", 0, names) == ("UpdraftImage", "UpdraftSpot", "VMAMI")
     assert terms_said(queue, "JobStatus == 1", 299, (*names, "updraftspot")) == ("VMAMI",)
-    queue.constraints.clear()
+    schedd.constraints.clear()
     assert terms_said(queue, "JobStatus == 1", 300, names) == ()
-    assert len(queue.constraints) == 1
+    assert len(schedd.constraints) == 1
     assert terms_said(queue, "JobStatus == 1", 0, NAMES) == ()
-    assert len(queue.constraints) == 1, "there is nothing left to ask"
+    assert len(schedd.constraints) == 1, "there is nothing left to ask"
 
 
 def test_no_number_of_other_names_keeps_a_term_out() -> None:

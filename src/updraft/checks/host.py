@@ -33,11 +33,12 @@ class LedgerFacts:
     """What the ledger says. `daemon` is None where there is no ledger; `error` why it can't be read.
 
     `daemon` has the keys of `status --json`; `failed` are the machines of the last day that never joined,
-    the latest first, each with the end of its console.
+    the latest first, each with the end of its console. `warnings` are codes and sentences of its last look.
     """
 
     daemon: Mapping[str, Any] | None = None
     failed: Sequence[tuple[MachineRecord, str]] = ()
+    warnings: Sequence[tuple[str, str]] = ()
     error: str = ""
 
 

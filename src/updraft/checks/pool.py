@@ -8,6 +8,7 @@ from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
 from updraft.condor.probe import CollectorSeen, ScheddSeen
 from updraft.config.units import spell
+from updraft.core.left_out import LEFT_OUT, ODD_SLOT
 from updraft.errors import PoolDenied, UpdraftError
 
 POOL = Area("pool")
@@ -50,7 +51,8 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """The answers to `questions`; `known_schedds` are those that a daemon has seen before."""
+    """The answers to `questions`; `known_schedds` are those that a daemon has seen before, `warnings` codes
+    and sentences of its last look."""
 
     now: float
     collector: Answer
@@ -60,6 +62,7 @@ class PoolFacts:
     token: Answer
     signing_key: str
     known_schedds: Sequence[str] = ()
+    warnings: Sequence[tuple[str, str]] = ()
 
 
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
@@ -86,6 +89,7 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield from rights(seen)
     yield from negotiator(facts, seen)
     yield from schedds(facts)
+    yield from left_out(facts)
     yield from worker_tokens(facts, seen)
 
 
@@ -209,6 +213,18 @@ def _schedd(name: str, seen: ScheddSeen | str) -> Finding:
             f"add {user} to QUEUE_SUPER_USERS there; {_EXISTING}",
         )
     return POOL.ok(what, f"it answers; {seen.identity} may give jobs back")
+
+
+def left_out(facts: PoolFacts) -> Iterator[Finding]:
+    """The daemon's last look left nothing out of which nothing could be made."""
+    for code, text in facts.warnings:
+        if code == LEFT_OUT:
+            remedy = (
+                "its owner can mend it with `condor_qedit`, or remove it; see docs/howto/troubleshooting.md"
+            )
+            yield POOL.warning("jobs left out", text, remedy)
+        elif code == ODD_SLOT:
+            yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
 
 
 def worker_tokens(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:

@@ -70,6 +70,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
             token=answers["pool: token"],
             signing_key=site.signing_key,
             known_schedds=site.known_schedds,
+            warnings=site.ledger.warnings,
         )
     )
     yield from brokers.judge({name: answers[f"broker: {name}"] for name in site.brokers})

@@ -119,6 +119,9 @@ def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
             facts = LedgerFacts(
                 daemon=daemon_state(reader, now),
                 failed=[(one, reader.console(one.id, one.cloud) or "") for one in failed],
+                warnings=[
+                    (one["code"], one["text"]) for one in (reader.last_cycle() or {}).get("warnings", ())
+                ],
             )
             seen: Mapping[str, Any] = (reader.noted("schedds") or {}).get("seen", {})
             return facts, tuple(name for name, last in seen.items() if now - last < DAY)

@@ -1,9 +1,9 @@
 """What the negotiator shares by, from the accounting ads that it leaves in the collector. Runs in a child."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
+from updraft.condor.advalues import real, text, value
 from updraft.core.model import AccountingGroup, Shares
 
 _WANTED = ["Name", "Priority", "IsAccountingGroup", "ConfigQuota", "SurplusPolicy"]
@@ -27,19 +27,13 @@ def shares_of(ads: Iterable[Any]) -> Shares | None:
     priorities: dict[str, float] = {}
     groups: dict[str, AccountingGroup] = {}
     for ad, _ in zip(ads, range(_MOST), strict=False):
-        name = ad.get("Name")
-        if not isinstance(name, str) or not name:
+        name = text(ad, "Name")
+        if not name:
             continue
-        if ad.get("IsAccountingGroup") is True:
-            quota = _number(ad.get("ConfigQuota")) or 0.0
+        if value(ad, "IsAccountingGroup") is True:
+            quota = max(0.0, real(ad, "ConfigQuota"))
             if name != _ROOT:
-                groups[name] = AccountingGroup(name, quota, ad.get("SurplusPolicy") != "no")
-        elif priority := _number(ad.get("Priority")):
+                groups[name] = AccountingGroup(name, quota, text(ad, "SurplusPolicy") != "no")
+        elif (priority := real(ad, "Priority")) > 0:
             priorities[name.partition("@")[0]] = priority
     return Shares(priorities, groups) if priorities or groups else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value) if value > 0 else None

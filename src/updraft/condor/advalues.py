@@ -1,4 +1,8 @@
-"""Values of an ad as plain ones. An ad is anybody's text: what is of another kind counts as nothing."""
+"""Values of an ad as plain ones. An ad is anybody's text: what is of another kind counts as nothing.
+
+Everything that is read of an ad is read here. Nothing here raises, whatever the ad says, and every number is
+within bounds in which sums and products of many are still exact.
+"""
 
 import math
 from enum import Enum
@@ -6,45 +10,93 @@ from typing import Any
 
 from updraft.core.model import Resources
 
+LARGEST = 1 << 53
+"""No number is as large as this: beyond it not every whole number is one that a ClassAd's real can hold."""
+
+_RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
+
+
+def value(ad: Any, name: str) -> Any:
+    """The attribute as the ClassAd library gives it; None where there is none, or none that it can give.
+
+    A text that isn't UTF-8 (a file's name on an old disk) comes as the library would write it down.
+    """
+    try:
+        return ad.get(name)
+    except Exception:  # its errors are of many kinds, and each is of this one attribute
+        return _written(ad, name)
+
+
+def has(ad: Any, name: str) -> bool:
+    """Whether there is such an attribute. (`in` asks the library for its value, and raises as that does.)"""
+    return value(ad, name) is not None
+
+
+def _written(ad: Any, name: str) -> str | None:
+    try:
+        written = str(ad.lookup(name))
+    except Exception:
+        return None
+    return written[1:-1] if written[:1] == written[-1:] == '"' and len(written) > 1 else None
+
 
 def quantities(ad: Any, prefix: str) -> Resources:
     """Cpus, memory, disk and GPUs as the attributes with this prefix say."""
-    return Resources(*(integer(ad, prefix + name) for name in ("Cpus", "Memory", "Disk", "GPUs")))
+    return resources(*(value(ad, prefix + name) for name in _RESOURCES))
+
+
+def resources(*values: Any) -> Resources:
+    """Cpus, memory, disk and GPUs as these values say; none of what is less than nothing."""
+    return Resources(*(max(0, number(one)) for one in values))
+
+
+def odd_quantities(ad: Any, prefix: str) -> str:
+    """Which of these attributes is a number that no machine has, in words; empty where all are sound."""
+    for name in _RESOURCES:
+        said = value(ad, prefix + name)
+        if isinstance(said, int | float) and not isinstance(said, bool | Enum) and not 0 <= said < LARGEST:
+            return f"{prefix}{name} is {said:g}"
+    return ""
 
 
 def items(ad: Any, name: str) -> list[Any]:
     """A list; an empty one for anything else."""
-    value = ad.get(name)
-    return value if isinstance(value, list) else []
+    found = value(ad, name)
+    return found if isinstance(found, list) else []
 
 
 def number(value: Any) -> int:
     """A whole number; 0 for anything else."""
     # Nearly all are: a first look at a large pool reads more than a hundred thousand.
-    return value if type(value) is int else int(finite(value))
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return value
+    return int(finite(value))
 
 
 def seconds(value: Any) -> float | None:
     """A finite number; None for anything else."""
-    counts = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if counts and math.isfinite(value) else None
+    return float(value) if _counts(value) else None
 
 
 def finite(value: Any) -> float:
     """A finite number; 0 for anything else."""
-    if isinstance(value, bool | Enum) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0.0
-    return float(value)
+    return float(value) if _counts(value) else 0.0
+
+
+def _counts(value: Any) -> bool:
+    if isinstance(value, bool | Enum) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and -LARGEST < value < LARGEST
 
 
 def integer(ad: Any, name: str) -> int:
     """The attribute as a whole number; 0 for anything else."""
-    return number(ad.get(name))
+    return number(value(ad, name))
 
 
 def real(ad: Any, name: str) -> float:
     """The attribute as a finite number; 0 for anything else."""
-    return finite(ad.get(name))
+    return finite(value(ad, name))
 
 
 def word(value: Any) -> str:
@@ -54,4 +106,4 @@ def word(value: Any) -> str:
 
 def text(ad: Any, name: str) -> str:
     """The attribute as such a text."""
-    return word(ad.get(name))
+    return word(value(ad, name))

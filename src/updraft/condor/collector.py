@@ -1,11 +1,23 @@
 """What the collector knows (slots, controllers, its own age), and what is told to it. Runs in a child."""
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from updraft.condor.accounting import read_shares
-from updraft.condor.advalues import integer, items, number, quantities, seconds, text, word
+from updraft.condor.advalues import (
+    has,
+    integer,
+    items,
+    odd_quantities,
+    quantities,
+    resources,
+    seconds,
+    text,
+    value,
+    word,
+)
 from updraft.condor.base import (
     ATTR_CLASS,
     ATTR_CLOUD,
@@ -39,6 +51,11 @@ _PROJECTION = [
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
     *(ATTR_VARIANT, SHOWN_IDENTITY),
 ]
+# What is asked of a slot whose ad can't be read: nothing that a site writes expressions into. If even that
+# can't be read, what the collector itself writes into every ad.
+_SAFE = [name for name in _PROJECTION if name not in ("Start", "DrainReason")]
+_BARE = ["Name", "MyAddress", "LastHeardFrom", SHOWN_IDENTITY]
+_UNREAD = "UpdraftUnread"  # set by us in such an ad, and never asked for
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 1_000
 
@@ -90,11 +107,14 @@ def tell_slots(
 
 
 def slot(ad: Any, pool: str) -> Slot:
-    """A slot from its ad. Its kind is empty where the whole ad must be seen to tell."""
+    """A slot from its ad. Its kind is empty where the whole ad must be seen to tell. Raises nothing for any
+    ad: numbers that no machine has are no room, and are said in the slot's fault.
+    """
     instance, launch = _whose(ad, pool)
-    partitionable = ad.get("PartitionableSlot") is True
-    resources = quantities(ad, "")
-    state = text(ad, "State")
+    partitionable = value(ad, "PartitionableSlot") is True
+    there = quantities(ad, "")
+    # Whether a slot that doesn't say its state is busy isn't known: it is left alone.
+    state = text(ad, "State") or "Claimed"
     worker_class, generation, cloud, flavor = marks = [
         text(ad, name) for name in (ATTR_CLASS, ATTR_GENERATION, ATTR_CLOUD, ATTR_FLAVOR)
     ]
@@ -104,8 +124,8 @@ def slot(ad: Any, pool: str) -> Slot:
         instance_id=instance,
         cloud=text(ad, ATTR_CLOUD) if instance else "",
         kind=kind if instance and all(marks) else "",
-        total=quantities(ad, "TotalSlot") if "TotalSlotCpus" in ad else resources,
-        free=resources if partitionable or state == "Unclaimed" else Resources(),
+        total=quantities(ad, "TotalSlot") if has(ad, "TotalSlotCpus") else there,
+        free=there if partitionable or state == "Unclaimed" else Resources(),
         state=state,
         activity=text(ad, "Activity"),
         heard=float(integer(ad, "LastHeardFrom")),
@@ -113,15 +133,24 @@ def slot(ad: Any, pool: str) -> Slot:
         partitionable=partitionable,
         children=_children(ad),
         job_starts=_job_starts(ad),
-        draining=ad.get("Draining") is True or state == "Drained",
+        draining=value(ad, "Draining") is True or state == "Drained",
         drain_reason=text(ad, "DrainReason"),
         launch_key=launch,
         address=text(ad, "MyAddress"),
         # A startd that drains takes Start out of its ad.
-        accepting=not (ad.get("Offline") is True or "Start" not in ad or ad.get("Start") is False),
-        retirement=seconds(ad.get("RetirementTimeRemaining")),
+        accepting=not (value(ad, "Offline") is True or not has(ad, "Start") or value(ad, "Start") is False),
+        retirement=seconds(value(ad, "RetirementTimeRemaining")),
         user="" if partitionable else text(ad, "AccountingGroup") or text(ad, "RemoteUser"),
+        fault=_fault(ad),
     )
+
+
+def _fault(ad: Any) -> str:
+    """What of a slot's ad makes no sense, in words; empty where all does."""
+    if value(ad, _UNREAD) is True:
+        return "its ad can't be read by HTCondor's library, so it is no room"
+    odd = odd_quantities(ad, "") or odd_quantities(ad, "TotalSlot")
+    return f"its ad says that {odd}, which no machine has; it counts as none" if odd else ""
 
 
 def _whose(ad: Any, pool: str) -> tuple[str, str]:
@@ -141,7 +170,7 @@ def _whose(ad: Any, pool: str) -> tuple[str, str]:
 
 def _job_starts(ad: Any) -> int | None:
     """Jobs started and claims asked for since the startd started: it moves with any use of the slot."""
-    if "JobStarts" not in ad and "ClaimRequests" not in ad:
+    if not has(ad, "JobStarts") and not has(ad, "ClaimRequests"):
         return None
     return integer(ad, "JobStarts") + integer(ad, "ClaimRequests")
 
@@ -187,7 +216,42 @@ class _Slots:
         return self._ask(_SLOTS, list(MARKS))
 
     def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
-        return self._ask(_SLOTS if names is None else _named(_SLOTS, names), _PROJECTION)
+        import htcondor2
+
+        try:
+            return self._ask(_SLOTS if names is None else _named(_SLOTS, names), _PROJECTION)
+        except htcondor2.HTCondorException:
+            every = [text(ad, "Name") for ad in self.marks()] if names is None else names
+            return self._in_parts(every)
+
+    def _in_parts(self, names: Sequence[str]) -> Iterable[Any]:
+        """The same in parts, so that an ad that can't be read costs itself: of that as much as can."""
+        import htcondor2
+
+        found: list[Any] = []
+        parts = [names[at : at + _BY_NAME] for at in range(0, len(names), _BY_NAME)]
+        while parts:
+            part = parts.pop()
+            half = len(part) // 2
+            try:
+                found += self._ask(_named(_SLOTS, part), _PROJECTION)
+            except htcondor2.HTCondorException:
+                if half:
+                    parts += [part[:half], part[half:]]
+                else:
+                    found += self._unread(part)
+        return found
+
+    def _unread(self, names: Sequence[str]) -> Iterable[Any]:
+        import htcondor2
+
+        try:
+            ads = list(self._ask(_named(_SLOTS, names), _SAFE))
+        except htcondor2.HTCondorException:
+            ads = list(self._ask(_named(_SLOTS, names), _BARE))
+        for ad in ads:
+            ad[_UNREAD] = True
+        return ads
 
     def at_work(self, names: Sequence[str]) -> Iterable[str]:
         busy = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
@@ -216,7 +280,7 @@ def _children(ad: Any) -> tuple[Child, ...]:
         Child(
             state=state if isinstance(state, str) else "",
             activity=word(at("Activity", i)),
-            resources=Resources(*(number(at(name, i)) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
+            resources=resources(*(at(name, i) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
             # Who has an accounting group goes by it at the negotiator, and RemoteUser is without it.
             user=word(at("AccountingGroup", i)) or word(at("RemoteUser", i)),
             retirement=seconds(at("RetirementTimeRemaining", i)),
@@ -241,19 +305,28 @@ def learn(
             teachers.setdefault(s.kind, s.name)
     wanted = strangers.union(teachers.values())
     ads = {text(ad, "Name"): ad for ad in whole(sorted(wanted))} if wanted else {}
-    kinds = {name: foreign_kind_key(repr(ads[name])) for name in strangers & ads.keys()}
+    kinds = _made(foreign_kind_key, {name: ads[name] for name in strangers & ads.keys()})
     placed = [s if s.kind else replace(s, kind=kinds.get(s.name, "")) for s in placed]
     foreign.update({key: s.kind for s in placed if (key := (s.name, s.started)) in foreign})
     for s in placed:
         if s.name in kinds and _teaches(s) and (refresh or s.kind not in memory.templates):
             teachers.setdefault(s.kind, s.name)
-    fresh = {kind: template(repr(ads[name])) for kind, name in teachers.items() if name in ads}
+    fresh = _made(template, {kind: ads[name] for kind, name in teachers.items() if name in ads})
     return placed, SlotMemory({**memory.templates, **fresh}, foreign)
+
+
+def _made(make: Callable[[str], str], ads: Mapping[str, Any]) -> dict[str, str]:
+    """What is made of each ad; one of which nothing can be made is left out."""
+    found = {}
+    for key, ad in ads.items():
+        with contextlib.suppress(Exception):  # whatever there is in an ad, it costs that ad
+            found[key] = make(repr(ad))
+    return found
 
 
 def _teaches(s: Slot) -> bool:
     # A slot that drains has lost its Start and its Requirements: nothing is learned from it.
-    return s.accepting and not s.draining
+    return s.accepting and not s.draining and not s.fault
 
 
 def slot_state(collector: str | None, pool: str, name: str) -> Slot | None:
@@ -271,7 +344,13 @@ def _whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
 
     if not names:
         return ()
-    return source.query(htcondor2.AdType.Startd, _named(_SLOTS, names))  # type: ignore[no-any-return]
+    try:
+        return source.query(htcondor2.AdType.Startd, _named(_SLOTS, names))  # type: ignore[no-any-return]
+    except htcondor2.HTCondorException:
+        if len(names) == 1:
+            return ()  # nothing can be learned of one that can't be read
+        half = len(names) // 2
+        return [*_whole(source, names[:half]), *_whole(source, names[half:])]
 
 
 def _named(constraint: str, names: Sequence[str]) -> str:

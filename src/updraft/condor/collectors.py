@@ -7,7 +7,7 @@ children are as old as COLLECTOR_UPDATE_INTERVAL lets them be.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from updraft.condor.advalues import integer, seconds, text
+from updraft.condor.advalues import integer, seconds, text, value
 from updraft.core.model import CollectorLoad
 from updraft.errors import PoolError
 
@@ -51,7 +51,7 @@ def collector_loads(ads: Sequence[Any]) -> Mapping[str, CollectorLoad]:
     """
     found = {}
     for ad in ads:
-        lifetime, duty = integer(ad, "StatsLifetime"), seconds(ad.get("DaemonCoreDutyCycle"))
+        lifetime, duty = integer(ad, "StatsLifetime"), seconds(value(ad, "DaemonCoreDutyCycle"))
         if lifetime and duty is not None:
             found[text(ad, "Name")] = CollectorLoad(
                 told=float(integer(ad, "StatsLastUpdateTime")),

@@ -5,7 +5,6 @@ and from what the jobs' own expressions refer to; it is remembered between looks
 """
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,17 +12,23 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from updraft.condor.advalues import has, integer, text, value
 from updraft.condor.finished import Finished, likely, refreshed, said
 from updraft.condor.holds import held_by, job_id
-from updraft.condor.naming import newest, referred_names, significant_names, terms_said, with_terms
+from updraft.condor.naming import (
+    newest,
+    referred_names,
+    significant_names,
+    stated_names,
+    terms_said,
+    with_terms,
+)
+from updraft.condor.queue import ALL, FACTORIES, UNIVERSES, WAITING_OR_RUNNING, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
 from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
 
-# Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
-_UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
-_WAITING_OR_RUNNING = f"(JobStatus == 1 || JobStatus == 2) && {_UNIVERSES}"
 _FACTORY = (
     *("ClusterId", "QDate", "JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId"),
     *("JobMaterializeLimit", "JobFactoryPaused", "JobsPresent"),
@@ -37,10 +42,14 @@ _BOOKKEEPING = {
     "servertime",
     *(name.lower() for name in _FACTORY),
 }
-_RUNNING = (
-    *("ClusterId", "ProcId", "Owner", "RemoteHost"),
-    *("JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDate"),
+_WHERE = ("ClusterId", "ProcId", "Owner", "RemoteHost")
+_RUNNING = (*_WHERE, "JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDate")
+_NUMBERS = (
+    *("JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId", "JobMaterializeLimit"),
+    "JobsPresent",
 )
+_DEEPEST = 4  # grouped questions more in one look; the rest is named at the next
+_MOST_JOBS = 1 << 31  # HTCondor's own numbers of jobs end there
 MAX_GROUPS = 2_000
 _NAMES_FOR_LOOKS = 30
 _LOOKS_FOR_HISTORY = 30
@@ -61,6 +70,7 @@ class ScheddMemory:
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
+    `unread` are the clusters that can't be read.
     """
 
     location: str = ""
@@ -69,6 +79,7 @@ class ScheddMemory:
     firsts: dict[str, First] = field(default_factory=dict)
     finished: Finished = field(default_factory=Finished)
     newest: int = 0
+    unread: Unread = field(default_factory=dict)
 
 
 def read_demand(
@@ -103,95 +114,174 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
     import classad2
     import htcondor2
 
-    source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    names, rows, read_up_to = _named_and_grouped(source, memory)
-    hidden = source.query(
-        f"ProcId is undefined && JobMaterializeDigestFile isnt undefined && {_UNIVERSES}",
-        [*with_terms(names, NAMES), *_FACTORY],
-        opts=htcondor2.QueryOpt.IncludeClusterAd,
+    queue = Queue(htcondor2.Schedd(classad2.ClassAd(memory.location)), memory.unread)
+    if memory.looks % _NAMES_FOR_LOOKS == 0:
+        queue.try_again((*memory.names, *NAMES, *_RUNNING))
+    names, rows, read_up_to = _named_and_grouped(queue, memory)
+    hidden = queue.jobs(
+        FACTORIES, [*with_terms(names, NAMES), *_FACTORY], opts=htcondor2.QueryOpt.IncludeClusterAd
     )
     groups = group(schedd, rows, hidden)
-    firsts = _firsts(source, groups, memory.firsts)
-    finished = memory.finished if memory.looks % _LOOKS_FOR_HISTORY else refreshed(source, memory.finished)
+    firsts = _firsts(queue, groups, memory.firsts)
+    finished = memory.finished
+    if memory.looks % _LOOKS_FOR_HISTORY == 0:
+        finished = refreshed(queue.source, finished)
+    running_jobs = _running_jobs(queue, schedd) if running else None
+    groups = (*groups, *unread_groups(schedd, queue))
     view = ScheddView(
         tuple(_timed(g, firsts.get(g.first_id, First()), finished) for g in groups),
-        _running_jobs(source, schedd) if running else None,
+        running_jobs,
         sum(g.idle for g in groups),
-        sum(_int(row, "JobCount") for row in rows if _int(row, "JobStatus") == 2),
-        tuple(map(job_id, source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
+        sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") == 2),
+        tuple(map(job_id, queue.source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
     )
-    return view, ScheddMemory(memory.location, names, memory.looks + 1, firsts, finished, read_up_to)
+    looks = memory.looks + 1
+    return view, ScheddMemory(memory.location, names, looks, firsts, finished, read_up_to, queue.unread)
 
 
-def _named_and_grouped(source: Any, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
+def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
     """The names to group by, the groups, and the newest cluster of which they tell."""
-    import htcondor2
-
     names, looked_through = memory.names, memory.newest
     if not names or memory.looks % _NAMES_FOR_LOOKS == 0:
-        known = [name for name in NAMES if name in names]
-        names = with_terms(significant_names(source.query(opts=htcondor2.QueryOpt.AutoCluster)), known)
+        names = with_terms(names_to_group_by(queue), [name for name in NAMES if name in names])
         looked_through = 0  # what a job says can be changed while it waits
-    rows = _grouped(source, names)
-    wider = with_terms(
-        referred_names(rows, names), terms_said(source, _WAITING_OR_RUNNING, looked_through, names)
-    )
-    if wider != names:
-        names, rows = wider, _grouped(source, wider)
+    rows = queue.grouped(WAITING_OR_RUNNING, names)
+    wider = with_terms(names, terms_said(queue, WAITING_OR_RUNNING, looked_through, names))
+    # What is asked for besides may name more: an expression without all that it names has another value.
+    for _ in range(_DEEPEST):
+        wider = referred_names(rows, wider)
+        if wider == names:
+            break
+        names, rows = wider, queue.grouped(WAITING_OR_RUNNING, wider)
     return names, rows, newest(rows)
 
 
-def _grouped(source: Any, names: Sequence[str]) -> list[Any]:
+def names_to_group_by(queue: Queue) -> tuple[str, ...]:
+    """What the schedd tells jobs apart by, and what is needed anyway."""
     import htcondor2
 
-    return list(source.query(_WAITING_OR_RUNNING, list(names), opts=htcondor2.QueryOpt.GroupBy))
+    try:
+        return significant_names(queue.source.query(opts=htcondor2.QueryOpt.AutoCluster))
+    except htcondor2.HTCondorException:
+        # One of its groups can't be read, and they can't be told apart by owner; each job says it as well.
+        names = ("JobStatus", "JobUniverse", "Owner", "AutoClusterAttrs")
+        return stated_names(queue.grouped(WAITING_OR_RUNNING, names))
+
+
+def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
+    """The jobs that can't be read, as groups that nothing is planned for: one a cluster, or one an owner."""
+    problem = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
+    groups: dict[str, JobGroup] = {}
+    for found in queue.unread_clusters():
+        everything = queue.unread.get(found.owner) == ALL
+        one = left_out(
+            *(schedd, found.owner, f"{found.cluster}.0", found.idle, found.running),
+            f"too many of its owner's jobs can't be read; of this, {problem}" if everything else problem,
+            found.owner if everything else "",
+        )
+        last = groups.get(one.key)
+        groups[one.key] = one if last is None else _more(last, one)
+    return tuple(one for one in groups.values() if one.idle)
 
 
 def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple[JobGroup, ...]:
     """Job groups from the schedd's own grouping (`rows`) and its late-materialised clusters (`hidden`)."""
     groups: dict[str, JobGroup] = {}
     for row in rows:
-        waiting = _int(row, "JobStatus") == 1
-        count = _int(row, "JobCount")
-        _add(groups, schedd, row, idle=count if waiting else 0, running=0 if waiting else count)
+        waiting = integer(row, "JobStatus") == 1
+        count = integer(row, "JobCount")
+        _add(groups, job_group(schedd, row, count if waiting else 0, 0 if waiting else count))
     for row in hidden:
-        more = unmade(row)
-        if more:
-            _add(groups, schedd, row, idle=more)
+        try:
+            more = unmade(row)
+        except UndecidableError as error:
+            _add(groups, left_out(schedd, text(row, "Owner"), _first_id(row), 1, 0, str(error)))
+        else:
+            if more:
+                _add(groups, job_group(schedd, row, more, 0))
     return _folded(schedd, [g for g in groups.values() if g.idle])
 
 
 def unmade(cluster: Any) -> int:
-    """How many jobs a late-materialised cluster could have besides those that it has made."""
-    if _int(cluster, "JobFactoryPaused"):
+    """How many jobs a late-materialised cluster could have besides those that it has made.
+
+    UndecidableError where its numbers make no sense: their owner may change them.
+    """
+    if integer(cluster, "JobFactoryPaused"):
         return 0
-    total = _int(cluster, "JobFactoryTotalProcs") or _int(cluster, "TotalSubmitProcs")
-    left = total - _int(cluster, "JobMaterializeNextProcId")
-    limit = _int(cluster, "JobMaterializeLimit")
+    total, submitted, following, limit, present = (_jobs_in(cluster, name) for name in _NUMBERS)
+    left = (total or submitted) - following
     if limit:  # no more than these are in the queue at a time, idle or running
-        left = min(left, limit - _int(cluster, "JobsPresent"))
+        left = min(left, limit - present)
     return max(0, left)
 
 
-def _add(groups: dict[str, JobGroup], schedd: str, row: Any, *, idle: int, running: int = 0) -> None:
-    fresh = _job_group(schedd, row, idle, running)
+def _jobs_in(cluster: Any, name: str) -> int:
+    """A number of jobs; 0 where the cluster says none, or says it by an expression."""
+    said = value(cluster, name)
+    if isinstance(said, bool | Enum) or not isinstance(said, int | float):
+        return 0
+    if not 0 <= said < _MOST_JOBS:
+        raise UndecidableError(f"its {name} is {said:g}, which is no number of jobs")
+    return int(said)
+
+
+def _add(groups: dict[str, JobGroup], fresh: JobGroup) -> None:
     known = groups.get(fresh.key)
-    if known is None:
-        groups[fresh.key] = fresh
-        return
+    groups[fresh.key] = fresh if known is None else _more(known, fresh)
+
+
+def _more(known: JobGroup, fresh: JobGroup) -> JobGroup:
     first = known if known.idle and known.first_id else fresh
-    groups[fresh.key] = replace(
+    return replace(
         known,
-        idle=known.idle + idle,
-        running=known.running + running,
+        idle=known.idle + fresh.idle,
+        running=known.running + fresh.running,
         priority=max(known.priority, fresh.priority),
         first_id=first.first_id,
         oldest=first.oldest,
     )
 
 
+def job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
+    """The group of such a row; one that can't be evaluated, with the reason, where nothing else can be made
+    of it. Raises nothing for any row."""
+    try:
+        return _job_group(schedd, row, idle, running)
+    except UndecidableError as error:
+        problem = str(error)
+    except Exception as error:  # whatever there is in an ad, it costs that ad
+        problem = f"its ad can't be read ({type(error).__name__})"
+    return left_out(schedd, text(row, "Owner"), _first_id(row), idle, running, problem)
+
+
+def left_out(
+    schedd: str, owner: str, first_id: str, idle: int, running: int, problem: str, mark: str = ""
+) -> JobGroup:
+    """A group of which nothing is known but whose it is, and why. Those with the same `mark` are one."""
+    key = hashlib.sha256(f"{schedd}\n{owner}\n{mark or first_id}\n{problem}".encode()).hexdigest()[:16]
+    return JobGroup(
+        key=key,
+        schedd=schedd,
+        owner=owner,
+        submitter=owner,
+        ad=repr(_problem_ad(problem)),
+        request=Resources(1, 1, 1),
+        idle=idle,
+        running=running,
+        first_id=first_id,
+        evaluable=False,
+    )
+
+
+def _first_id(row: Any) -> str:
+    """The first job of a row of groups, or of a cluster's own ad."""
+    first = text(row, "JobIds").split(" ", 1)[0].split(",", 1)[0]
+    return first or f"{integer(row, 'ClusterId')}.0"
+
+
 def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
-    owner, problem = _text(row, "Owner"), too_large(row)
+    owner, problem = text(row, "Owner"), too_large(row)
     ad = _job_ad(row)
     request = Resources(1, 1, 1)
     if not problem:
@@ -203,19 +293,18 @@ def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
     if problem:
         ad = _problem_ad(problem)
     run_time, longest = said(row)
-    first = _text(row, "JobIds").split(" ", 1)[0].split(",", 1)[0]
     return JobGroup(
         key=hashlib.sha256(f"{schedd}\n{owner}\n{identity}".encode()).hexdigest()[:16],
         schedd=schedd,
         owner=owner,
-        submitter=_text(row, "AccountingGroup") or _text(row, "User") or owner,
+        submitter=text(row, "AccountingGroup") or text(row, "User") or owner,
         ad=repr(ad),
         request=request,
         idle=idle,
         running=running,
-        oldest=float(_int(row, "QDate")),
-        priority=_int(row, "JobPrio"),
-        first_id=first or f"{_int(row, 'ClusterId')}.0",
+        oldest=float(integer(row, "QDate")),
+        priority=integer(row, "JobPrio"),
+        first_id=_first_id(row),
         evaluable=not problem,
         run_time=run_time,
         longest=longest,
@@ -238,7 +327,8 @@ def _job_ad(row: Any) -> Any:
 def _problem_ad(problem: str) -> Any:
     import classad2
 
-    return classad2.ClassAd({"MyType": "Job", PROBLEM_ATTR: problem})
+    plain = "".join(sign if sign.isprintable() else " " for sign in problem)
+    return classad2.ClassAd({"MyType": "Job", PROBLEM_ATTR: plain})
 
 
 def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
@@ -255,20 +345,18 @@ def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
             before[one.owner] += 1
         groups.sort(key=lambda g: turns[g.key])
     kept = {g.key: g for g in groups[:MAX_GROUPS]}
-    text = (
-        f"more than {MAX_GROUPS} different groups of jobs wait at this schedd; this one stands for the rest"
-    )
+    why = f"more than {MAX_GROUPS} different groups of jobs wait at this schedd; this one stands for the rest"
     for extra in groups[MAX_GROUPS:]:
         key = hashlib.sha256(f"{schedd}\n{extra.owner}\nrest".encode()).hexdigest()[:16]
         rest = kept.get(key)
         if rest is None:
-            kept[key] = replace(extra, key=key, ad=repr(_problem_ad(text)), evaluable=False)
+            kept[key] = replace(extra, key=key, ad=repr(_problem_ad(why)), evaluable=False)
         else:
             kept[key] = replace(rest, idle=rest.idle + extra.idle, running=rest.running + extra.running)
     return tuple(kept.values())
 
 
-def _firsts(source: Any, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
+def _firsts(queue: Queue, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
     """The first job of each group; asked only for ids that aren't known yet."""
     wanted = {g.first_id for g in groups if not g.oldest}
     found = {job: first for job, first in known.items() if job in wanted}
@@ -277,10 +365,10 @@ def _firsts(source: Any, groups: Sequence[JobGroup], known: dict[str, First]) ->
         clusters, procs = ({job.split(".")[i] for job in missing} for i in (0, 1))
         # The cheap test first: a job id is looked at in a list only where its number within the cluster fits.
         constraint = f"{_one_of('ProcId', procs)} && {_one_of('ClusterId', clusters)}"
-        for ad in source.query(constraint, ["ClusterId", "ProcId", "QDate", "Cmd"]):
-            job = f"{_int(ad, 'ClusterId')}.{_int(ad, 'ProcId')}"
+        for ad in queue.jobs(constraint, ["ClusterId", "ProcId", "QDate", "Cmd"]):
+            job = f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}"
             if job in wanted:
-                found[job] = First(float(_int(ad, "QDate")), _text(ad, "Cmd"))
+                found[job] = First(float(integer(ad, "QDate")), text(ad, "Cmd"))
     return found
 
 
@@ -294,40 +382,22 @@ def _one_of(name: str, values: Iterable[str]) -> str:
     return f"member({name}, {{{','.join(sorted(values))}}})"
 
 
-def _running_jobs(source: Any, schedd: str) -> tuple[RunningJob, ...]:
-    ads = source.query(f"JobStatus == 2 && {_UNIVERSES}", list(_RUNNING))
-    return tuple(running_job(schedd, ad) for ad in ads if "RemoteHost" in ad)
+def _running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
+    ads = queue.jobs(f"JobStatus == 2 && {UNIVERSES}", _RUNNING)
+    # One that can't be read still runs where it runs.
+    ads += queue.running_unread(_WHERE)
+    return tuple(running_job(schedd, ad) for ad in ads if has(ad, "RemoteHost"))
 
 
 def running_job(schedd: str, ad: Any) -> RunningJob:
     """A running job from its ad. A job without a lease is taken to have one until the end of time."""
-    renewed = _int(ad, "LastJobLeaseRenewal") or _int(ad, "JobCurrentStartDate")
-    lease = _int(ad, "JobLeaseDuration")
+    renewed = integer(ad, "LastJobLeaseRenewal") or integer(ad, "JobCurrentStartDate")
+    lease = integer(ad, "JobLeaseDuration")
     return RunningJob(
         schedd,
-        f"{_int(ad, 'ClusterId')}.{_int(ad, 'ProcId')}",
-        _text(ad, "RemoteHost"),
-        _text(ad, "Owner"),
+        f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
+        text(ad, "RemoteHost"),
+        text(ad, "Owner"),
         float(renewed + lease) if lease else float("inf"),
-        float(_int(ad, "JobCurrentStartDate")),
+        float(integer(ad, "JobCurrentStartDate")),
     )
-
-
-def _plain(ad: Any, name: str) -> Any:
-    """A literal's value; None where the attribute is missing or an expression, which is not evaluated."""
-    value = ad.get(name)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | Enum) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return value
-
-
-def _int(ad: Any, name: str) -> int:
-    value = _plain(ad, name)
-    return int(value) if isinstance(value, int | float) else 0
-
-
-def _text(ad: Any, name: str) -> str:
-    value = _plain(ad, name)
-    return value[:512] if isinstance(value, str) else ""

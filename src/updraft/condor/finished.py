@@ -3,11 +3,11 @@
 Runs in the child that reads the demand. A history that can't be read costs nothing but the knowledge.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from updraft.condor.advalues import real, value
 from updraft.core.sequence import expected
 
 OWN_ESTIMATE = "UpdraftRunTime"
@@ -39,7 +39,7 @@ class Finished:
 
 def said(row: Any) -> tuple[float | None, float | None]:
     """The seconds that a job says it will run, and the bound that it gives itself; None where it doesn't."""
-    bounds = [value * unit for name, unit in _BOUNDS if (value := _positive(row, name)) is not None]
+    bounds = [most * unit for name, unit in _BOUNDS if (most := _positive(row, name)) is not None]
     return _positive(row, OWN_ESTIMATE), min(bounds, default=None)
 
 
@@ -71,7 +71,7 @@ def added(known: Finished, rows: Iterable[Any]) -> Finished:
     until = known.until
     for row in rows:
         ended, began = _positive(row, "CompletionDate"), _positive(row, "JobCurrentStartDate")
-        owner, executable = row.get("Owner"), row.get("Cmd")
+        owner, executable = value(row, "Owner"), value(row, "Cmd")
         if ended is None or began is None or ended <= known.until:
             continue
         if not isinstance(owner, str) or not isinstance(executable, str):
@@ -88,7 +88,5 @@ def added(known: Finished, rows: Iterable[Any]) -> Finished:
 
 def _positive(ad: Any, name: str) -> float | None:
     """A literal number above zero; nothing else is looked at, and nothing is evaluated."""
-    value = ad.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value) if value > 0 else None
+    found = real(ad, name)
+    return found if found > 0 else None

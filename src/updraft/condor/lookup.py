@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from updraft.condor.access import PoolAccess, environment
+from updraft.condor.advalues import has, integer, text
 from updraft.condor.children import Children
-from updraft.condor.demand import group, locate
-from updraft.condor.naming import referred_names, significant_names, with_terms
+from updraft.condor.demand import group, locate, names_to_group_by, unread_groups
+from updraft.condor.naming import referred_names, with_terms
+from updraft.condor.queue import WAITING_OR_RUNNING, Queue
 from updraft.condor.terms import NAMES
 from updraft.core.model import JobGroup
 from updraft.errors import PoolError, UsageError
@@ -108,33 +110,36 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
     import classad2
     import htcondor2
 
-    grouped, whole = htcondor2.QueryOpt.GroupBy, htcondor2.QueryOpt.IncludeClusterAd
     try:
-        source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
-        jobs = source.query(name.constraint, list(_PLAIN), limit=JOBS_READ)
-        names = significant_names(source.query(opts=htcondor2.QueryOpt.AutoCluster))
+        queue = Queue(htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd))), {})
+        jobs = queue.jobs(name.constraint, _PLAIN, limit=JOBS_READ)
+        names = names_to_group_by(queue)
         # Grouped by exactly what a look groups by, or the group's key would be another. The constraint of a
         # grouped query sees only what is grouped by, so the job's numbers are added, and taken out again.
-        everything = source.query("JobStatus == 1 || JobStatus == 2", list(names), opts=grouped)
+        everything = queue.grouped(WAITING_OR_RUNNING, names)
         numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
         wanted = [*with_terms(referred_names(everything, names), NAMES), *numbers]
-        rows = source.query(f"JobStatus == 1 && {name.numbers}", wanted, opts=grouped)
+        rows = queue.grouped(f"JobStatus == 1 && {name.numbers}", wanted)
+        whole = htcondor2.QueryOpt.IncludeClusterAd
         factories = (
-            [] if jobs else source.query(f"ClusterId == {name.cluster}", [*_FACTORY, _DIGEST], opts=whole)
+            [] if jobs else queue.jobs(f"ClusterId == {name.cluster}", (*_FACTORY, _DIGEST), opts=whole)
         )
+        unread = [one for one in unread_groups(schedd, queue) if one.first_id == f"{name.cluster}.0"]
     except htcondor2.HTCondorException as error:
         raise PoolError(f"schedd {schedd} did not say what became of the job: {str(error)[:200]}") from error
     for row in rows:
         for number in numbers:
-            del row[number]
-    unmade = next((text for ad in factories if (text := _unmade(name, ad))), "")
-    return Found(tuple(_seen(schedd, ad) for ad in jobs), group(schedd, rows), unmade)
+            if number in row:
+                del row[number]
+    unmade = next((sentence for ad in factories if (sentence := _unmade(name, ad))), "")
+    groups = (*group(schedd, rows), *unread)
+    return Found(tuple(_seen(schedd, ad) for ad in jobs), groups, unmade)
 
 
 def _unmade(name: JobName, cluster: Any) -> str:
     """When a job that its schedd has yet to make will be there; "" where none of this name is to come."""
-    first, total, limit, paused = (int(cluster.get(attribute, 0)) for attribute in _FACTORY)
-    if _DIGEST not in cluster or not first <= (name.proc or first) < total:
+    first, total, limit, paused = (integer(cluster, attribute) for attribute in _FACTORY)
+    if not has(cluster, _DIGEST) or not first <= (name.proc or first) < total:
         return ""
     why = "its cluster is on hold" if paused else f"{limit} of its cluster are in the queue at one time"
     return f"the schedd has yet to make it: {why if paused or limit else 'its cluster is new'}"
@@ -142,11 +147,11 @@ def _unmade(name: JobName, cluster: Any) -> str:
 
 def _seen(schedd: str, ad: Any) -> JobSeen:
     return JobSeen(
-        id=f"{int(ad.get('ClusterId', 0))}.{int(ad.get('ProcId', 0))}",
+        id=f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
         schedd=schedd,
-        owner=str(ad.get("Owner", "")),
-        state=STATES.get(int(ad.get("JobStatus", 0)), "in an unknown state"),
-        since=float(ad.get("QDate", 0)),
-        hold_reason=str(ad.get("HoldReason", ""))[:500],
-        host=str(ad.get("RemoteHost", ""))[:200],
+        owner=text(ad, "Owner"),
+        state=STATES.get(integer(ad, "JobStatus"), "in an unknown state"),
+        since=float(integer(ad, "QDate")),
+        hold_reason=text(ad, "HoldReason")[:500],
+        host=text(ad, "RemoteHost")[:200],
     )

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from updraft.condor.advalues import text
 from updraft.condor.finished import RUN_TIME_NAMES
+from updraft.condor.queue import Queue
+from updraft.condor.references import references
 from updraft.condor.terms import NAMES
-from updraft.core.terms import OWN_REQUIREMENTS
 
 MAX_NAMES = 250
 _TERMS_AT_ONCE = 100
@@ -30,17 +32,16 @@ def significant_names(autoclusters: Iterable[Any]) -> tuple[str, ...]:
     return bounded(_ALWAYS, found)
 
 
+def stated_names(rows: Iterable[Any]) -> tuple[str, ...]:
+    """The same from what the schedd writes into each job: the names of what it was told apart by."""
+    return bounded(_ALWAYS, {name for row in rows for name in text(row, "AutoClusterAttrs").split(",")})
+
+
 def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
     """`names`, and what the rows' own expressions refer to in the job besides."""
-    texts: dict[tuple[str, str], Any] = {}
-    for row in rows:
-        for name in row:
-            if name in ("Requirements", OWN_REQUIREMENTS) or name.startswith("Request"):
-                expression = row.lookup(name)
-                texts.setdefault((name, str(expression)), (row, expression))
     found: set[str] = set()
-    for row, expression in texts.values():
-        found.update(row.externalRefs(expression))
+    for row in rows:
+        found |= references(row).outside
     return bounded(names, found)
 
 
@@ -59,7 +60,7 @@ def with_terms(names: Sequence[str], terms: Iterable[str]) -> tuple[str, ...]:
     return (*missing, *names)[:MAX_NAMES] if missing else tuple(names)
 
 
-def terms_said(source: Any, which: str, after: int, known: Sequence[str]) -> tuple[str, ...]:
+def terms_said(queue: Queue, which: str, after: int, known: Sequence[str]) -> tuple[str, ...]:
     """The terms, besides those `known`, of jobs in clusters after that number; `which` says of what jobs."""
     asked = {name.lower() for name in known}
     unknown = {name.lower(): name for name in NAMES if name.lower() not in asked}
@@ -69,7 +70,7 @@ def terms_said(source: Any, which: str, after: int, known: Sequence[str]) -> tup
         # The cheap test first: of a job that was looked at before, nothing but its number is read. (In a
         # grouped query the condition could see nothing but what is grouped by.)
         constraint = f"ClusterId > {after} && ({some}) && {which}"
-        rows = source.query(constraint, list(unknown.values()), limit=_TERMS_AT_ONCE)
+        rows = queue.jobs(constraint, list(unknown.values()), limit=_TERMS_AT_ONCE)
         here = {name.lower() for row in rows for name in row} & unknown.keys()
         if not here:
             break
@@ -80,4 +81,4 @@ def terms_said(source: Any, which: str, after: int, known: Sequence[str]) -> tup
 def newest(rows: Iterable[Any]) -> int:
     """The largest cluster that these groups name among their first and last jobs; 0 without any."""
     texts = (row.get("JobIds") for row in rows)
-    return max((int(one) for text in texts if isinstance(text, str) for one in _ID.findall(text)), default=0)
+    return max((int(one) for ids in texts if isinstance(ids, str) for one in _ID.findall(ids)), default=0)

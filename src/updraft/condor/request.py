@@ -9,6 +9,8 @@ from typing import Any
 
 import classad2
 
+from updraft.condor.advalues import LARGEST, has
+from updraft.condor.references import references
 from updraft.core.model import Resources
 
 MAX_ATTRIBUTE = 16_384
@@ -33,7 +35,6 @@ _HARMLESS = frozenset(
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(\()?")
 _NAMES = (("RequestCpus", 1, 1), ("RequestMemory", 1, 1), ("RequestDisk", 1, 1), ("RequestGPUs", 0, 0))
-_LARGEST = 1 << 53
 
 
 class UndecidableError(Exception):
@@ -42,6 +43,8 @@ class UndecidableError(Exception):
 
 def request_of(ad: Any) -> Resources:
     """What a job with this ad asks for: cpus and GPUs, MiB of memory, KiB of disk. Or UndecidableError."""
+    if problem := _circular(ad):
+        raise UndecidableError(problem)
     return Resources(*(_quantity(ad, *how) for how in _NAMES))
 
 
@@ -57,7 +60,7 @@ def too_large(ad: Any) -> str:
 
 
 def _quantity(ad: Any, name: str, missing: int, least: int) -> int:
-    if name not in ad:
+    if not has(ad, name):
         return missing
     cost(ad, name)
     try:
@@ -69,24 +72,43 @@ def _quantity(ad: Any, name: str, missing: int, least: int) -> int:
     if (
         isinstance(value, bool | classad2.Value)
         or not isinstance(value, int | float)
-        or not abs(value) < _LARGEST
+        or not abs(value) < LARGEST
     ):
         raise UndecidableError(f"{name} is no number that a machine could have")
     # A part of a cpu is rounded up, as the startd does.
     return max(least, -int(-value // 1))
 
 
+def _circular(ad: Any) -> str:
+    """Which attribute that decides where the job runs has no value because it refers to itself; empty where
+    none does.
+
+    HTCondor 25 takes it for undefined where it meets itself: what says what to do then has a value all the
+    same. (23.9 has no value for it, and doesn't run such a job: then it is one whose room isn't taken.)
+    """
+    for name in references(ad).circles:
+        try:
+            cost(ad, name)
+            found = ad.eval(name)
+        except UndecidableError as error:
+            return str(error)
+        except (classad2.ClassAdException, ValueError, TypeError, OverflowError):
+            found = classad2.Value.Error
+        if isinstance(found, classad2.Value):
+            return f"the attribute {name[:60]} refers to itself, and has no value"
+    return ""
+
+
 def cost(ad: Any, name: str) -> int:
     """How many steps an evaluation may take, counted before it is done. UndecidableError if too many."""
-    return _steps(ad, name, 0, {})
+    return _steps(ad, name, frozenset())
 
 
-def _steps(ad: Any, name: str, depth: int, known: dict[str, int]) -> int:
-    key = name.lower()
-    if key in known:
-        return known[key]
-    if depth > 12:
-        raise UndecidableError(f"{name[:60]} refers to itself, or to too many others in a row")
+def _steps(ad: Any, name: str, above: frozenset[str]) -> int:
+    if name.lower() in above:
+        return 1  # the library goes no further
+    if len(above) > 12:
+        raise UndecidableError(f"{name[:60]} refers to too many others in a row")
     text = str(ad.lookup(name))
     if len(text) > 4096:
         raise UndecidableError(f"{name[:60]} is too long to evaluate")
@@ -95,9 +117,8 @@ def _steps(ad: Any, name: str, depth: int, known: dict[str, int]) -> int:
         steps += 1
         if call and word.lower() not in _HARMLESS:
             raise UndecidableError(f"{name[:60]} uses {word[:60]}(), which is not evaluated here")
-        if not call and word in ad:
-            steps += _steps(ad, word, depth + 1, known)
+        if not call and has(ad, word):
+            steps += _steps(ad, word, above | {name.lower()})
         if steps > _MAX_STEPS:
             raise UndecidableError(f"{name[:60]} is too costly to evaluate")
-    known[key] = steps
     return steps

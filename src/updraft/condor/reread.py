@@ -8,7 +8,7 @@ whose marks have changed.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from updraft.condor.advalues import integer, text
+from updraft.condor.advalues import integer, text, value
 from updraft.core.model import Slot
 
 AtWork = Callable[[Sequence[str]], Iterable[str]]
@@ -71,5 +71,5 @@ class Reread:
 def _mark(ad: Any) -> tuple[tuple[str, str], tuple[object, ...]]:
     """Which ad this is, and which of its versions."""
     name, address, *numbers, offline = MARKS
-    stamp = (*(integer(ad, one) for one in numbers), ad.get(offline) is True)
+    stamp = (*(integer(ad, one) for one in numbers), value(ad, offline) is True)
     return (text(ad, name), text(ad, address)), stamp

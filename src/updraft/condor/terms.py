@@ -11,6 +11,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from updraft.condor.advalues import has
+from updraft.condor.advalues import value as advalue
 from updraft.core import terms as core
 from updraft.core.clauses import clauses, parse
 from updraft.core.model import NO_TERMS, Reason, Terms
@@ -85,7 +87,7 @@ class _Reading:
     def _each(self, read: Callable[[str, Any], Any], names: Sequence[str], missing: Any) -> Any:
         """The value by the first of these names that the job has, read by `read`; `missing` without any."""
         for name in names:
-            value = self._ad.get(name)
+            value = advalue(self._ad, name)
             if value is None or (isinstance(value, Enum) and value.name == "Undefined"):
                 continue
             return self._guarded(read, name, value, missing)
@@ -113,7 +115,7 @@ class _Reading:
 
     def _type_limit(self) -> int | None:
         """Below zero it is Cloud Scheduler's word for none."""
-        value = self._ad.get(TYPE_LIMIT)
+        value = advalue(self._ad, TYPE_LIMIT)
         if str(value).strip().startswith("-"):
             return None
         found: int | None = self._each(_count, (TYPE_LIMIT,), None)
@@ -250,12 +252,12 @@ def _printable(text: str) -> str:
 
 def _label(ad: Any) -> str:
     """The text that a clause of the job's requirements compares the machine's VMType with; "" without any."""
-    if "Requirements" not in ad:
+    if not has(ad, "Requirements"):
         return ""
-    text = str(ad.lookup(core.OWN_REQUIREMENTS if core.OWN_REQUIREMENTS in ad else "Requirements"))
+    text = str(ad.lookup(core.OWN_REQUIREMENTS if has(ad, core.OWN_REQUIREMENTS) else "Requirements"))
     if core.LABEL.lower() not in text.lower():
         return ""
-    scopes = ("target",) if core.LABEL in ad else ("target", "")
+    scopes = ("target",) if has(ad, core.LABEL) else ("target", "")
     compared = (clause.args for clause in clauses(parse(text)) if clause.op in ("==", "is"))
     found = (
         constant.value

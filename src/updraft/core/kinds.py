@@ -13,8 +13,20 @@ import classad2
 # A job group that cannot be evaluated carries this attribute in its ad: why, in one sentence.
 PROBLEM_ATTR = "UpdraftProblem"
 
+
+@lru_cache(maxsize=4096)
+def problem(ad: str) -> str:
+    """Why the group with this ad can't be evaluated; empty where the ad doesn't say."""
+    try:
+        said = classad2.ClassAd(ad).get(PROBLEM_ATTR)
+    except (classad2.ClassAdException, ValueError):
+        return ""
+    return said if isinstance(said, str) else ""
+
+
 RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
+_MOST = 1 << 53  # what a machine says to have more of it hasn't
 # What belongs to one machine: its names and addresses, and whose it is.
 _OWN = frozenset(
     word
@@ -84,7 +96,7 @@ def template(ad: str) -> str:
         if _is_own(name) or (name in ("FileSystemDomain", "UidDomain") and parsed.get(name) == host):
             del parsed[name]
     for name, value in whole.items():
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and 0 <= value < _MOST:
             parsed[name] = int(value)
     parsed["State"] = "Unclaimed"
     parsed["Activity"] = "Idle"

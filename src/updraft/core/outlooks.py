@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from updraft.core.filling import Filling
+from updraft.core.kinds import problem
 from updraft.core.model import NO_TERMS, GroupOutlook, JobGroup, Offer, Reason, Snapshot
 from updraft.core.settings import WorkerClass
 from updraft.core.shopping import Shopping
@@ -81,7 +82,8 @@ def group_outlooks(
 def _held(group: JobGroup, unmet: int, found: Found, stale: bool, closed: bool) -> Iterator[Reason]:
     """What holds a group back."""
     if not group.evaluable:
-        yield Reason("not-evaluable", "its ad can't be evaluated: nothing is launched for it")
+        why = problem(group.ad) or "its ad can't be evaluated"
+        yield Reason("not-evaluable", f"{why}: nothing is launched for it")
     if group.key in found.frozen:
         yield found.frozen[group.key]
     if stale:

@@ -17,6 +17,7 @@ from updraft.core.fates import Fate, Look
 from updraft.core.joining import slowed
 from updraft.core.launching import Wish, launches, minimum
 from updraft.core.leaving import fate, left_on_hold
+from updraft.core.left_out import left_out
 from updraft.core.lifecycle import Census, Key
 from updraft.core.model import (
     Action,
@@ -79,7 +80,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         groups=placing.outlooks,
         machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
-        warnings=_warnings(census, fates, roll.unread, snapshot),
+        warnings=(*_warnings(census, fates, roll.unread, snapshot), *left_out(queue, snapshot)),
         annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
     )

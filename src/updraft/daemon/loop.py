@@ -1,6 +1,7 @@
 """The daemon's loop. Time and sleeping come from outside: tests and the simulator run it in virtual time."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from updraft.observe import PACE, Observer
 PRUNE_EVERY = 3600.0
 SAVE_EVERY = 10.0
 AFTER_A_FAULT = 10.0
+_NUMBER = re.compile(r"(?<![\w-])\d[\w.,:]*")
 WATCHED = 5.0
 
 Planner = Callable[[Snapshot, Policy], Plan]
@@ -347,5 +349,5 @@ def _took(times: Mapping[str, float]) -> dict[str, float]:
 
 
 def _stem(text: str) -> str:
-    """A warning's text without its numbers, which grow while it is the same warning."""
-    return "".join(letter for letter in text if not letter.isdigit())
+    """A warning's text without its numbers, which grow while it is the same warning; those in names stay."""
+    return _NUMBER.sub("", text)

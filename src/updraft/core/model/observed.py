@@ -93,7 +93,8 @@ class Slot:
 
     `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
     `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
-    collector last heard of it; `started` when its startd started; `user` whose claim a static one has.
+    collector last heard of it; `started` when its startd started; `user` whose claim a static one has;
+    `fault` what in its ad makes no sense and counts as nothing, in words.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Slot:
     accepting: bool = True
     retirement: float | None = None
     user: str = ""
+    fault: str = ""
 
     @property
     def patience(self) -> float:

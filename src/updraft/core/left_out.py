@@ -1,0 +1,40 @@
+"""What is left out because nothing can be made of it: jobs and slots, named with whose they are."""
+
+from collections.abc import Iterator
+
+from updraft.core.kinds import problem
+from updraft.core.model import JobGroup, Known, Reason, Snapshot
+from updraft.core.supply import Demand
+
+LEFT_OUT = "left-out"
+ODD_SLOT = "odd-slot"
+_NAMED = 50
+_EACH = 5
+
+
+def left_out(queue: Demand, snapshot: Snapshot) -> Iterator[Reason]:
+    """A warning for what of each owner is left out for the same cause, and for each slot with an odd ad."""
+    found: dict[tuple[str, str, str], list[JobGroup]] = {}
+    for group in queue.all:
+        if not group.evaluable:
+            found.setdefault((group.schedd, group.owner, problem(group.ad)), []).append(group)
+    for (schedd, owner, why), groups in sorted(found.items())[:_NAMED]:
+        firsts = sorted({group.first_id for group in groups}, key=_in_order)
+        names = ", ".join(firsts[:_EACH]) + (f" and {len(firsts) - _EACH} more" if firsts[_EACH:] else "")
+        what = f"jobs {names}" if firsts[1:] else f"job {names}"
+        whose = f"of {owner or 'an unknown owner'} at schedd {schedd}"
+        yield Reason(LEFT_OUT, f"left out: {what} {whose}: {why or 'the ad cannot be evaluated'}")
+    if len(found) > _NAMED:
+        yield Reason(LEFT_OUT, f"{len(found) - _NAMED} more lots of jobs are left out: see `updraft status`")
+    if isinstance(snapshot.collector, Known):
+        odd = [slot for slot in snapshot.collector.value.slots if slot.fault]
+        for slot in odd[:_NAMED]:
+            machine = f" of machine {slot.instance_id}" if slot.instance_id else ""
+            yield Reason(ODD_SLOT, f"slot {slot.name}{machine}: {slot.fault}")
+        if len(odd) > _NAMED:
+            yield Reason(ODD_SLOT, f"{len(odd) - _NAMED} more slots have ads that make no sense")
+
+
+def _in_order(job: str) -> tuple[int, str]:
+    """Numbers of one length in their order, longer ones later."""
+    return len(job), job

@@ -1,0 +1,183 @@
+"""What can't be read in a schedd's queue is found, costs itself, and is said with its owner."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import classad2
+import pytest
+
+from updraft.condor.demand import names_to_group_by, unread_groups
+from updraft.condor.queue import ALL, WAITING_OR_RUNNING, Queue, failing
+from updraft.core.kinds import problem
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
+    os.environ.setdefault("CONDOR_CONFIG", "ONLY_ENV")
+    import htcondor2
+
+NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
+POISON = "Poison"
+
+
+class Schedd:
+    """Answers like a schedd of the bindings, and fails where an ad that it would send has `POISON`."""
+
+    def __init__(self, *jobs: dict[str, object], down: bool = False) -> None:
+        self.ads = [classad2.ClassAd({"JobStatus": 1, "JobUniverse": 5, **job}) for job in jobs]
+        self.down = down
+        self.asked = 0
+
+    def query(
+        self, constraint: str = "true", projection: Sequence[str] = (), limit: int = -1, opts: Any = None
+    ) -> list[Any]:
+        self.asked += 1
+        if self.down:
+            raise htcondor2.HTCondorException("Failed to fetch ads from schedd, errmsg=")
+        wanted = classad2.ExprTree(constraint)
+        groups, whole = htcondor2.QueryOpt.GroupBy, htcondor2.QueryOpt.IncludeClusterAd
+        if opts == htcondor2.QueryOpt.AutoCluster:
+            found = self.ads
+        elif opts == groups:
+            found = self._grouped(projection)
+        else:
+            found = [ad for ad in self.ads if opts == whole or "ProcId" in ad]
+        found = [ad for ad in found if wanted.eval(ad) is True][: limit if limit >= 0 else None]
+        sent = [ad for ad in found if not projection or {"Requirements"} & set(projection)]
+        if any(POISON in str(ad.get("Requirements")) for ad in sent):
+            raise htcondor2.HTCondorException("Failed to fetch ads from schedd, errmsg=")
+        kept = (*projection, "JobCount", "JobIds")
+        return [classad2.ClassAd({n: ad[n] for n in ad if n in kept or not projection}) for ad in found]
+
+    def _grouped(self, names: Sequence[str]) -> list[Any]:
+        groups: dict[str, Any] = {}
+        for ad in self.ads:
+            if "ProcId" not in ad:
+                continue
+            own = classad2.ClassAd({name: ad[name] for name in names if name in ad})
+            known = groups.setdefault(repr(sorted(own.items())), own)
+            known["JobCount"] = known.get("JobCount", 0) + 1
+            known["JobIds"] = f"{ad['ClusterId']}.{ad['ProcId']}"
+        return list(groups.values())
+
+
+def job(cluster: int, owner: str, requirements: str = "true", proc: int = 0, **more: Any) -> dict[str, Any]:
+    return {
+        "ClusterId": cluster, "ProcId": proc, "Owner": owner, "Requirements": requirements,
+        "AutoClusterAttrs": "Foo,Bar", **more,
+    }  # fmt: skip
+
+
+def counts(rows: Sequence[Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows:
+        found[row["Owner"]] = found.get(row["Owner"], 0) + row["JobCount"]
+    return found
+
+
+@pytest.fixture
+def schedd() -> Schedd:
+    """Fifty honest users with three jobs each; of eve's ten clusters two can't be read."""
+    honest = [job(n * 20 + p, f"u{n}", proc=p) for n in range(50) for p in range(3)]
+    eve = [job(5 + 20 * n, "eve", POISON if n in (3, 7) else "true", proc=9) for n in range(10)]
+    return Schedd(*honest, *eve)
+
+
+def test_who_cannot_be_read_costs_nobody_else_a_job(schedd: Schedd) -> None:
+    queue = Queue(schedd, {})
+    found = counts(queue.grouped(WAITING_OR_RUNNING, NAMES))
+    assert found == {**{f"u{n}": 3 for n in range(50)}, "eve": 8}
+    assert queue.unread == {"eve": (65, 145)}
+
+
+def test_the_search_is_paid_for_once(schedd: Schedd) -> None:
+    queue = Queue(schedd, {})
+    queue.grouped(WAITING_OR_RUNNING, NAMES)
+    dear, schedd.asked = schedd.asked, 0
+    again = Queue(schedd, queue.unread)
+    assert sum(counts(again.grouped(WAITING_OR_RUNNING, NAMES)).values()) == 158
+    assert schedd.asked == 2 < dear < 60
+
+
+def test_what_is_left_out_is_named_with_its_owner_and_forgotten_when_it_is_gone(schedd: Schedd) -> None:
+    queue = Queue(schedd, {})
+    queue.grouped(WAITING_OR_RUNNING, NAMES)
+    groups = unread_groups("s", queue)
+    assert [(g.owner, g.first_id, g.idle, g.evaluable) for g in groups] == [
+        ("eve", "65.0", 1, False),
+        ("eve", "145.0", 1, False),
+    ]
+    assert "can't be read" in problem(groups[0].ad)
+    schedd.ads = [ad for ad in schedd.ads if ad["ClusterId"] != 65]
+    assert [g.first_id for g in unread_groups("s", queue)] == ["145.0"]
+    assert queue.unread == {"eve": (145,)}
+    schedd.ads = []
+    assert unread_groups("s", queue) == ()
+    assert queue.unread == {}
+
+
+def test_a_job_that_was_mended_is_read_again(schedd: Schedd) -> None:
+    queue = Queue(schedd, {})
+    queue.grouped(WAITING_OR_RUNNING, NAMES)
+    for ad in schedd.ads:
+        if ad["ClusterId"] == 65:
+            ad["Requirements"] = "true"
+    queue.try_again(NAMES)
+    assert queue.unread == {"eve": (145,)}
+    assert counts(queue.grouped(WAITING_OR_RUNNING, NAMES))["eve"] == 9
+
+
+def test_names_are_had_from_the_jobs_where_the_autoclusters_cannot_be_read(schedd: Schedd) -> None:
+    assert {"Foo", "Bar"} <= set(names_to_group_by(Queue(schedd, {})))
+
+
+def test_a_cluster_that_is_yet_to_be_made_is_found_as_well() -> None:
+    factory = {"ClusterId": 7, "Owner": "eve", "Requirements": POISON, "JobMaterializeDigestFile": "x"}
+    schedd = Schedd(job(1, "ada"), job(2, "eve"), factory)
+    queue = Queue(schedd, {})
+    which = "ProcId is undefined && JobMaterializeDigestFile isnt undefined"
+    assert queue.jobs(which, NAMES, opts=htcondor2.QueryOpt.IncludeClusterAd) == []
+    assert queue.unread == {"eve": (7,)}
+    assert [(g.owner, g.first_id, g.idle) for g in unread_groups("s", queue)] == [("eve", "7.0", 1)]
+    assert len(queue.jobs("true", NAMES)) == 2
+
+
+def test_a_running_job_that_cannot_be_read_is_still_known_to_run() -> None:
+    schedd = Schedd(job(1, "ada"), job(2, "eve", POISON, JobStatus=2, RemoteHost="slot1@w1"))
+    queue = Queue(schedd, {})
+    queue.grouped(WAITING_OR_RUNNING, NAMES)
+    (seen,) = queue.running_unread(("ClusterId", "ProcId", "Owner", "RemoteHost"))
+    assert seen["RemoteHost"] == "slot1@w1"
+
+
+def test_thousands_of_such_clusters_cost_their_owner_all_and_nobody_else_any() -> None:
+    schedd = Schedd(
+        *(job(n, f"u{n % 7}" if n % 2 else "eve", "true" if n % 2 else POISON) for n in range(2_000))
+    )
+    queue = Queue(schedd, {})
+    assert sum(counts(queue.grouped(WAITING_OR_RUNNING, NAMES)).values()) == 1_000
+    assert queue.unread == {"eve": ALL}
+    assert schedd.asked < 250
+    (one,) = unread_groups("s", queue)
+    assert (one.owner, one.idle) == ("eve", 1_000)
+
+
+def test_a_schedd_that_does_not_answer_is_nobodys_fault(schedd: Schedd) -> None:
+    schedd.down = True
+    queue = Queue(schedd, {})
+    with pytest.raises(htcondor2.HTCondorException):
+        queue.grouped(WAITING_OR_RUNNING, NAMES)
+    assert queue.unread == {}
+    assert schedd.asked < 5
+
+
+def test_halves_tell_apart_what_fails() -> None:
+    def those(*bad: int) -> list[int]:
+        return sorted(failing(range(100), lambda part: bool(set(part) & set(bad))))
+
+    for bad in ((), (0,), (99,), (3, 4), (1, 30, 60, 90)):
+        assert those(*bad) == list(bad)
+    many = tuple(range(0, 100, 5))
+    assert set(many) <= set(those(*many)), "what is not told apart in time is taken together"
+    assert len(those(*many)) < 60
