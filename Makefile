@@ -14,9 +14,9 @@ PYTEST := $(BIN)/python -m pytest
 export PYTHONDONTWRITEBYTECODE :=
 # Every core is at work. Real pools mostly wait: more of them at a time than there are cores.
 SPREAD := -n auto --dist worksteal
-REAL := -m integration -n 4 --dist loadgroup
+REAL := -n 4 --dist loadscope
 
-.PHONY: help demo demo-jobs test test-openstack quick integration lint format bench docs wheel install lock clean cloud hunt
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,26 +29,36 @@ demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a 
 
 # The real parts are taken from a machine image, built once; it takes root.
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
-test: $(INSTALLED) cloud ## the whole suite, real HTCondor included (root)
+test: $(INSTALLED) cloud ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	HYPOTHESIS_PROFILE=thorough $(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
-	$(PYTEST) $(REAL)
+	$(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
+	$(PYTEST) -m "integration and not extended" $(REAL)
 
-quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: two minutes and a half on two cores
+# What is generated is new each time; SEED=… makes the same again.
+SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+test-all: $(INSTALLED) cloud ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
+	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
+	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "not integration" $(SPREAD) --hypothesis-seed=$(SEED)
+	$(PYTEST) -m integration $(REAL)
+	if [ -n "$${OS_CLOUD:-}" ]; then $(MAKE) test-openstack; fi
+
+quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: a minute and a half on two cores
 	$(PYTEST) -m "not integration and not slow" $(SPREAD)
 
 hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
-	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" $(SPREAD) --maxfail=50 --timeout=0
+	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
+	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" $(SPREAD) --maxfail=50 --timeout=0 --hypothesis-seed=$(SEED)
 
 integration: $(INSTALLED) cloud ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	$(PYTEST) $(REAL)
+	$(PYTEST) -m integration $(REAL)
 
 # It takes OS_CLOUD, and OS_CLIENT_CONFIG_FILE where clouds.yaml isn't in its usual places.
 # UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one,
 # UPDRAFT_TEST_OS_SECOND that of a second project, UPDRAFT_TEST_EC2_URL an ec2-api before the first one.
-test-openstack: $(INSTALLED) ## the openstack driver's tests against the project that OS_CLOUD names
-	$(PYTEST) -m openstack tests/openstack
+test-openstack: $(INSTALLED) ## the openstack driver's tests against the project that OS_CLOUD names (ONLY=…: some)
+	$(PYTEST) -m openstack tests/openstack $(if $(ONLY),-k "$(ONLY)")
 
 lint: $(INSTALLED) ## style, types and the layers of the house
 	$(BIN)/ruff check .

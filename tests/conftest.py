@@ -1,7 +1,7 @@
-"""How thorough the generated tests are: HYPOTHESIS_PROFILE is `quick` (the default), `thorough` or `hunt`.
+"""How generated tests look for cases, and in which order tests with real parts run.
 
-`thorough` tries the same cases each time, so that a red test says that something was changed; `hunt` tries
-new ones.
+HYPOTHESIS_PROFILE is `gate` (the default), `explore` or `hunt`. `gate` tries a few cases, the same ones each
+time, so that a red test says that something was changed; `explore` and `hunt` try new ones.
 """
 
 import os
@@ -11,13 +11,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "thorough",
-    max_examples=400,
+    "gate",
+    max_examples=20,
     deadline=None,
     derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore",
+    max_examples=400,
+    deadline=None,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
@@ -27,7 +31,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=list(HealthCheck),
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,31 +50,16 @@ def no_power_cut() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(trylast=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """`--dist loadscope` keeps together only what shares something."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from tests.scheduling import Sharing
+
+    return Sharing(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    _try_again(items)
-    _keep_together(items)
-
-
-def _keep_together(items: list[pytest.Item]) -> None:
-    """Tests on real parts that share a pool go to one worker, and first: they are the longest to run."""
-    alone = []
-    together = []
-    for item in items:
-        if item.get_closest_marker("integration") and _shares(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-            together.append(item)
-        else:
-            alone.append(item)
-    items[:] = [*together, *alone]
-
-
-def _shares(item: pytest.Item) -> bool:
-    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  # there is no other way to ask
-    return any(found[-1].scope == "module" for found in fixtures)
-
-
-def _try_again(items: list[pytest.Item]) -> None:
     """What has real parts in it gets a second and a third try; each try that failed is shown in the summary.
 
     A whole pool on a small shared machine is now and then too late for a deadline. A fault fails every time.

@@ -29,6 +29,8 @@ from updraft.clouds.local.layers import digest_of, layer
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 WHEELHOUSE = "srv/wheels"
 AT = f"file:///{WHEELHOUSE}/{WHEEL}"

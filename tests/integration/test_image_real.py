@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from realpool import settings, until
 
 from updraft.clouds.local import process
 from updraft.demo.pool import USER, RealPool, Wishes
+
+pytestmark = pytest.mark.extended
 
 Pools = Callable[..., RealPool]
 LAYER = """\

@@ -11,7 +11,7 @@ import pytest
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
 
 SCRIPT = Path(__file__).parents[2] / "examples/large-pool.sh"
 MACHINES = 40

@@ -18,7 +18,7 @@ from updraft.cli.schemas import FORMS
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
 MACHINES = 200
 REAL = 3

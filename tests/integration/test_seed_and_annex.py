@@ -16,7 +16,7 @@ from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE
 from updraft.demo.pool import RealPool
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(600)]
 
 SCRIPT = Path(__file__).parents[2] / "examples/seed-and-annex.sh"
 HOST = re.compile(r"@(ip-[0-9-]+)\.")

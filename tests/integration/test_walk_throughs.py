@@ -13,7 +13,7 @@ from realpool import Footprint, at_a_terminal, patience, say, until, until_nothi
 
 from updraft.clouds.local.image import Image
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(700)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(700)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONGEST = 150.0  # seconds on a machine that has nothing else to do
