@@ -1,7 +1,6 @@
 """Carrying out a plan: every action by itself, its failure an event, and its outcome in the ledger."""
 
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -312,17 +311,16 @@ def test_a_slow_cloud_holds_up_only_itself() -> None:
 
     slow = [Task("slow", f"s{number}", hang) for number in range(4)]
     fast = [Task("fast", f"f{number}", lambda: done.append(1)) for number in range(8)]
-    begun = time.monotonic()
     late = lanes.run([*slow, *fast])
-    assert time.monotonic() - begun < 5
     assert len(done) == 8
-    assert set(late) == {"s0", "s1", "s2", "s3"}
+    assert set(late) == {"s0", "s1", "s2", "s3"}, "what hangs was not waited for to its end"
     # What hangs is not begun again, and what had not begun never begins by itself.
     assert set(lanes.run(slow)) == {"s0", "s1", "s2", "s3"}
     gate.set()
-    deadline = time.monotonic() + 10
-    while lanes.run([Task("slow", "probe", lambda: done.append(2))]) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    for thread in threading.enumerate():
+        if thread.name == "updraft-act-slow":
+            thread.join(30)
+    assert lanes.run([Task("slow", "probe", lambda: done.append(2))]) == ()
     assert done.count(2) == 1
 
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.core.snapshots import FLAVORS, policy, snapshot
 from updraft.condor.accounting import shares_of
-from updraft.condor.advalues import LARGEST, quantities, text, value
+from updraft.condor.advalues import quantities, text, value
 from updraft.condor.collector import SlotMemory, learn, slot
 from updraft.condor.collectors import collector_loads
 from updraft.condor.demand import group, running_job
 from updraft.condor.finished import Finished, added
 from updraft.condor.naming import referred_names, stated_names
 from updraft.condor.references import references
-from updraft.core.kinds import kind_key, problem
+from updraft.core.kinds import LARGEST, kind_key, problem
 from updraft.core.left_out import LEFT_OUT, ODD_SLOT
 from updraft.core.match import Matcher
 from updraft.core.model import CollectorView, Kind, Known, Resources, ScheddView

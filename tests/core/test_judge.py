@@ -1,7 +1,6 @@
 """The child that judges: hostile requirements are stopped and cost nobody else a verdict."""
 
 import pickle
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -46,18 +45,16 @@ def test_htcondors_functions_are_there_and_a_second_look_costs_little(judge: Jud
 
 def test_a_runaway_is_stopped_isolated_and_left_out_for_a_while(judge: Judge) -> None:
     groups = [group("evil", "eve", ENDLESS), group("good", "eve"), group("a", "alice"), group("b", "bob")]
-    began = time.monotonic()
     first = judge.verdicts(groups, [KIND], 0.0, 30.0)
-    assert time.monotonic() - began < 15.0
     assert (first["a", "k"].copies, first["b", "k"].copies) == (4, 4)
-    assert not first["evil", "k"].decided
+    assert not first["evil", "k"].decided, "it would end by itself, after half a minute"
     assert first["evil", "k"].reasons[0].code == "not-evaluated"
     second = judge.verdicts(groups, [KIND], 2.0, 30.0)
     assert second["good", "k"].copies == 4
     assert not second["evil", "k"].decided
-    began = time.monotonic()
+    child = judge._pool
     third = judge.verdicts(groups, [KIND], 4.0, 30.0)
-    assert time.monotonic() - began < 1.0
+    assert judge._pool is child, "nothing had to be stopped"
     assert "tried again" in third["evil", "k"].reasons[0].text
     retried = judge.verdicts(groups, [KIND], 100.0, 30.0)
     assert "stopped" in retried["evil", "k"].reasons[0].text
@@ -66,9 +63,7 @@ def test_a_runaway_is_stopped_isolated_and_left_out_for_a_while(judge: Judge) ->
 
 def test_many_costly_parts_end_in_their_owners_budget(judge: Judge) -> None:
     groups = [group("long", "eve", LONG), group("a", "alice")]
-    began = time.monotonic()
     first = judge.verdicts(groups, [KIND], 0.0, 30.0)
-    assert time.monotonic() - began < 20.0
     assert first["a", "k"].copies == 4
     # Between two parts, or in the middle of one that outlasts the child's grace on a busy machine.
     text = first["long", "k"].reasons[0].text
@@ -152,6 +147,18 @@ def test_what_is_handed_to_the_child_is_small() -> None:
     wanted = work.step()
     assert len(wanted) == 1
     assert len(pickle.dumps([one.question for one in wanted])) < 1_000
+
+
+def test_a_text_that_is_not_utf_8_is_no_match_and_costs_nobody_else_theirs(judge: Judge) -> None:
+    odd = '[ Requirements = strcat("caf\\351", TARGET.CondorVersion) ]'
+    groups = [
+        group("odd", "eve", odd),
+        group("literal", "eve", '[ Requirements = "caf\\351" ]'),
+        group("a", "alice"),
+    ]
+    found = judge.verdicts(groups, [KIND], 0.0, 30.0)
+    assert [found[key, "k"].copies for key in ("odd", "literal", "a")] == [0, 0, 4]
+    assert found["odd", "k"].decided
 
 
 def test_out_of_time_is_said_and_made_good_in_the_next_cycle(judge: Judge) -> None:

@@ -8,10 +8,8 @@ import math
 from enum import Enum
 from typing import Any
 
+from updraft.core.kinds import LARGEST
 from updraft.core.model import Resources
-
-LARGEST = 1 << 53
-"""No number is as large as this: beyond it not every whole number is one that a ClassAd's real can hold."""
 
 _RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import classad2
 
-from updraft.condor.advalues import LARGEST, has
+from updraft.condor.advalues import has
 from updraft.condor.references import references
+from updraft.core.kinds import LARGEST
 from updraft.core.model import Resources
 
 MAX_ATTRIBUTE = 16_384

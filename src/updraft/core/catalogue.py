@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
-from classad2 import ClassAd, ExprTree, quote
+from classad2 import ClassAd, ExprTree, Value, quote
 
+from updraft.core.expressions import evaluated
+from updraft.core.kinds import LARGEST
 from updraft.core.model import CloudOffer, Kind, Resources
 from updraft.core.model.variants import PLAIN, Variant
 from updraft.core.settings import WorkerClass
@@ -159,7 +161,7 @@ def learned(kind_key: str, template_ad_text: str, offer: CloudOffer | None = Non
     only. Raises `classad2.ClassAdException` where it can't be read.
     """
     ad = ClassAd(template_ad_text)
-    partitionable = _flag(ad, "PartitionableSlot")
+    partitionable = _value(ad, "PartitionableSlot") is True
     prefix = "TotalSlot" if partitionable else ""
     sizes = [_number(ad, prefix + name, name) for name in ("Cpus", "Memory", "Disk", "GPUs")]
     resources = Resources(*sizes)
@@ -200,13 +202,16 @@ def _quantities(one: Resources, whole: Resources, static: int | None) -> dict[st
     return found
 
 
-def _flag(ad: ClassAd, name: str) -> bool:
-    return name in ad and ad.eval(name) is True
+def _value(ad: ClassAd, name: str) -> object:
+    try:
+        return evaluated(ad.lookup(name), ad)
+    except KeyError:
+        return None
 
 
 def _number(ad: ClassAd, *names: str) -> int:
     for name in names:
-        value = ad.eval(name) if name in ad else None
-        if isinstance(value, int | float):
+        value = _value(ad, name)
+        if isinstance(value, int | float) and not isinstance(value, bool | Value) and 0 <= value < LARGEST:
             return int(value)
     return 0

@@ -190,6 +190,17 @@ def _closes(parts: list[str]) -> int:
     return -1
 
 
+def evaluated(tree: ExprTree, mine: ClassAd | None = None, other: ClassAd | None = None) -> object:
+    """The value of an expression in one ad, with the other as its target.
+
+    ERROR for a text that isn't UTF-8: HTCondor's library has it, and its bindings can't hand it over.
+    """
+    try:
+        return tree.eval(mine, other)
+    except UnicodeDecodeError:
+        return Value.Error
+
+
 def true(value: object) -> bool:
     """Whether a requirement that evaluates to `value` matches: UNDEFINED and ERROR don't."""
     if isinstance(value, Value):
@@ -229,7 +240,7 @@ class ReadAd:
 
     def accepts(self, other: "ReadAd") -> bool:
         """Whether this ad's requirements hold with `other` on the other side."""
-        return self.requirements is not None and true(self.requirements.eval(self.ad, other.ad))
+        return self.requirements is not None and true(evaluated(self.requirements, self.ad, other.ad))
 
     def failing(self, other: "ReadAd") -> Iterator[tuple[Clause, object]]:
         """Each clause of the requirements that doesn't hold, with what it evaluates to."""
@@ -240,7 +251,7 @@ class ReadAd:
                 for text in leaves
             ]
         for clause in self.clauses:
-            value = clause.tree.eval(self.ad, other.ad)
+            value = evaluated(clause.tree, self.ad, other.ad)
             if not true(value):
                 yield clause, value
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from classad2 import ClassAd, ClassAdException, ExprTree
 
 from updraft.core.clauses import names_in, undecidable
-from updraft.core.expressions import is_literal, rewrite
+from updraft.core.expressions import evaluated, is_literal, rewrite
 
 Codes = npt.NDArray[np.int8]
 Numbers = npt.NDArray[np.float64]
@@ -142,9 +142,10 @@ class Lexicon:
         if low == "undefined":
             return UNDEFINED, 0.0
         if source[:1] == '"' and is_literal(source):
-            text = source[1:-1] if "\\" not in source else str(ExprTree(source).eval())
-            return STRING, float(self.string(text))
-        if is_literal(source) and source[:1] != "{":
+            text = source[1:-1] if "\\" not in source else evaluated(ExprTree(source))
+            if isinstance(text, str):
+                return STRING, float(self.string(text))
+        elif is_literal(source) and source[:1] != "{":
             whole = source.lstrip("-").isdigit()
             if abs(float(source)) < EXACT:
                 return (INT if whole else REAL), float(source)

@@ -26,7 +26,9 @@ def problem(ad: str) -> str:
 
 RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
-_MOST = 1 << 53  # what a machine says to have more of it hasn't
+LARGEST = 1 << 53
+"""No number of an ad is as large: beyond it not every whole number is one that a ClassAd's real can hold."""
+
 # What belongs to one machine: its names and addresses, and whose it is.
 _OWN = frozenset(
     word
@@ -96,7 +98,7 @@ def template(ad: str) -> str:
         if _is_own(name) or (name in ("FileSystemDomain", "UidDomain") and parsed.get(name) == host):
             del parsed[name]
     for name, value in whole.items():
-        if isinstance(value, int | float) and 0 <= value < _MOST:
+        if isinstance(value, int | float) and 0 <= value < LARGEST:
             parsed[name] = int(value)
     parsed["State"] = "Unclaimed"
     parsed["Activity"] = "Idle"

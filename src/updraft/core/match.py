@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from classad2 import ClassAdException, ExprTree, Value
 
-from updraft.core.expressions import Clause, ReadAd, reached, read, true
+from updraft.core.expressions import Clause, ReadAd, evaluated, reached, read, true
 from updraft.core.model import JobGroup, Kind, Reason, Resources, Verdict
 
 QUANTUM = Resources(cpus=1, memory=128, disk=1024, gpus=1)
@@ -186,7 +186,7 @@ def _devices(job: ReadAd, slot: ReadAd) -> list[str]:
     bad = []
     for device in devices:
         slot.ad["AvailableGPUs"] = _list([device])
-        if not true(suits.eval(job.ad, slot.ad)):
+        if not true(evaluated(suits, job.ad, slot.ad)):
             bad.append(device)
     slot.ad["AvailableGPUs"] = whole
     return [device for device in devices if device not in bad] + bad
@@ -238,7 +238,7 @@ def _sentence(clause: Clause, value: object, ad: ReadAd, other: ReadAd, sides: t
 def _value(ad: ReadAd, other: ReadAd, name: str) -> str:
     if name.lower() not in ad.own:
         return "undefined"
-    value = ad.ad.lookup(name).eval(ad.ad, other.ad)
+    value = evaluated(ad.ad.lookup(name), ad.ad, other.ad)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Value):

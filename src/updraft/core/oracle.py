@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from classad2 import ClassAdException, ExprTree, Value
 
 from updraft.core.clauses import Names, names_in
-from updraft.core.expressions import ReadAd, read, rewrite
+from updraft.core.expressions import ReadAd, evaluated, read, rewrite
 from updraft.core.facts import (
     BOOL,
     ERROR,
@@ -200,7 +200,7 @@ class Library:
             try:
                 if mine.own not in trees:
                     trees[mine.own] = ExprTree(rewrite(question.text, mine.own).text)
-                yield answer_of(trees[mine.own].eval(mine.ad, other.ad))
+                yield answer_of(evaluated(trees[mine.own], mine.ad, other.ad))
             except (ClassAdException, RecursionError):
                 yield NO_ANSWER
 
