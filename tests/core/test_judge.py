@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
+from pebble.pool.base_pool import PoolStatus
 
 from updraft.condor.judge import Judge
 from updraft.core.bulk import Work
@@ -99,6 +100,17 @@ def test_a_child_that_dies_is_replaced(judge: Judge) -> None:
     other = replace(KIND, ad=SLOT.replace("25.14.1", "26.0.0"))
     cycles = [judge.verdicts(groups, [other], now, 30.0)["a", "k"] for now in (1.0, 2.0)]
     assert cycles[-1].copies == 4
+
+
+def test_a_pool_that_takes_no_more_is_replaced(judge: Judge) -> None:
+    """What pebble makes of a child that dies while its pipes are in use: no look would succeed any more."""
+    groups = [group("a", "alice")]
+    assert judge.verdicts(groups, [KIND], 0.0, 30.0)["a", "k"].copies == 4
+    broken = judge._pool
+    broken._context.status = PoolStatus.ERROR
+    other = replace(KIND, ad=SLOT.replace("25.14.1", "26.0.0"))
+    assert judge.verdicts(groups, [other], 1.0, 30.0)["a", "k"].copies == 4
+    assert judge._pool is not broken
 
 
 def test_a_question_that_is_handed_over_just_when_the_child_dies_is_asked_again(judge: Judge) -> None:

@@ -171,7 +171,11 @@ class Judge:
         return outcome
 
     def _asked(self, questions: Sequence[Question], now: float, limit: float) -> _Outcome | None:
-        future = self._child().schedule(_answers, args=(questions, now, limit), timeout=limit * _GRACE)
+        child = self._child()
+        try:
+            future = child.schedule(_answers, args=(questions, now, limit), timeout=limit * _GRACE)
+        except RuntimeError as error:  # pebble's word for a pool whose child's pipes broke when it died
+            raise BrokenExecutor("the child has died") from error
         try:
             outcome: _Outcome = self._told(future)
         except (FutureTimeout, pebble.ProcessExpired, MemoryError):
