@@ -34,7 +34,7 @@ as guest cat demo-1.out
 
 step "There are no more jobs: the machine goes by itself"
 await "workers 0" as root updraft machines
-as root updraft events
+await "told gone" as root updraft events
 
 step "The end"
 show updraft head terminate cloud-scheduler --yes

@@ -45,6 +45,9 @@ await() { # CONDITION COMMAND…
     done
 }
 no_jobs() { [ -z "$(updraft local shell "$head" -- condor_q -allusers -af ClusterId)" ]; }
+told() { # WHAT HAS HAPPENED
+    updraft local shell "$head" -- updraft events | grep -q " $1 "
+}
 workers() { # NUMBER
     [ "$(updraft local status | grep -c ' running ')" = "$((1 + $1))" ]
 }

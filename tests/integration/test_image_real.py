@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from controlling import slot_of
 from realpool import settings, until
 
 from updraft.clouds.local import process
@@ -86,6 +87,8 @@ def test_an_image_is_built_tried_used_and_made_again(real_pool: Pools, tmp_path:
     answered = f"/home/{USER}/answered"
     until(lambda: pool.on_head("cat", answered).stdout == "42\n", 120, "a job on the image is done")
     assert worker["image"] == "with-answer"
+    busy = lambda: (slot_of(pool, worker["id"]) or {}).get("NumDynamicSlots")  # noqa: E731
+    until(lambda: not busy(), 60, "the job's claim is over")
 
     made = image(pool, "make", worker["id"], "--name", "made", "--class", "baked", "--trial", "/root/trial")
     assert made.returncode == 0, made.stderr
