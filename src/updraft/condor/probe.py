@@ -138,10 +138,13 @@ class PoolProbe:
             children.close()
 
     def _as_worker(self, token: str) -> Mapping[str, str]:
-        """The environment of a process that has this token and nothing else to show."""
-        tokens, keys = self._folder / "tokens", self._folder / "keys"
-        for folder in (tokens, keys):
-            folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        """The environment of a process that has this token and nothing else to show.
+
+        Each has a folder of its own: the collector and the brokers are asked at the same time.
+        """
+        tokens = Path(tempfile.mkdtemp(prefix="tokens-", dir=self._folder))
+        keys = self._folder / "keys"
+        keys.mkdir(mode=_PRIVATE, exist_ok=True)
         file = tokens / "worker"
         file.touch(mode=0o600)
         file.write_text(token + "\n", encoding="ascii")
