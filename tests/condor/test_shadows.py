@@ -33,6 +33,8 @@ def test_only_the_one_that_was_born_for_this_job_is_found(tmp_path: Path) -> Non
         (14, "sleep", "3.1", SCHEDD, 100.5),
     )
     (tmp_path / "15").mkdir()  # has ended between the listing and the look
+    table(tmp_path, (16, "condor_shadow", "", "", 100.5))
+    (tmp_path / "16" / "cmdline").write_text("condor_shadow")  # anybody may call a process so
     births = {"3.1": BOOT + 100.0, "3.10": BOOT + 40.0, "3.2": BOOT + 100.0}
     assert list(shadows_of(SCHEDD, births, proc)) == [10]
 

@@ -7,6 +7,7 @@ says by its reason that it is ours (see `holds`), is seen at the next look, and 
 import re
 from collections.abc import Sequence
 
+from updraft.condor.advalues import real
 from updraft.condor.demand import locate
 from updraft.condor.holds import held_by, hold, job_id, release
 from updraft.condor.shadows import end, shadows_of
@@ -42,7 +43,7 @@ def requeue_jobs(
     if not held:
         return ()
     # A job whose shadow is known to have ended has no ShadowBday.
-    births = {job_id(row): float(row.get("ShadowBday", 0)) for row in held}
+    births = {job_id(row): real(row, "ShadowBday") for row in held}
     end(shadows_of(str(location.get("MyAddress", "")), births), _NOTICED)
     release(source, pool)
     return tuple(births)

@@ -31,13 +31,12 @@ def shadows_of(schedd: str, births: Mapping[str, float], proc: Path = PROC) -> I
             start = (folder / "stat").read_text().rpartition(")")[2].split()[19]
         except (OSError, IndexError):
             continue  # it has just ended
-        if Path(words[0]).name != "condor_shadow" or words[1] not in births:
+        born = births.get(words[1]) if len(words) > 1 else None  # whoever has an account can name a process
+        if Path(words[0]).name != "condor_shadow" or born is None:
             continue
         addresses = [word.removeprefix("--schedd=") for word in words if word.startswith("--schedd=")]
         at = boot + int(start) / os.sysconf("SC_CLK_TCK")
-        if [_endpoint(address) for address in addresses] == [_endpoint(schedd)] and abs(
-            at - births[words[1]]
-        ) <= _LATER:
+        if [_endpoint(address) for address in addresses] == [_endpoint(schedd)] and abs(at - born) <= _LATER:
             yield int(folder.name)
 
 
