@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What suites of several folders have in common says as much of what failed as they do.
+pytest.register_assert_rewrite("tests.rigs", "tests.clouds")
+
 settings.register_profile(
     "gate",
     max_examples=20,

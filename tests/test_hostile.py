@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import worker as user_data_of
-from tests.core.snapshots import FLAVORS, policy, snapshot, worker
+from tests.rigs.reading import worker as user_data_of
+from tests.rigs.snapshots import FLAVORS, policy, snapshot, worker
 from updraft.bootstrap.worker import worker_config
 from updraft.condor import demand
 from updraft.condor.terms import NAMES as TERMS

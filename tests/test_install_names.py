@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bootstrap.reading import parts
+from tests.rigs.reading import parts
 from updraft import DISTRIBUTION
 from updraft.bootstrap import HeadSpec, Install, compose, head_user_data
 from updraft.bootstrap.seeding import SeedSpec, seed_layers

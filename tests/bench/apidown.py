@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import Measured, Row
-from tests.manyclouds import ManyClouds
+from tests.rigs.manyclouds import ManyClouds
 from updraft.core.model import Known
 from updraft.core.settings import CloudRule
 

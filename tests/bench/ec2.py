@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.bench import crowd
 from tests.bench.quiet import Quiet
-from tests.ec2site import IMAGE, KEYS, REGION, EC2Site
+from tests.rigs.clouds.ec2site import IMAGE, KEYS, REGION, EC2Site
 from updraft.act import Actor
 from updraft.cli import wiring
 from updraft.clouds.ec2 import from_settings

@@ -35,7 +35,7 @@ def in_a_process(folder: Path) -> dict[str, Any]:
 
 def measured(folder: Path) -> dict[str, Any]:
     """More jobs than both quotas have room for, until that is used up, and until all is gone again."""
-    from tests import osprojects
+    from tests.rigs.clouds import osprojects
 
     settings = osprojects.settings_given()
     small, large, admin = (os.environ[name] for name in NEEDED)

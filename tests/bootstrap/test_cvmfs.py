@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bootstrap.reading import worker, written
+from tests.rigs.reading import worker, written
 from updraft.bootstrap import Install, worker_user_data
 from updraft.bootstrap.cvmfs import Repository, SharedSoftware, condor_lines, cvmfs_files
 from updraft.config.cvmfs import advertised

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.bootstrap.reading import shipped
+from tests.rigs.reading import shipped
 
 F = TypeVar("F", bound=Callable[..., Any])
 SHIPPED = Path(str(files("updraft.bootstrap").joinpath("files")))

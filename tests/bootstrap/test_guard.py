@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import shipped
+from tests.rigs.reading import shipped
 
 GUARD = Path(str(files("updraft.bootstrap").joinpath("files", "guard.py")))
 SETTINGS = {
@@ -223,7 +223,7 @@ def test_closing_is_done_when_we_or_somebody_else_began_it() -> None:
 @given(st.integers(60, 10**6), st.integers(0, 10**5), st.integers(30, 10**4))
 def test_a_machine_ends_before_its_token_does(lifetime: int, drain: int, boot: int) -> None:
     """Tokens aren't renewed: a machine that boots as late as it may still ends by itself before."""
-    from tests.bootstrap.reading import worker
+    from tests.rigs.reading import worker
     from updraft.bootstrap.worker import guard_settings
     from updraft.condor.tokens import life
 

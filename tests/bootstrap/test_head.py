@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.bootstrap.reading import cloud_config, plain, written
+from tests.rigs.reading import cloud_config, plain, written
 from updraft.bootstrap import HeadSpec, Install, head_user_data
 from updraft.bootstrap.head import SAMPLES
 from updraft.bootstrap.machine import shipped

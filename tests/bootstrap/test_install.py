@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.bootstrap.reading import cloud_config, parts, worker, written
+from tests.rigs.reading import cloud_config, parts, worker, written
 from updraft.bootstrap import Install, parse_layer, worker_user_data
 from updraft.bootstrap.install import CERNVM, CERNVM_KEY, HTCONDOR, PINNED, install_files, series, wanted
 from updraft.bootstrap.lean import lean

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import cloud_config, parts, plain
+from tests.rigs.reading import cloud_config, parts, plain
 from updraft.bootstrap import Layer, compose, parse_layer
 from updraft.errors import BootstrapError
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import cloud_config, shipped, worker, written
+from tests.rigs.reading import cloud_config, shipped, worker, written
 from updraft.bootstrap import worker_user_data
 from updraft.bootstrap.lease import CLOSING, GRACE
 from updraft.core.model import Variant

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import TOKEN, cloud_config, parts, plain, worker, written
+from tests.rigs.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.transforms import FILE, schedd_config

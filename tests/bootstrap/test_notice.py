@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bootstrap.reading import cloud_config, shipped, worker, written
+from tests.rigs.reading import cloud_config, shipped, worker, written
 from updraft.bootstrap import worker_user_data
 
 NOTICE = '{"action": "terminate", "time": "2026-11-21T07:08:54Z"}'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bootstrap.reading import TOKEN, shipped, worker, written
+from tests.rigs.reading import TOKEN, shipped, worker, written
 from updraft.bootstrap import HeadSpec, head_user_data, worker_user_data
 from updraft.bootstrap.head import workers_of
 from updraft.bootstrap.reach import BROKER_KEYS, Reach, broker_settings

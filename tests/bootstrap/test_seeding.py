@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bootstrap.reading import cloud_config, written
+from tests.rigs.reading import cloud_config, written
 from updraft.bootstrap import Install, Layer, compose
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.seeding import SeedSpec, seed_layers

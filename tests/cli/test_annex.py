@@ -11,10 +11,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.cli.test_check import StubProbe
-from tests.core.annexworlds import with_annexes
-from tests.core.snapshots import NOW, policy, snapshot
 
+from tests.checks.test_check import StubProbe
+from tests.rigs.annexworlds import with_annexes
+from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft import config
 from updraft.checks import reach
 from updraft.checks.asking import Answer

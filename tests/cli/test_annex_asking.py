@@ -12,8 +12,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.core.snapshots import policy, snapshot
 
+from tests.rigs.snapshots import policy, snapshot
 from updraft.cli import annex_asking
 from updraft.cli.annex_schemas import ANNEX_FORMS
 from updraft.cli.main import Call, call

@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.manyclouds import ManyClouds
 
+from tests.rigs.manyclouds import ManyClouds
 from updraft import config
 from updraft.cli import main
 from updraft.cli.schemas import FORMS

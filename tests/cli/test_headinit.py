@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.setup.machines import FakeHost, picture
 
+from tests.rigs.machines import FakeHost, picture
 from updraft.cli import main
 
 SETTINGS = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from tests.bootstrap.reading import cloud_config, worker, written
 
+from tests.rigs.reading import cloud_config, worker, written
 from updraft.bootstrap import HeadSpec, head_user_data, quick
 from updraft.bootstrap.head import head_config, paced
 from updraft.bootstrap.worker import worker_user_data

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.load.test_figures import FINE, REAL
 
+from tests.load.test_figures import FINE, REAL
 from updraft.cli import main, pool_load
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.image import Image

@@ -8,8 +8,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.core.snapshots import record
 
+from tests.rigs.snapshots import record
 from updraft import config
 from updraft.act.launching import note_token
 from updraft.cli import main, token_work, wiring

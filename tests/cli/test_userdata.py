@@ -7,9 +7,9 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
-from tests.bootstrap.reading import cloud_config, written
-from tests.bootstrap.test_machines import SCHEMA
 
+from tests.bootstrap.test_machines import SCHEMA
+from tests.rigs.reading import cloud_config, written
 from updraft.bootstrap import EC2_LIMIT
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.source import WHEEL

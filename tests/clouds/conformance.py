@@ -13,8 +13,8 @@ show or do is answered with None or False, and the test that needs it is skipped
 from collections.abc import Iterable
 
 import pytest
-from harness import Harness, request
 
+from tests.rigs.clouds.harness import Harness, request
 from updraft.clouds.base import (
     TAG_GENERATION,
     TAG_LAUNCH,

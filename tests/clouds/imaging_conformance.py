@@ -4,8 +4,8 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from harness import Harness, request
 
+from tests.rigs.clouds.harness import Harness, request
 from updraft.clouds.base import TAG_POOL, Driver
 from updraft.clouds.imaging import Imaging, MachineImage, imaging_of
 from updraft.errors import BadRequest, CloudUnavailable

@@ -1,8 +1,8 @@
 """What every driver that handles security groups must do; a harness is that of `conformance`."""
 
 import pytest
-from harness import Harness, request
 
+from tests.rigs.clouds.harness import Harness, request
 from updraft.clouds.base import TAG_POOL, Driver
 from updraft.clouds.networking import TAG_ROLE, Networking, Rule, group_source, networking_of
 from updraft.clouds.rules import Parties, change, difference, for_head, for_workers

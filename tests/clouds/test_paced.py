@@ -1,9 +1,9 @@
 """Asking a cloud at its own pace: how often, and how honestly the age of an answer is told."""
 
 import pytest
-from harness import request
-from test_fake_conformance import FakeHarness
 
+from tests.clouds.fake.test_fake_conformance import FakeHarness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.base import Aged, Pace, Remembering
 from updraft.clouds.paced import Paced
 from updraft.core.model import Known

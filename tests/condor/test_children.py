@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.condor.livepool import wait_for
+from tests.rigs.pools.livepool import wait_for
 from updraft.condor.access import PoolAccess, config_lines, environment
 from updraft.condor.children import Children
 from updraft.condor.tools import Tools

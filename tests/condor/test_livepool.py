@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
 from updraft.condor.pool import HTCondorPool

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.history import past_jobs
 from updraft.condor.pool import HTCondorPool

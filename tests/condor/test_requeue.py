@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor import jobs as giving_back
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.children import Children

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.condor.livepool import image
+from tests.rigs.pools.livepool import image
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/scale.md"
 _ROW = re.compile(r"^\|.*\| `(?P<name>[A-Z_]+)` \| `(?P<value>[^`]*)` \|$", re.MULTILINE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bootstrap.test_sizing import DATA
-from tests.condor.livepool import image
+from tests.rigs.pools.livepool import image
 from updraft.bootstrap.sizing import PoolSize, configuration, knowledge, rendered
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import FLAVORS, policy, snapshot
+from tests.rigs.snapshots import FLAVORS, policy, snapshot
 from updraft.condor.accounting import shares_of
 from updraft.condor.advalues import quantities, text, value
 from updraft.condor.collector import SlotMemory, learn, slot

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 from tests.condor.test_livepool import MARKS, SCHEDD, when
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool

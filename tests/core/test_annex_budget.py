@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import LARGE, NOW, SMALL, offer, policy
+from tests.rigs.snapshots import LARGE, NOW, SMALL, offer, policy
 from updraft.core.annex_budget import BUDGET, MOST_EACH, NOT_ALLOWED, Use, at_most, budget_of, refusal, used
 from updraft.core.model import Annex, LaunchRecord, LaunchState, LedgerView, MachineRecord
 from updraft.core.settings import AnnexBudget

@@ -5,7 +5,7 @@ from dataclasses import replace
 import classad2
 import pytest
 
-from tests.core.snapshots import NOW, group, policy, snapshot, worker
+from tests.rigs.snapshots import NOW, group, policy, snapshot, worker
 from updraft.condor.terms import terms_of
 from updraft.core.annex_use import ANNEX_ONLY, bound_to_annexes, may_use
 from updraft.core.catalogue import imagine

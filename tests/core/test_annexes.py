@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.annexworlds import annex, with_annexes
-from tests.core.snapshots import (
+from tests.core.test_cases import _policy, _snapshot, _told
+from tests.core.test_obedient import World
+from tests.rigs.annexworlds import annex, with_annexes
+from tests.rigs.snapshots import (
     NOW,
     group,
     instance,
@@ -22,8 +24,6 @@ from tests.core.snapshots import (
     snapshot,
     snapshots,
 )
-from tests.core.test_cases import _policy, _snapshot, _told
-from tests.core.test_obedient import World
 from updraft.core.annex_leaving import GRACE
 from updraft.core.annexes import left_of_itself
 from updraft.core.lifecycle import LET_GO

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     ASK,
     FLAVORS,
     GENERATION,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     ASK,
     DOWN,
     FLAVORS,

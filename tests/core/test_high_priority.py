@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     NOW,
     group,
     instance,
@@ -147,7 +147,7 @@ def test_a_machine_that_jobs_wait_for_or_a_minimum_keeps_makes_no_room() -> None
 
 
 def test_where_a_schedd_is_silent_nothing_makes_room() -> None:
-    from tests.core.snapshots import DOWN
+    from tests.rigs.snapshots import DOWN
     from updraft.core.model import Unknown
 
     seen = full(of("ann", 1, 2, request=BIG))

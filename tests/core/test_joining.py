@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, SMALL
+from tests.rigs.snapshots import NOW, SMALL
 from updraft.core.joining import (
     BUSY,
     CALM,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
+from tests.rigs.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
 from updraft.core.entries import idle_claims
 from updraft.core.fates import Look, jobs_there
 from updraft.core.lifecycle import adopt, changed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import FLAVORS, NOW, group, instance, policy, slot, snapshot, worker
+from tests.rigs.snapshots import FLAVORS, NOW, group, instance, policy, slot, snapshot, worker
 from updraft.core.kinds import kind_key
 from updraft.core.model import (
     Adopt,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from tests.core.snapshots import NOW, policies, snapshots
+from tests.rigs.snapshots import NOW, policies, snapshots
 from updraft.core.joining import joins_left
 from updraft.core.model import (
     CloudState,

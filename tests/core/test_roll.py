@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     ASK,
     NOW,
     group,

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, policy, worker
+from tests.rigs.snapshots import NOW, policy, worker
 from updraft.core.model import JobGroup, Kind, LedgerView, Offer, Resources, Verdict
 from updraft.core.sequence import Pace, Paces, expected, needs, turns
 from updraft.core.settings import Spare

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, group, slot
+from tests.rigs.snapshots import NOW, group, slot
 from updraft.core.model import AccountingGroup, Child, CollectorView, Resources, Shares
 from updraft.core.shares import Standing, standing
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import ASK, NOW, SMALL, group, policy, slot, snapshot
+from tests.rigs.snapshots import ASK, NOW, SMALL, group, policy, slot, snapshot
 from updraft.core.model import CollectorView, Kind, Known, Launch, Reason, Resources, Slot, Snapshot, Verdict
 from updraft.core.plan import plan
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.snapshots import NOW, group, instance, policy, record, slot, snapshot
+from tests.rigs.snapshots import NOW, group, instance, policy, record, slot, snapshot
 from updraft.core.model import CollectorView, Known, Launch, Resources, Slot, Snapshot
 from updraft.core.plan import plan
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import worker
+from tests.rigs.snapshots import worker
 from updraft.condor.terms import terms_of
 from updraft.core.catalogue import imagine
 from updraft.core.match import judge

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.snapshots import group, policy, snapshot, worker
+from tests.rigs.snapshots import group, policy, snapshot, worker
 from updraft.core.model import NO_TERMS, Offer, Reason, Resources, Terms
 from updraft.core.plan import plan
 from updraft.core.remedies import REMEDIES

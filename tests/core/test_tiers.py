@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     DOWN,
     FLAVORS,
     NOW,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.core import snapshots
-from tests.core.snapshots import NOW, POOL, group, policy, snapshot
+from tests.rigs import snapshots
+from tests.rigs.snapshots import NOW, POOL, group, policy, snapshot
 from updraft.core.bulk import judge_all
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key, template

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, group, offer, policy, worker
+from tests.rigs.snapshots import NOW, group, offer, policy, worker
 from updraft.core.catalogue import imagine
 from updraft.core.kinds import kind_key
 from updraft.core.model import PLAIN, CloudOffer, Kind, Reason, Resources, Terms, Variant, Verdict, variant

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.core.snapshots import (
+from tests.rigs.snapshots import (
     ASK,
     NOW,
     group,

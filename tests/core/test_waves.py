@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.snapshots import NOW, instance, policy, record, slot, snapshot, worker
+from tests.rigs.snapshots import NOW, instance, policy, record, slot, snapshot, worker
 from updraft.core.model import (
     DrainMode,
     DrainRecord,

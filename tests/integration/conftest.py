@@ -13,13 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from realpool import pool_up
 
+from tests.rigs.pools.realpool import RealPools, pool_up
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE
 from updraft.demo.pool import RealPool, Wishes, find_or_build
 
-RealPools = Callable[..., RealPool]
 HERE = Path(__file__).parent
 
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from controlling import ALIVE, kill_service
-from realpool import patience, say, settings, until
 
+from tests.rigs.pools.controlling import ALIVE, kill_service
+from tests.rigs.pools.realpool import patience, say, settings, until
 from updraft.bootstrap.lease import CLOSING
 from updraft.clouds.base import TAG_LEASE
 from updraft.demo.pool import USER, RealPool, Wishes

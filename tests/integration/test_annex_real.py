@@ -4,9 +4,17 @@ import json
 import time
 from typing import Any
 
-from controlling import await_done, await_running, events, in_machine, outcomes, runs, sh, sleepers
-from realpool import patience, say, settings, until
-
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    events,
+    in_machine,
+    outcomes,
+    runs,
+    sh,
+    sleepers,
+)
+from tests.rigs.pools.realpool import patience, say, settings, until
 from updraft.bootstrap.lease import CLOSING
 from updraft.clouds.base import TAG_VARIANT
 from updraft.core.variants import annex_of

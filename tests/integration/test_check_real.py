@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from realpool import patience, until
 
-from conftest import RealPools
+from tests.rigs.pools.realpool import RealPools, patience, until
 from updraft.bootstrap.head import SIGNING_KEY
 from updraft.demo.pool import RealPool, Wishes
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     ALIVE,
     DONE_ONCE,
     FILE,
@@ -33,9 +34,7 @@ from controlling import (
     slot_of,
     start_and_wait,
 )
-from realpool import settings, until
-
-from conftest import RealPools
+from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_GENERATION
 from updraft.clouds.local import config as cloud_config
 from updraft.clouds.local.faults import Fault, FaultKind

@@ -1,7 +1,7 @@
 """A pool on an EC2 endpoint: from condor_submit through the EC2 API and cloud-init to output, and to zero.
 
-The endpoint's instances are machines of the local cloud: `tests/ec2server.py`. The head reaches it as any
-head reaches its cloud: by address, with the credentials of a profile.
+The endpoint's instances are machines of the local cloud: `tests/rigs/clouds/ec2server.py`. The head
+reaches it as any head reaches its cloud: by address, with the credentials of a profile.
 """
 
 import re
@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from realpool import until
-from tests.ec2site import IMAGE, EC2Site, install, settings
 
-from conftest import RealPools
+from tests.rigs.clouds.ec2site import IMAGE, EC2Site, install, settings
+from tests.rigs.pools.realpool import RealPools, until
 from updraft.demo.pool import USER, RealPool, Wishes
 
 COUNT = 3

@@ -4,9 +4,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controlling import FILE, await_running, events, in_machine, of_class, reload, sh, sleepers, slot_of
-from realpool import until
 
+from tests.rigs.pools.controlling import (
+    FILE,
+    await_running,
+    events,
+    in_machine,
+    of_class,
+    reload,
+    sh,
+    sleepers,
+    slot_of,
+)
+from tests.rigs.pools.realpool import until
 from updraft.demo import examples
 from updraft.demo.pool import Wishes
 

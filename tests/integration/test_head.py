@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from controlling import await_done, await_running, disturbed, events, outcomes, sh, sleepers
-from realpool import Footprint, settings, tell, until, until_nothing
 
+from tests.rigs.pools.controlling import await_done, await_running, disturbed, events, outcomes, sh, sleepers
+from tests.rigs.pools.realpool import Footprint, settings, tell, until, until_nothing
 from updraft.cli.main import updraft
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process

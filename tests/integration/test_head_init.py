@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controlling import await_done, await_running, disturbed, outcomes, sh, sleepers, slot_of
-from realpool import settings, tell, until
-from test_head import a_cloud, acts
 
+from tests.integration.test_head import a_cloud, acts
+from tests.rigs.pools.controlling import await_done, await_running, disturbed, outcomes, sh, sleepers, slot_of
+from tests.rigs.pools.realpool import settings, tell, until
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
 from updraft.clouds.local.image import Image

@@ -12,15 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mirror as mirrors
 import pytest
-from controlling import await_done, outcomes
 from hatchling.builders.wheel import WheelBuilder
 from packaging.markers import Marker
 from packaging.utils import canonicalize_name
-from realpool import say, tell, until
-from test_head import FIRST_USER, IN_IMAGE, SAMPLE_JOBS, a_cloud, acts, site_file
 
+from tests.integration.test_head import FIRST_USER, IN_IMAGE, SAMPLE_JOBS, a_cloud, acts, site_file
+from tests.rigs.pools import mirror as mirrors
+from tests.rigs.pools.controlling import await_done, outcomes
+from tests.rigs.pools.realpool import say, tell, until
 from updraft import DISTRIBUTION, requirements
 from updraft.bootstrap.source import WHEEL
 from updraft.clouds.base import TAG_POOL

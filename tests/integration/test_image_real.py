@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from controlling import slot_of
-from realpool import settings, until
 
+from tests.rigs.pools.controlling import slot_of
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local import process
 from updraft.demo.pool import USER, RealPool, Wishes
 

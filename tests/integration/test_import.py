@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import tomlkit
-from realpool import settings, until
 
+from tests.rigs.pools.realpool import settings, until
 from updraft import importers
 from updraft.clouds.local import process
 from updraft.demo.pool import RealPool, Wishes

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import mirror as mirrors
 import pytest
-from mirror import Mirror
-from realpool import settings, until
 
+from tests.rigs.pools import mirror as mirrors
+from tests.rigs.pools.mirror import Mirror
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import RealPool, Wishes
 

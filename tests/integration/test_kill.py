@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from controlling import (
+
+import updraft.act
+from tests.rigs.pools.controlling import (
     ALIVE,
     DONE_ONCE,
     LONG_AT_FIRST,
@@ -28,10 +30,7 @@ from controlling import (
     start_and_wait,
     start_service,
 )
-from realpool import settings, until
-
-import updraft.act
-from conftest import RealPools
+from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_POOL, TAG_RETIRING
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.demo.pool import RealPool, Wishes

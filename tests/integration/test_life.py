@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from controlling import LONG_AT_FIRST
-from realpool import settings, until
 
+from tests.rigs.pools.controlling import LONG_AT_FIRST
+from tests.rigs.pools.realpool import settings, until
 from updraft.demo.pool import USER, RealPool, Wishes
 
 MIXED = """\

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.lookup import JobName, find_jobs
 from updraft.condor.pool import HTCondorPool

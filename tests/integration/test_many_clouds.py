@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from realpool import until
-from tests.ec2site import IMAGE, EC2Site, install
 
-from conftest import RealPools
+from tests.rigs.clouds.ec2site import IMAGE, EC2Site, install
+from tests.rigs.pools.realpool import RealPools, until
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, default_flavors
 from updraft.clouds.local.faults import Fault, FaultKind

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from controlling import await_done, in_machine, sh
-from realpool import settings, until
 
+from tests.rigs.pools.controlling import await_done, in_machine, sh
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.config import METADATA_ADDRESS
 from updraft.demo.pool import USER, RealPool, Wishes
 

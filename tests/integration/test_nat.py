@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-from controlling import DONE_ONCE, await_done, await_running, in_machine, outcomes, sleepers
-from realpool import settings, until
-
+from tests.rigs.pools.controlling import DONE_ONCE, await_done, await_running, in_machine, outcomes, sleepers
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.demo.pool import RealPool, Wishes
 

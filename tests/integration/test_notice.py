@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from realpool import settings, until
-from test_life import job_log
-
+from tests.integration.test_life import job_log
+from tests.rigs.pools.realpool import settings, until
 from updraft.demo.pool import RealPool, Wishes
 
 Pools = Callable[..., RealPool]

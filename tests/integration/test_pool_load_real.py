@@ -12,8 +12,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from realpool import at_a_terminal
 
+from tests.rigs.pools.realpool import at_a_terminal
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE

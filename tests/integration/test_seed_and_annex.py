@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from realpool import Footprint, at_a_terminal, say, until_nothing
 
+from tests.rigs.pools.realpool import Footprint, at_a_terminal, say, until_nothing
 from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import DEFAULT_STORE

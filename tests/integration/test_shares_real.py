@@ -9,10 +9,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from controlling import JOB, kill_service, sh, sleepers, start_service
-from realpool import say, settings, until
-from tests.fairness import fair
-
+from tests.rigs.fairness import fair
+from tests.rigs.pools.controlling import JOB, kill_service, sh, sleepers, start_service
+from tests.rigs.pools.realpool import say, settings, until
 from updraft.demo.pool import RealPool, Wishes
 
 CAP = 80

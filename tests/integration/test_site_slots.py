@@ -2,9 +2,17 @@
 
 from typing import Any
 
-from controlling import DONE_ONCE, await_done, await_running, events, of_class, outcomes, sh, sleepers
-from realpool import until
-
+from tests.rigs.pools.controlling import (
+    DONE_ONCE,
+    await_done,
+    await_running,
+    events,
+    of_class,
+    outcomes,
+    sh,
+    sleepers,
+)
+from tests.rigs.pools.realpool import until
 from updraft.demo.pool import RealPool, Wishes
 
 # The head's own startd stands for a machine that somebody else looks after.

@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     ALIVE,
     DONE_ONCE,
     acting,
@@ -16,9 +17,7 @@ from controlling import (
     sh,
     sleepers,
 )
-from realpool import settings, until
-
-from conftest import RealPools
+from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_RETIRING
 from updraft.demo.pool import USER, RealPool, Wishes
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from controlling import await_running, events, sh, sleepers
-from realpool import until
 
-from conftest import RealPools
+from tests.rigs.pools.controlling import await_running, events, sh, sleepers
+from tests.rigs.pools.realpool import RealPools, until
 from updraft.demo.pool import RealPool, Wishes
 
 CULPRIT, HONEST = "bob", "alice"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.bootstrap.reading import worker
-from tests.condor.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
 
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.reading import worker
 from updraft.bootstrap.transforms import schedd_config
 from updraft.bootstrap.worker import START, worker_config
 from updraft.condor.access import PoolAccess

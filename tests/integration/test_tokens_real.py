@@ -7,9 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from controlling import await_done, await_running, disturbed, events, in_machine, outcomes, sh, sleepers
-from realpool import settings, until
 
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    disturbed,
+    events,
+    in_machine,
+    outcomes,
+    sh,
+    sleepers,
+)
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import POOL, RealPool, Wishes
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from controlling import sh, sleepers
-from realpool import settings, until
-
+from tests.rigs.pools.controlling import sh, sleepers
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.base import TAG_CLASS, TAG_VARIANT
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import RealPool, Wishes

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from realpool import Footprint, at_a_terminal, patience, say, until, until_nothing
 
+from tests.rigs.pools.realpool import Footprint, at_a_terminal, patience, say, until, until_nothing
 from updraft.clouds.local.image import Image
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(700)]

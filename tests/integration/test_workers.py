@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from realpool import patience, settings, until
 
+from tests.rigs.pools.realpool import patience, settings, until
 from updraft.clouds.local import process
 from updraft.clouds.local.config import METADATA_ADDRESS
 from updraft.clouds.local.faults import Fault, FaultKind

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from keystoneauth1.adapter import Adapter
 from openstack.config import OpenStackConfig
-from realcloud import Project, RealHarness, project_at
+
+from tests.rigs.clouds.realcloud import Project, RealHarness, project_at
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

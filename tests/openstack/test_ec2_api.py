@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from conformance import DriverConformance
-from ec2api import EC2ApiHarness, Wire, watched
-from harness import request
 from keystoneauth1.adapter import Adapter
-from realcloud import Project
-from untagged import Untagged
 
+from tests.clouds.conformance import DriverConformance
+from tests.rigs.clouds.ec2api import EC2ApiHarness, Wire, watched
+from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.realcloud import Project
+from tests.rigs.clouds.untagged import Untagged
 from updraft.errors import QuotaExceeded
 
 pytestmark = pytest.mark.openstack

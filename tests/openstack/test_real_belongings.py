@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from harness import request
 from keystoneauth1.adapter import Adapter
-from osfront import Trouble
-from osharness import CREATE, refused
-from realcloud import Project, RealHarness
 
+from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.osfront import Trouble
+from tests.rigs.clouds.osharness import CREATE, refused
+from tests.rigs.clouds.realcloud import Project, RealHarness
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.settings import checked_settings

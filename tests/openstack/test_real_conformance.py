@@ -1,9 +1,9 @@
 """The OpenStack driver keeps the contract on a real OpenStack."""
 
 import pytest
-from conformance import DriverConformance
-from realcloud import RealHarness
 
+from tests.clouds.conformance import DriverConformance
+from tests.rigs.clouds.realcloud import RealHarness
 from updraft.clouds.base import Driver
 
 pytestmark = pytest.mark.openstack

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from network_conformance import KINDS
-from realcloud import RealHarness
 
+from tests.clouds.network_conformance import KINDS
+from tests.rigs.clouds.realcloud import RealHarness
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source, networking_of
 from updraft.clouds.rules import Parties, change, difference, for_head, for_workers

@@ -5,9 +5,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from realcloud import GIVEN
-from realcloud import Project as First
-from tests import osprojects
+
+from tests.rigs.clouds import osprojects
+from tests.rigs.clouds.realcloud import GIVEN
+from tests.rigs.clouds.realcloud import Project as First
 
 pytestmark = pytest.mark.openstack
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.core.annexworlds import annex, with_annexes
-from tests.core.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
+from tests.rigs.annexworlds import annex, with_annexes
+from tests.rigs.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
 from updraft.cli import main
 from updraft.core.model import Plan, Reason, Snapshot, Verdict
 from updraft.core.plan import plan

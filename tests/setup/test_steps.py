@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.setup.machines import DAEMONS, FakeHost, picture
+from tests.rigs.machines import DAEMONS, FakeHost, picture
 from updraft.bootstrap import HeadSpec, quick
 from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.setup.machines import picture
+from tests.rigs.machines import picture
 from updraft.errors import UsageError
 from updraft.setup import tree as trees
 from updraft.setup.tree import BOOK, STATE, State, Tree, Wanted

@@ -1,8 +1,8 @@
 """The controller dies between any two steps, with or without its ledger: nothing leaked, nothing doubled."""
 
 import pytest
-from simtools import Killer, Watch, engine, policy, shape
 
+from tests.rigs.sim.simtools import Killer, Watch, engine, policy, shape
 from updraft.sim.engine import Crash, Engine
 from updraft.sim.pool import Pace
 from updraft.sim.workload import burst as jobs

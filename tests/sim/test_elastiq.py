@@ -8,10 +8,10 @@ from typing import Any
 
 import classad2
 import pytest
-from simtools import Watch, engine, policy, shape
-from tests.core.snapshots import NOW, group, instance, record, slot, snapshot, worker
-from tests.core.snapshots import policy as site_policy
 
+from tests.rigs.sim.simtools import Watch, engine, policy, shape
+from tests.rigs.snapshots import NOW, group, instance, record, slot, snapshot, worker
+from tests.rigs.snapshots import policy as site_policy
 from updraft import importers
 from updraft.cli.main import call
 from updraft.condor.collector import slot as slot_of

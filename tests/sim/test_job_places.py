@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.sim.simtools import engine, policy
 
+from tests.rigs.sim.simtools import engine, policy
 from updraft.core.model import CloudOffer, Resources
 from updraft.core.settings import Policy
 from updraft.sim.workload import Arrival

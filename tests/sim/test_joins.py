@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from simtools import WHOLE, engine, policy, shape
 
+from tests.rigs.sim.simtools import WHOLE, engine, policy, shape
 from updraft.core.model import JoinPace, Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.sim.outcomes import outcome, run
 
+from tests.rigs.sim.outcomes import outcome, run
 from updraft.errors import UsageError
 from updraft.sim import report
 from updraft.sim.charts import costs, thinned, time_scale, under_way

@@ -5,8 +5,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from simtools import WHOLE, Watch, engine, policy, shape
 
+from tests.rigs.sim.simtools import WHOLE, Watch, engine, policy, shape
 from updraft.clouds.fake import Fault
 from updraft.core.model import (
     Adopt,

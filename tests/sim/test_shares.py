@@ -1,9 +1,9 @@
 """Twenty users under a cap: what each gets of a simulated pool, and what the negotiator would share out."""
 
 import pytest
-from tests.fairness import fair
-from tests.sim.simtools import ONE, Watch, engine
 
+from tests.rigs.fairness import fair
+from tests.rigs.sim.simtools import ONE, Watch, engine
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
 from updraft.sim.engine import Engine
 from updraft.sim.workload import Arrival

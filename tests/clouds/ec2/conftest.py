@@ -5,7 +5,8 @@ import pytest
 from botocore.client import ClientCreator
 from botocore.loaders import Loader
 from botocore.retries.standard import ExponentialBackoff
-from ec2endpoint import Served
+
+from tests.rigs.clouds.ec2endpoint import Served
 
 
 @pytest.fixture(scope="session")

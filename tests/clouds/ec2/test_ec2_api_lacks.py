@@ -1,10 +1,10 @@
 """What OpenStack's old ec2-api does otherwise than EC2, as seen on a real one."""
 
 import pytest
-from ec2endpoint import Quirks, Served, Trouble
-from ec2harness import EC2Harness
-from harness import request
 
+from tests.rigs.clouds.ec2endpoint import Quirks, Served, Trouble
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.base import TAG_CLASS
 from updraft.errors import AuthFailed, CloudUnavailable, NoCapacity, QuotaExceeded
 

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from ec2endpoint import Served
-from ec2harness import EC2Harness
-from harness import request
 
+from tests.rigs.clouds.ec2endpoint import Served
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.paced import Paced
 
 MACHINES, CYCLE = 1000, 2.0

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from conformance import DriverConformance
-from ec2endpoint import Quirks, Served
-from ec2harness import EC2Harness
-from untagged import Untagged
 
+from tests.clouds.conformance import DriverConformance
+from tests.rigs.clouds.ec2endpoint import Quirks, Served
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.untagged import Untagged
 from updraft.clouds.base import TAG_CLASS
 from updraft.core.model import Instance
 

@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from ec2endpoint import REGION, Endpoint, Quirks, Served, Trouble
-from ec2harness import EC2Harness
-from harness import request
 
+from tests.rigs.clouds.ec2endpoint import REGION, Endpoint, Quirks, Served, Trouble
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, Catalogue, catalogue_of
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.driver import EC2Driver

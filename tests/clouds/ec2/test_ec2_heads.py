@@ -1,11 +1,11 @@
 """A head on EC2 is launched with its own group and role, a public address, and a stop that is no end."""
 
 import pytest
-from ec2endpoint import Served
-from ec2harness import EC2Harness
-from harness import request
-from network_conformance import TAGS
 
+from tests.clouds.network_conformance import TAGS
+from tests.rigs.clouds.ec2endpoint import Served
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.ec2 import HEADS
 from updraft.clouds.heads import HeadPlace
 

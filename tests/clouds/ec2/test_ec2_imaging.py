@@ -3,10 +3,10 @@
 from io import BytesIO
 
 import pytest
-from ec2endpoint import REGION, Quirks, Served
-from ec2harness import EC2Harness
-from imaging_conformance import TAGS, ImagingConformance
 
+from tests.clouds.imaging_conformance import TAGS, ImagingConformance
+from tests.rigs.clouds.ec2endpoint import REGION, Quirks, Served
+from tests.rigs.clouds.ec2harness import EC2Harness
 from updraft.clouds.imaging import imaging_of
 from updraft.errors import BadRequest
 

@@ -1,10 +1,10 @@
 """Machines with a lease read their own tags, where the endpoint shows them; others are launched as ever."""
 
 import pytest
-from ec2endpoint import Quirks, Served
-from ec2harness import EC2Harness
-from harness import request
 
+from tests.rigs.clouds.ec2endpoint import Quirks, Served
+from tests.rigs.clouds.ec2harness import EC2Harness
+from tests.rigs.clouds.harness import request
 from updraft.clouds.base import TAG_LEASE, LaunchRequest, Leases, leases_of
 from updraft.clouds.prices import Priced
 

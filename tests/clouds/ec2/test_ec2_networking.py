@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from ec2endpoint import Quirks, Served, Trouble
-from ec2harness import EC2Harness
-from network_conformance import LOGIN, TAGS, NetworkConformance
 
+from tests.clouds.network_conformance import LOGIN, TAGS, NetworkConformance
+from tests.rigs.clouds.ec2endpoint import Quirks, Served, Trouble
+from tests.rigs.clouds.ec2harness import EC2Harness
 from updraft.clouds.ec2.networking import _group
 from updraft.clouds.networking import Networking, Rule
 from updraft.errors import CloudError

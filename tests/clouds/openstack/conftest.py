@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 import pytest
-from fakecloud import FakeCloud
-from osfront import Front
-from osharness import OpenStackHarness, write_clouds
+
+from tests.rigs.clouds.fakecloud import FakeCloud
+from tests.rigs.clouds.osfront import Front
+from tests.rigs.clouds.osharness import OpenStackHarness, write_clouds
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,10 @@
 """The OpenStack driver keeps the contract in a project in memory, with ports of Nova's and of its own."""
 
 import pytest
-from conformance import DriverConformance
-from osfront import Front
-from osharness import OpenStackHarness
+
+from tests.clouds.conformance import DriverConformance
+from tests.rigs.clouds.osfront import Front
+from tests.rigs.clouds.osharness import OpenStackHarness
 
 
 class TestOpenStack(DriverConformance):

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakecloud import FakeCloud
-from harness import request
 from hypothesis import given
 from hypothesis import strategies as st
-from osfront import Front, Reply, Trouble
-from osharness import OpenStackHarness, refused
 
+from tests.rigs.clouds.fakecloud import FakeCloud
+from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.osfront import Front, Reply, Trouble
+from tests.rigs.clouds.osharness import OpenStackHarness, refused
 from updraft.clouds.base import TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING, Catalogue, ImageFinder
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.driver import OpenStackDriver

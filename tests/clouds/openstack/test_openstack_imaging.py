@@ -4,11 +4,11 @@ from contextlib import AbstractContextManager
 from io import BytesIO
 
 import pytest
-from fakecloud import PROJECT
-from imaging_conformance import TAGS, ImagingConformance
-from osfront import Front, Reply, Trouble
-from osharness import OpenStackHarness
 
+from tests.clouds.imaging_conformance import TAGS, ImagingConformance
+from tests.rigs.clouds.fakecloud import PROJECT
+from tests.rigs.clouds.osfront import Front, Reply, Trouble
+from tests.rigs.clouds.osharness import OpenStackHarness
 from updraft.errors import CloudError, CloudUnavailable
 
 FILE = r"GET .*/file$"

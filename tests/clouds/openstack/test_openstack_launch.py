@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from fakecloud import ADDRESS, IMAGE, NO_HOST, PRIVATE, PUBLIC, FakeCloud, data
-from harness import request
-from osfront import Front, Reply, Trouble
-from osharness import CREATE, OpenStackHarness, refused
 
+from tests.rigs.clouds.fakecloud import ADDRESS, IMAGE, NO_HOST, PRIVATE, PUBLIC, FakeCloud, data
+from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.osfront import Front, Reply, Trouble
+from tests.rigs.clouds.osharness import CREATE, OpenStackHarness, refused
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.core.model import CloudState

@@ -3,11 +3,11 @@
 from contextlib import AbstractContextManager
 
 import pytest
-from fakecloud import PROJECT
-from network_conformance import LOGIN, TAGS, NetworkConformance
-from osfront import Front, Reply, Trouble
-from osharness import OpenStackHarness
 
+from tests.clouds.network_conformance import LOGIN, TAGS, NetworkConformance
+from tests.rigs.clouds.fakecloud import PROJECT
+from tests.rigs.clouds.osfront import Front, Reply, Trouble
+from tests.rigs.clouds.osharness import OpenStackHarness
 from updraft.clouds.networking import Networking, Rule
 from updraft.errors import BadRequest, CloudError
 

@@ -1,10 +1,10 @@
 """What the OpenStack driver says is left: with what Nova counts late, and while the sisters are silent."""
 
 import pytest
-from harness import request
-from osfront import Front, Trouble
-from osharness import CREATE, OpenStackHarness, refused
 
+from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.osfront import Front, Trouble
+from tests.rigs.clouds.osharness import CREATE, OpenStackHarness, refused
 from updraft.clouds.openstack.counting import Uncounted
 from updraft.clouds.openstack.reading import Raw
 from updraft.core.model import Quota, Resources

@@ -3,8 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from stage import ONE, SMALL, Stage, drained, ended, launched
-
+from tests.rigs.sim.stage import ONE, SMALL, Stage, drained, ended, launched
 from updraft.core.model import Launch, Resources
 from updraft.sim.rivals.cloud_scheduler import DEFAULT, CloudScheduler, Settings
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
 
+from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
 from updraft.core.model import Resources
 from updraft.sim.rivals.cobald import DEFAULT, SLOW, Cobald, Linear
 

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
-
+from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
 from updraft.core.model import CloudState, Resources
 from updraft.sim.rivals.csv2 import DEFAULT, Csv2, Settings
 

@@ -6,8 +6,8 @@
 from dataclasses import replace
 
 import pytest
-from stage import ONE, SMALL, Stage, ended, launched
 
+from tests.rigs.sim.stage import ONE, SMALL, Stage, ended, launched
 from updraft.core.model import CloudState, Unknown
 from updraft.core.model import Reason as Why
 from updraft.sim.rivals.elastiq import DEFAULT, ECM, SAMPLE, ElastiqRule, Numbers

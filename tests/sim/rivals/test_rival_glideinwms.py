@@ -1,8 +1,8 @@
 """glideinWMS: a third of what is missing, its curbs, and pilots that leave by themselves."""
 
 import pytest
-from stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
 
+from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, drained, ended, launched
 from updraft.core.model import Resources
 from updraft.sim.rivals.glideinwms import DEFAULT, GlideinWms, Thirds
 

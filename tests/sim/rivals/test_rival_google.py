@@ -1,8 +1,8 @@
 """Google's autoscaler: the sum of idle cores, rounded up; idle machines are deleted without a drain."""
 
 import pytest
-from stage import LARGE, ONE, SMALL, Stage, ended, launched
 
+from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, ended, launched
 from updraft.core.model import Resources
 from updraft.sim.rivals.google import Google
 

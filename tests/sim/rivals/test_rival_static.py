@@ -1,8 +1,8 @@
 """A static pool: sized by the peak, the mean or a number; whole from the start, given back at the end."""
 
 import pytest
-from stage import LARGE, ONE, SMALL, Stage, ended, launched
 
+from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, ended, launched
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.rivals.static import MEAN, PEAK, Static, pool_size

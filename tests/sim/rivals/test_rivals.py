@@ -5,11 +5,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from stage import ONE, Stage, launched
-from tests.core.snapshots import NOW, group, instance, offer, policy, slot, snapshot
-from tests.sim.simtools import engine, shape
-from tests.sim.simtools import policy as site_policy
 
+from tests.rigs.sim.simtools import engine, shape
+from tests.rigs.sim.simtools import policy as site_policy
+from tests.rigs.sim.stage import ONE, Stage, launched
+from tests.rigs.snapshots import NOW, group, instance, offer, policy, slot, snapshot
 from updraft.core.model import Drain, Launch, Resources, Terminate
 from updraft.core.settings import Limits
 from updraft.sim.conditions import Conditions

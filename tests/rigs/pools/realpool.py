@@ -1,0 +1,229 @@
+"""What the integration tests share: a real pool that leaves nothing behind, waiting, and short settings."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from updraft.clouds.local.image import Image
+from updraft.demo.pool import RealPool, Wishes, bring_up
+
+T = TypeVar("T")
+RealPools = Callable[..., RealPool]
+TAIL = 15_000  # characters of a log that a failed test shows
+
+
+def until(condition: Callable[[], T], deadline: float, what: str, every: float = 0.3) -> T:
+    """Ask until the answer is true, and return it; after `deadline` seconds fail with `what`, a sentence.
+
+    The condition is asked once more after the deadline, so that a slow question isn't a failure. The deadline
+    is for a machine with a core for everybody who wants one; while there isn't, it is as much later.
+    """
+    begun = time.monotonic()
+    while True:
+        last_time = time.monotonic() - begun >= deadline * patience()
+        answer = condition()
+        if answer:
+            return answer
+        if last_time:
+            raise AssertionError(f"{what} did not come true within {deadline:g} s; at last: {answer!r}")
+        time.sleep(every)
+
+
+def at_a_terminal() -> None:
+    """For a child before it begins: what a shell runs in the background ignores Ctrl-C, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def patience() -> float:
+    """By how much longer things may take at present: processes that want a core, for each core; at most 4."""
+    return min(4.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+
+
+def settings(
+    *,
+    pool: Mapping[str, Any] | None = None,
+    worker: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    timings: Mapping[str, Any] | None = None,
+    more: str = "",
+) -> str:
+    """An updraft.toml for `Wishes.settings`: short times, with these keys added or changed.
+
+    Values are strings, numbers, truth values or lists of them. `more` is further text at the end, with
+    `{image}` and the like as in `demo.pool.SETTINGS`.
+    """
+    tables: dict[str, dict[str, Any]] = {
+        "pool": {"name": "{pool}", "job_lease": "5m", "announce": "1s"},
+        "clouds.{cloud}": {"driver": "local", "endpoint": "{endpoint}"},
+        "classes.worker": {
+            "image": "{image}",
+            "flavors": ["small", "medium", "large"],
+            "idle_limit": "6s",
+            "boot_deadline": "2m",
+            "lifetime": "12h",
+            "head_gone_after": "5m",
+        },
+        "limits": {"machines": 8, "cores": 16},
+        "timings": {"cycle": "1s", "cooldown_first": "8s"},
+    }
+    for name, changes in (
+        ("pool", pool),
+        ("classes.worker", worker),
+        ("limits", limits),
+        ("timings", timings),
+    ):
+        tables[name].update(changes or {})
+    parts = [
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        for name, table in tables.items()
+    ]
+    return "\n".join([*parts, more])
+
+
+@contextmanager
+def pool_up(
+    image: Image, state_dir: Path, failed: Callable[[], bool], wishes: Wishes | None = None
+) -> Iterator[RealPool]:
+    """A pool that runs meanwhile; it is stopped at the end, and then nothing of it may be left.
+
+    `failed` says at the end whether its test has failed: then what the pool wrote is printed.
+    """
+    wishes = wishes or Wishes()
+    if wishes.settings is None:
+        wishes = replace(wishes, settings=settings() + "{class_settings}{limits}{timings}")
+    pool = bring_up(image, state_dir, lambda _line: None, wishes)
+    footprint = Footprint.of(pool)
+    error = False
+    try:
+        yield pool
+    except BaseException:
+        error = True
+        raise
+    finally:
+        if pool.cloud.alive():
+            footprint = Footprint.of(pool)
+            if error or failed():
+                tell(pool)
+        pool.cloud.stop()
+    left = until_nothing(footprint, 10)
+    assert not left, f"left behind by the pool in {state_dir}: {left}"
+
+
+def say(text: str) -> None:
+    """For the report of a failed test."""
+    sys.stdout.write(text + "\n")
+
+
+def tell(pool: RealPool) -> None:
+    """Print what the head's controller and the machines wrote, for the report of a failed test."""
+    for title, argv in (
+        ("updraft.log", ("tail", "-c", str(TAIL), "/var/log/updraft.log")),
+        ("updraft events", ("updraft", "events", "--last", "150")),
+        ("updraft status", ("updraft", "status")),
+        ("condor_status", ("condor_status", "-any")),
+        ("condor_q", ("condor_q", "-allusers", "-nobatch")),
+        ("SchedLog", ("tail", "-c", "6000", "/var/log/condor/SchedLog")),
+        ("NegotiatorLog", ("tail", "-c", "3000", "/var/log/condor/NegotiatorLog")),
+    ):
+        try:
+            done = pool.on_head(*argv, timeout=20)
+            say(f"\n======== {title}\n{done.stdout}{done.stderr}")
+        except Exception as error:
+            say(f"\n======== {title} cannot be read: {error}")
+    client = pool.cloud.client()
+    for machine in client.machines():
+        ended = machine.get("why_ended") or ""
+        say(f"\n======== machine {machine['id']} {machine['flavor']} {machine['state']} {ended}")
+        if machine["id"] != pool.head:
+            say(client.console(machine["id"])[-1500:])
+
+
+# ------------------------------------------------------------------------------------- nothing left behind
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a cloud has on this host: its processes with their start, its networks, its cables, its folder."""
+
+    state_dir: Path
+    processes: frozenset[tuple[int, str]]
+    networks: frozenset[str]
+    cables: frozenset[str]
+
+    @classmethod
+    def of(cls, pool: RealPool) -> "Footprint":
+        """Of a pool that runs."""
+        family = _family(pool.cloud.pid)
+        own = _link(os.getpid(), "net")
+        networks = {_link(pid, "net") for pid, _ in family} - {own, ""}
+        cables = {"v" + machine["id"][-12:] for machine in pool.cloud.client().machines()}
+        return cls(pool.cloud.state_dir, frozenset(family), frozenset(networks), frozenset(cables))
+
+    def left(self) -> list[str]:
+        """What of it is still there."""
+        found = [f"process {pid}" for pid, start in self.processes if _start(pid) == start]
+        for pid in _pids():
+            if _link(pid, "net") in self.networks:
+                found.append(f"network namespace of process {pid}")
+            if str(self.state_dir) in _read(pid, "mountinfo"):
+                found.append(f"mount seen by process {pid}")
+        links = set(os.listdir("/sys/class/net"))  # noqa: PTH208  # names are what is wanted
+        found += [f"network device {name}" for name in self.cables & links]
+        named = Path("/run/netns")
+        if named.is_dir():
+            inodes = {str(path.stat().st_ino): path.name for path in named.iterdir()}
+            found += [f"named network {inodes[n]}" for n in inodes if any(n in net for net in self.networks)]
+        return found
+
+
+def until_nothing(footprint: Footprint, deadline: float) -> list[str]:
+    """What is left after at most `deadline` seconds; empty as soon as nothing is."""
+    end = time.monotonic() + deadline
+    while (left := footprint.left()) and time.monotonic() < end:
+        time.sleep(0.2)
+    return left
+
+
+def _family(pid: int) -> set[tuple[int, str]]:
+    """A process and all that come from it, as (pid, start)."""
+    children: dict[int, list[int]] = {}
+    for other in _pids():
+        fields = _read(other, "stat").rpartition(")")[2].split()
+        if fields:
+            children.setdefault(int(fields[1]), []).append(other)
+    found, waiting = set(), [pid]
+    while waiting:
+        one = waiting.pop()
+        found.add((one, _start(one)))
+        waiting += children.get(one, [])
+    return {(pid, start) for pid, start in found if start}  # without those that have ended meanwhile
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+
+
+def _start(pid: int) -> str:
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return "" if not fields or fields[0] in "ZX" else fields[19]
+
+
+def _read(pid: int, what: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _link(pid: int, space: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{space}")  # noqa: PTH115  # not a path of a file
+    except OSError:
+        return ""
