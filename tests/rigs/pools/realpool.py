@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.rigs.pools.resident import WatchedPool
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
@@ -98,7 +99,7 @@ def pool_up(
     wishes = wishes or Wishes()
     if wishes.settings is None:
         wishes = replace(wishes, settings=settings() + "{class_settings}{limits}{timings}")
-    pool = bring_up(image, state_dir, lambda _line: None, wishes)
+    pool = WatchedPool.of(bring_up(image, state_dir, lambda _line: None, wishes))
     footprint = Footprint.of(pool)
     error = False
     try:
@@ -111,6 +112,7 @@ def pool_up(
             footprint = Footprint.of(pool)
             if error or failed():
                 tell(pool)
+        pool.resident.close()
         pool.cloud.stop()
     left = until_nothing(footprint, 10)
     assert not left, f"left behind by the pool in {state_dir}: {left}"

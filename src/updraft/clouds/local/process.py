@@ -169,9 +169,13 @@ def enter_command(
         "HOME=/root",
         f"TERM={os.environ.get('TERM', 'dumb')}",
     ]
-    if user is not None and user != "root":
-        command += ["runuser", "-u", user, "--", "sh", "-c", _AS_USER, "sh"]
-    return [*command, *argv]
+    return [*command, *as_user(user), *argv]
+
+
+def as_user(user: str | None) -> list[str]:
+    """What a command in a machine begins with where it is run by `user`; None is root."""
+    root = user is None or user == "root"
+    return [] if root else ["runuser", "-u", user or "", "--", "sh", "-c", _AS_USER, "sh"]
 
 
 def _inside(client: Client, machine: str) -> int:
