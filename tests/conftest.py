@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.quarantine", "tests.remains", "tests.waiting", "pytester"]
+
 # What suites of several folders have in common says as much of what failed as they do.
 pytest.register_assert_rewrite("tests.rigs", "tests.clouds")
 
@@ -60,16 +62,3 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     from tests.scheduling import Sharing
 
     return Sharing(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What has real parts in it gets a second and a third try; each try that failed is shown in the summary.
-
-    A whole pool on a small shared machine is now and then too late for a deadline. A fault fails every time.
-    UPDRAFT_TEST_TRIES=1 leaves it at one try, to look for what fails now and then.
-    """
-    more = int(os.environ.get("UPDRAFT_TEST_TRIES", "3")) - 1
-    for item in items:
-        real = any(item.get_closest_marker(mark) for mark in ("integration", "openstack"))
-        if more > 0 and real:
-            item.add_marker(pytest.mark.flaky(reruns=more, reruns_delay=2))

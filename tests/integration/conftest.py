@@ -40,14 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Function) -> None:
-    """A second try gets a new pool of its module: the one it failed on is as the failure left it."""
-    if getattr(item, "execution_count", 1) > 1:
-        for definition in item._fixtureinfo.name2fixturedefs.get("module_pool", ()):
-            definition.finish(item._request)
-
-
 @pytest.fixture(scope="session")
 def images() -> Callable[..., Image]:
     """`images(suite="forky", condor=True)`: the machine image, built where it isn't there yet."""
@@ -75,29 +67,26 @@ def updraft_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{programs}:{os.environ['PATH']}"
 
 
-def _pools(request: pytest.FixtureRequest, images: Callable[..., Image], home: Path) -> Iterator[RealPools]:
-    before, numbers = request.session.testsfailed, itertools.count(1)
+def _pools(images: Callable[..., Image], home: Path) -> Iterator[RealPools]:
+    numbers = itertools.count(1)
     with ExitStack() as stack:
 
         def make(wishes: Wishes | None = None, suite: str = "forky") -> RealPool:
             folder = home / f"pool{next(numbers)}"
-            failed = lambda: request.session.testsfailed > before  # noqa: E731
-            return stack.enter_context(pool_up(images(suite), folder, failed, wishes))
+            return stack.enter_context(pool_up(images(suite), folder, wishes))
 
         yield make
 
 
 @pytest.fixture
-def real_pool(
-    request: pytest.FixtureRequest, images: Callable[..., Image], tmp_path: Path
-) -> Iterator[RealPools]:
+def real_pool(images: Callable[..., Image], tmp_path: Path) -> Iterator[RealPools]:
     """`real_pool(wishes, suite="forky")`: a pool that runs until the test ends; nothing of it may be left."""
-    yield from _pools(request, images, tmp_path)
+    yield from _pools(images, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def module_pool(
-    request: pytest.FixtureRequest, images: Callable[..., Image], tmp_path_factory: pytest.TempPathFactory
+    images: Callable[..., Image], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealPools]:
     """The same for a pool that the tests of a module share."""
-    yield from _pools(request, images, tmp_path_factory.mktemp("pools"))
+    yield from _pools(images, tmp_path_factory.mktemp("pools"))

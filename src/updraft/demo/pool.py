@@ -140,8 +140,17 @@ class RealPool:
         return [m for m in found if not states or m["state"] in states]
 
 
-def bring_up(image: Image, state_dir: Path, say: Say, wishes: Wishes = Wishes()) -> RealPool:
-    """Start a cloud in `state_dir` and a head on it; returns when the pool and the controller answer."""
+def bring_up(
+    image: Image,
+    state_dir: Path,
+    say: Say,
+    wishes: Wishes = Wishes(),
+    lost: Callable[[RealPool], None] = lambda _pool: None,
+) -> RealPool:
+    """Start a cloud in `state_dir` and a head on it; returns when the pool and the controller answer.
+
+    `lost` is shown a pool whose head doesn't come up, before it ends.
+    """
     say("Starting the local cloud.")
     stacks = {found.name: tuple(map(str, found.layers)) for found in (image, *wishes.more_images.values())}
     config = LocalCloudConfig(images=stacks, quotas=wishes.quotas, listed_after_end=3600.0)
@@ -149,7 +158,11 @@ def bring_up(image: Image, state_dir: Path, say: Say, wishes: Wishes = Wishes())
     try:
         say("Launching the head: a machine of this cloud, made by its user-data.")
         pool = RealPool(cloud, launch_head(cloud, image, wishes), image)
-        _await_head(pool, wishes.controller)
+        try:
+            _await_head(pool, wishes.controller)
+        except BaseException:
+            lost(pool)
+            raise
     except BaseException:
         cloud.stop()
         raise

@@ -12,12 +12,16 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from tests.remains import Remains, watched
+from tests.waiting import deadline, until
+
+T = TypeVar("T")
 TRUST_DOMAIN = "pool.test"
 USERS = {"alice": 2001, "bob": 2002}
 _CLONE_NEWNET = 0x40000000
@@ -95,20 +99,21 @@ def image() -> Path:
     return Path(given)
 
 
-def wait_for(what: str, condition: Callable[[], object], deadline: float = 60.0) -> object:
+def wait_for(what: str, condition: Callable[[], T], deadline: float = 60.0) -> T:
     """Wait until `condition` gives something true, and return that; fails after `deadline` seconds."""
-    end = time.monotonic() + deadline
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline:g} s: {what}")
-        time.sleep(0.2)
+    return until(condition, deadline, what, every=0.2)
 
 
 def _tied(command: Sequence[str]) -> list[str]:
     return ["setpriv", "--pdeathsig", "KILL", *command]
+
+
+STORY = (
+    ("condor_status", "-any"),
+    ("condor_q", "-allusers", "-nobatch"),
+    ("condor_history", "-limit", "200"),
+    ("ps", "-ww", "-eo", "pid,ppid,stat,etime,args"),
+)
 
 
 class Node:
@@ -134,7 +139,7 @@ class Node:
             input=text,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=deadline(60),
             check=False,
         )
         if check and done.returncode:
@@ -189,7 +194,9 @@ class LivePool:
         self._ip("link", "set", "br0", "up")
 
     def _ip(self, *words: str) -> None:
-        subprocess.run(["nsenter", "-t", str(self._net.pid), "-n", "ip", *words], check=True, timeout=20)
+        subprocess.run(
+            ["nsenter", "-t", str(self._net.pid), "-n", "ip", *words], check=True, timeout=deadline(20)
+        )
 
     def start(self, name: str, number: int, config: str, token: str = "") -> Node:
         """Boot one machine with address 10.9.0.`number`."""
@@ -303,6 +310,19 @@ class LivePool:
             finally:
                 libc.setns(own.fileno(), _CLONE_NEWNET)
 
+    def tell(self, remains: Remains) -> None:
+        """What the machines that are still there wrote, and what the head's tools print."""
+        for node in self.nodes.values():
+            remains.file(f"{node.name}/console", self.work / f"{node.name}.log")
+            if node.init:
+                remains.folder(f"{node.name}/condor", Path(f"/proc/{node.init}/root/var/log/condor"))
+        for tool, *words in STORY:
+            try:
+                said = self.nodes["head"].run(tool, *words, check=False)
+            except (AssertionError, KeyError, OSError, subprocess.SubprocessError) as error:
+                said = f"cannot be read: {error}"
+            remains.text(f"head/{tool}", said)
+
     def close(self) -> None:
         """End every machine, then the network."""
         for node in self.nodes.values():
@@ -318,7 +338,8 @@ def live_pool(head_config: str = "") -> Iterator[LivePool]:
     with tempfile.TemporaryDirectory(prefix="updraft-pool-") as folder:
         pool = LivePool(root, Path(folder))
         try:
-            pool.head(head_config)
-            yield pool
+            with watched(pool.tell):
+                pool.head(head_config)
+                yield pool
         finally:
             pool.close()

@@ -9,42 +9,40 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from tests.remains import Remains, leave, watched
 from tests.rigs.pools.resident import WatchedPool
+from tests.waiting import deadline, patience, until
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
-T = TypeVar("T")
+__all__ = [
+    "Footprint",
+    "RealPools",
+    "at_a_terminal",
+    "patience",
+    "pool_up",
+    "say",
+    "settings",
+    "tell",
+    "until",
+    "until_nothing",
+]
+STORY = {
+    "updraft-events": ("updraft", "events", "--last", "1000"),
+    "updraft-status": ("updraft", "status"),
+    "condor_status": ("condor_status", "-any"),
+    "condor_q": ("condor_q", "-allusers", "-nobatch"),
+    "condor_history": ("condor_history", "-limit", "200"),
+    "processes": ("ps", "-ww", "-eo", "pid,ppid,stat,etime,args"),
+}
 RealPools = Callable[..., RealPool]
-TAIL = 15_000  # characters of a log that a failed test shows
-
-
-def until(condition: Callable[[], T], deadline: float, what: str, every: float = 0.3) -> T:
-    """Ask until the answer is true, and return it; after `deadline` seconds fail with `what`, a sentence.
-
-    The condition is asked once more after the deadline, so that a slow question isn't a failure. The deadline
-    is for a machine with a core for everybody who wants one; while there isn't, it is as much later.
-    """
-    begun = time.monotonic()
-    while True:
-        last_time = time.monotonic() - begun >= deadline * patience()
-        answer = condition()
-        if answer:
-            return answer
-        if last_time:
-            raise AssertionError(f"{what} did not come true within {deadline:g} s; at last: {answer!r}")
-        time.sleep(every)
 
 
 def at_a_terminal() -> None:
     """For a child before it begins: what a shell runs in the background ignores Ctrl-C, and hands that on."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def patience() -> float:
-    """By how much longer things may take at present: processes that want a core, for each core; at most 4."""
-    return min(4.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def settings(
@@ -89,29 +87,22 @@ def settings(
 
 
 @contextmanager
-def pool_up(
-    image: Image, state_dir: Path, failed: Callable[[], bool], wishes: Wishes | None = None
-) -> Iterator[RealPool]:
+def pool_up(image: Image, state_dir: Path, wishes: Wishes | None = None) -> Iterator[RealPool]:
     """A pool that runs meanwhile; it is stopped at the end, and then nothing of it may be left.
 
-    `failed` says at the end whether its test has failed: then what the pool wrote is printed.
+    A test that fails meanwhile, or a head that doesn't come up, leaves what the pool wrote.
     """
     wishes = wishes or Wishes()
     if wishes.settings is None:
         wishes = replace(wishes, settings=settings() + "{class_settings}{limits}{timings}")
-    pool = WatchedPool.of(bring_up(image, state_dir, lambda _line: None, wishes))
+    pool = WatchedPool.of(bring_up(image, state_dir, lambda _line: None, wishes, lost=tell))
     footprint = Footprint.of(pool)
-    error = False
     try:
-        yield pool
-    except BaseException:
-        error = True
-        raise
+        with watched(lambda remains: _tell(pool, remains)):
+            yield pool
     finally:
         if pool.cloud.alive():
             footprint = Footprint.of(pool)
-            if error or failed():
-                tell(pool)
         pool.resident.close()
         pool.cloud.stop()
     left = until_nothing(footprint, 10)
@@ -124,27 +115,29 @@ def say(text: str) -> None:
 
 
 def tell(pool: RealPool) -> None:
-    """Print what the head's controller and the machines wrote, for the report of a failed test."""
-    for title, argv in (
-        ("updraft.log", ("tail", "-c", str(TAIL), "/var/log/updraft.log")),
-        ("updraft events", ("updraft", "events", "--last", "150")),
-        ("updraft status", ("updraft", "status")),
-        ("condor_status", ("condor_status", "-any")),
-        ("condor_q", ("condor_q", "-allusers", "-nobatch")),
-        ("SchedLog", ("tail", "-c", "6000", "/var/log/condor/SchedLog")),
-        ("NegotiatorLog", ("tail", "-c", "3000", "/var/log/condor/NegotiatorLog")),
-    ):
+    """Leave what the head's controller and the machines wrote, for who looks at the test that fails now."""
+    leave(lambda remains: _tell(pool, remains))
+
+
+def _tell(pool: RealPool, remains: Remains) -> None:
+    name, cloud = pool.cloud.state_dir.name, pool.cloud
+    remains.file(f"{name}/cloud.log", cloud.state_dir / "cloud.log")
+    if not cloud.alive():
+        return
+    client = cloud.client()
+    remains.text(f"{name}/machines", json.dumps(client.machines(), indent=1))
+    for id_ in sorted((machine["id"] for machine in client.machines()), key=pool.head.__ne__):
+        place = f"{name}/{'head' if id_ == pool.head else id_}"
+        remains.text(f"{place}/console", client.console(id_))
+        disk = Path(f"/proc/{cloud.pid}/root{cloud.state_dir}/machines/{id_}/disk/upper")
+        remains.folder(place, disk / "var/lib/updraft", "ledger.*")
+        remains.folder(place, disk / "var/log")
+    for title, argv in STORY.items():
         try:
             done = pool.on_head(*argv, timeout=20)
-            say(f"\n======== {title}\n{done.stdout}{done.stderr}")
+            remains.text(f"{name}/{title}", f"{done.stdout}{done.stderr}")
         except Exception as error:
-            say(f"\n======== {title} cannot be read: {error}")
-    client = pool.cloud.client()
-    for machine in client.machines():
-        ended = machine.get("why_ended") or ""
-        say(f"\n======== machine {machine['id']} {machine['flavor']} {machine['state']} {ended}")
-        if machine["id"] != pool.head:
-            say(client.console(machine["id"])[-1500:])
+            remains.text(f"{name}/{title}", f"cannot be read: {error}")
 
 
 # ------------------------------------------------------------------------------------- nothing left behind
@@ -185,9 +178,9 @@ class Footprint:
         return found
 
 
-def until_nothing(footprint: Footprint, deadline: float) -> list[str]:
-    """What is left after at most `deadline` seconds; empty as soon as nothing is."""
-    end = time.monotonic() + deadline
+def until_nothing(footprint: Footprint, seconds: float) -> list[str]:
+    """What is left after at most `deadline(seconds)`; empty as soon as nothing is."""
+    end = time.monotonic() + deadline(seconds)
     while (left := footprint.left()) and time.monotonic() < end:
         time.sleep(0.2)
     return left
