@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.reading import cloud_config, shipped, worker, written
+from tests.waiting import until
 from updraft.bootstrap import worker_user_data
 from updraft.bootstrap.lease import CLOSING, GRACE
 from updraft.core.model import Variant
@@ -198,9 +199,7 @@ def test_the_program_vacates_and_powers_off_with_nobody_to_ask(tmp_path: Path) -
         [sys.executable, "-I", str(SCRIPT), str(tmp_path / "lease.json")], stdout=subprocess.DEVNULL
     ) as run:
         try:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and not (done.exists() and "off" in done.read_text()):
-                time.sleep(0.05)
+            until(lambda: done.exists() and "off" in done.read_text(), 30, "it powers off", every=0.05)
         finally:
             run.kill()
     assert [word for word in done.read_text().split() if word != "close"][:2] == ["vacate", "off"]

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
+from tests.waiting import until
 from updraft.condor.demand import left_out
 from updraft.core.model import Plan, ScheddView
 from updraft.daemon import Daemon, Herald, StateLock, Switch, controller_id, run_once
@@ -486,9 +487,6 @@ def test_the_heralds_thread_renews_the_ad() -> None:
     pool = VirtualPool(Clock(0.0))
     herald = Herald(pool, "a@one", "one", time.monotonic, Rhythm(interval=0.02, lifetime=40))
     herald.start()
-    deadline = time.monotonic() + 10
-    while "a@one" not in pool.ads and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert "a@one" in pool.ads
+    until(lambda: "a@one" in pool.ads, 10, "the ad is there", every=0.01)
     herald.stop()
     assert pool.ads == {}

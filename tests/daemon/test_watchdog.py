@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import until
 from updraft.act.lanes import UnderWay
 from updraft.clouds.openstack.client import CONNECT_TIMEOUT, READ_TIMEOUT
 from updraft.daemon.herald import Rhythm
@@ -116,23 +117,27 @@ def test_a_turn_of_the_loop_has_twice_the_time_of_all_that_it_waits_for() -> Non
 
 
 def test_what_moves_again_is_said_to_live_again() -> None:
-    said, tasks = list[str](), list[UnderWay]()
-    begun = time.monotonic()
-    with Watchdog(lambda: tuple(tasks), said.append, 0.2) as watchdog:
+    said, tasks, looks = list[str](), list[UnderWay](), list[float]()
 
-        def waits_for_more(than: int, seconds: float) -> bool:
+    def under_way() -> tuple[UnderWay, ...]:
+        looks.append(time.monotonic())
+        return tuple(tasks)
+
+    with Watchdog(under_way, said.append, 0.2) as watchdog:
+
+        def looked(times: int) -> int:
+            """How much was said by the time that it has looked so many times more."""
             watchdog.beat()
-            until = time.monotonic() + seconds
-            while len(said) <= than and time.monotonic() < until:
-                time.sleep(0.01)
-            return len(said) > than
+            more = len(looks) + times
+            until(lambda: len(looks) >= more, 20, f"it looks {times} times", every=0.01)
+            return len(said)
 
-        assert waits_for_more(2, PATIENCE)
-        tasks.append(UnderWay("c1", "launch k", begun - 2 * (LANE + CALL), 1))
-        waits_for_more(len(said), 1.0)  # a look that was under way
-        assert not waits_for_more(len(said), 1.0)
+        assert looked(4) > 2
+        tasks.append(UnderWay("c1", "launch k", time.monotonic() - 2 * (LANE + CALL), 1))
+        heard = looked(2)  # the first may have been under way
+        assert looked(5) == heard
         tasks.clear()
-        assert waits_for_more(len(said), PATIENCE)
+        assert looked(3) > heard
     assert set(said) == {"WATCHDOG=1"}
 
 

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from updraft.clouds.base import TAG_LEASE
 from updraft.clouds.local import image, process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
@@ -39,13 +40,6 @@ FETCH = (
 )
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"never happened: {what}"
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="session")
 def config() -> LocalCloudConfig:
     built = image.build()
@@ -69,14 +63,14 @@ class Site:
 
     def boot(self, **order: Any) -> str:
         (machine,) = self.launch(**order)
-        until(lambda: BOOTED in self.admin.console(machine), f"{machine} boots")
+        until(lambda: BOOTED in self.admin.console(machine), 60, f"{machine} boots", every=0.05)
         return machine
 
     def show(self, machine: str) -> dict[str, Any]:
         return next(one for one in self.admin.machines() if one["id"] == machine)
 
     def ended(self, machine: str) -> None:
-        until(lambda: self.show(machine)["state"] == "terminated", f"{machine} ends")
+        until(lambda: self.show(machine)["state"] == "terminated", 60, f"{machine} ends", every=0.05)
 
     def run(self, machine: str, *argv: str, user: str | None = None) -> str:
         done = process.run_in(self.cloud, machine, argv, user=user)
@@ -219,7 +213,9 @@ def test_a_service_runs_is_kept_and_stops(site: Site) -> None:
     first = site.run(machine, "cat", "/run/updraft-machine/nap.main")
     site.run(machine, "kill", "-KILL", first)
     again = f"p=$(cat /run/updraft-machine/nap.main 2>/dev/null) && [ $p != {first} ] && echo yes || echo no"
-    until(lambda: site.run(machine, "sh", "-c", again) == "yes", "the service is started again")
+    until(
+        lambda: site.run(machine, "sh", "-c", again) == "yes", 60, "the service is started again", every=0.05
+    )
     site.run(machine, "systemctl", "stop", "nap")
     assert process.run_in(site.cloud, machine, ["systemctl", "is-active", "nap"]).stdout == "inactive\n"
 
@@ -251,7 +247,9 @@ def test_boots_fail_as_asked(site: Site) -> None:
     (dead,), started = site.launch(key="dead", zone="zone-b"), time.monotonic()
     site.boot(key="slow")
     assert time.monotonic() - started >= 3
-    until(lambda: "Kernel panic" in site.admin.console(dead), "the console tells of the panic")
+    until(
+        lambda: "Kernel panic" in site.admin.console(dead), 60, "the console tells of the panic", every=0.05
+    )
     assert site.show(dead)["state"] == "running"
     site.admin.terminate([dead])
     site.ended(dead)
@@ -296,8 +294,8 @@ def test_killing_the_cloud_leaves_nothing(config: LocalCloudConfig, tmp_path: Pa
     nets = {everywhere[pid] for pid in processes(site.cloud) if pid in everywhere} - {host}
     assert len(nets) >= 2, "the cloud's and a machine's"
     os.kill(site.cloud.pid, signal.SIGKILL)
-    until(lambda: not site.cloud.alive(), "the cloud ends")
-    until(lambda: not processes(site.cloud), "its processes and mounts go")
+    until(lambda: not site.cloud.alive(), 60, "the cloud ends", every=0.05)
+    until(lambda: not processes(site.cloud), 60, "its processes and mounts go", every=0.05)
     assert not nets & set(network_namespaces().values())
     assert {path.name for path in Path("/sys/class/net").iterdir()} == links
     assert list((tmp_path / "cloud/machines").iterdir()) == []
@@ -317,7 +315,12 @@ def test_a_cloud_outlives_its_starter_unless_tied(
     )
     subprocess.run([sys.executable, "-c", script], check=False)
     if tied:
-        until(lambda: process.find(tmp_path / "cloud") is None, "the cloud ends with its starter")
+        until(
+            lambda: process.find(tmp_path / "cloud") is None,
+            60,
+            "the cloud ends with its starter",
+            every=0.05,
+        )
         return
     cloud = process.find(tmp_path / "cloud")
     assert cloud is not None

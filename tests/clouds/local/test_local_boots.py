@@ -2,13 +2,13 @@
 
 import runpy
 import threading
-import time
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from updraft.clouds.local import boots
 from updraft.clouds.local.boots import Boots
 
@@ -45,10 +45,7 @@ class Launches:
 
 
 def seen(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    until(what, 20, "what was asked for", every=0.005)
 
 
 def test_so_many_boot_at_once_and_the_next_when_one_has_booted() -> None:

@@ -1,6 +1,5 @@
 """The local cloud keeps the contract, with machines that really boot."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.clouds.conformance import DriverConformance
 from tests.rigs.clouds.harness import next_key
+from tests.waiting import until
 from updraft.clouds.local import image, process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
 from updraft.clouds.local.driver import LocalDriver, from_settings
@@ -43,10 +43,7 @@ class LocalHarness:
         return from_settings("local", pool, settings)
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self.deadline
-        while not condition():
-            assert time.monotonic() < until, f"never happened: {what}"
-            time.sleep(0.05)
+        until(condition, self.deadline, what, every=0.05)
 
     def foreign(self, tags: Mapping[str, str]) -> str:
         order = {"image": self.image, "flavor": self.flavor, "zone": self.zone}

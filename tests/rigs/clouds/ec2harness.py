@@ -1,6 +1,5 @@
 """How the conformance suite reaches the endpoint."""
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import boto3
 
 from tests.rigs.clouds.ec2endpoint import REGION, Quirks, Served, Trouble
+from tests.waiting import until
 from updraft.clouds.ec2 import from_settings
 from updraft.clouds.ec2.driver import EC2Driver
 from updraft.errors import (
@@ -63,10 +63,7 @@ class EC2Harness:
         return from_settings("cloud", pool, {**self.settings, **settings})
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self.deadline
-        while not condition():
-            assert time.monotonic() < until, f"never happened: {what}"
-            time.sleep(0.02)
+        until(condition, self.deadline, what, every=0.02)
 
     def foreign(self, tags: Mapping[str, str], user_data: bytes = b"") -> str:
         made = self.own.run_instances(

@@ -21,6 +21,7 @@ from openstack.config import OpenStackConfig
 
 from tests.rigs.clouds.osfront import Front, Trouble, forwarded_to
 from tests.rigs.clouds.osharness import CREATE, TROUBLES
+from tests.waiting import until
 from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.client import Connection
@@ -97,13 +98,14 @@ class Project:
 
         More than before may be others': they aren't waited for.
         """
-        until = time.monotonic() + SETTLED_AFTER
-        while self.ending:
-            assert time.monotonic() < until, f"the machines of {len(self.ending)} tests don't go"
+
+        def gone() -> bool:
             self.ending = [one for one in self.ending if not one.gone()]
-            time.sleep(LOOKED_EVERY)
-        until = time.monotonic() + COUNTED_AFTER
-        while self.used() > self.before and time.monotonic() < until:
+            return not self.ending
+
+        until(gone, SETTLED_AFTER, "the machines of tests that are over go", every=LOOKED_EVERY)
+        end = time.monotonic() + COUNTED_AFTER
+        while self.used() > self.before and time.monotonic() < end:
             time.sleep(LOOKED_EVERY)
         return self.used()
 
@@ -130,10 +132,7 @@ class Waiting:
     deadline: float
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self.deadline
-        while not condition():
-            assert time.monotonic() < until, f"never happened: {what}"
-            time.sleep(LOOKED_EVERY)
+        until(condition, self.deadline, what, every=LOOKED_EVERY)
 
 
 def quota_set(admin: Adapter, project: Project, machines: int) -> Callable[[], None]:
