@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n auto --dist worksteal
 REAL := -n 4 --dist loadscope
 
-.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud hunt
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,16 +27,22 @@ demo: $(INSTALLED) cloud ## a pool that grows and shrinks with its queue, on thi
 demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a pool of their own (root)
 	@$(BIN)/python -m updraft.cli.demo_jobs examples
 
-# The real parts are taken from a machine image, built once; it takes root.
+# The real parts are taken from machine images, built once (a minute and a half); it takes root.
+images: $(INSTALLED) cloud
+	@for kind in "" "--suite trixie" "--without condor"; do
+	  $(BIN)/updraft local image $$kind >/dev/null & building+=($$!)
+	done
+	for one in "$${building[@]}"; do wait "$$one"; done
+
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
-test: $(INSTALLED) cloud ## the tests, with real HTCondor and real cloud-init (root)
+test: images ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
 	$(PYTEST) -m "integration and not extended" $(REAL)
 
 # What is generated is new each time; SEED=… makes the same again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
-test-all: $(INSTALLED) cloud ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
+test-all: images ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "not integration" $(SPREAD) --hypothesis-seed=$(SEED)
@@ -50,7 +56,7 @@ hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: f
 	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
 	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" $(SPREAD) --maxfail=50 --timeout=0 --hypothesis-seed=$(SEED)
 
-integration: $(INSTALLED) cloud ## the tests with real parts only (root)
+integration: images ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m integration $(REAL)
 
