@@ -59,13 +59,15 @@ systemctl start updraft-door.service || fail "the service updraft-door does not 
 if [ -e /usr/local/lib/updraft/public-address ]; then
     python3 -I /usr/local/lib/updraft/public-address || fail "the cloud's metadata tells no public address"
 fi
-condor_config_val DAEMON_LIST >/dev/null || fail "HTCondor cannot read its configuration"
+log=$(condor_config_val LOG) || fail "HTCondor cannot read its configuration"
 chmod 700 /etc/condor/tokens.d 2>/dev/null
 for key in $KEYS; do
     make_key "$key"
 done
 # Where systemd-tmpfiles doesn't run, these are nobody's work.
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor || fail "the user condor is not there"
+# An image is often made with its logs taken out, folders and all; no daemon starts without this one.
+[ -d "$log" ] || install -d -o condor -g condor "$log" || fail "no folder $log for HTCondor's logs"
 
 mkdir -p /var/lib/updraft && : >/var/lib/updraft/booted
 systemctl enable condor.service || :

@@ -146,6 +146,7 @@ def _watch(command: list[str], say: Progress) -> None:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        env=_surroundings(),
     ) as process:
         try:
             for line in process.stderr or ():
@@ -161,6 +162,15 @@ def _watch(command: list[str], say: Progress) -> None:
             f"mmdebstrap could not make the image ({errors[0]}); check that Debian's mirror can be reached "
             "and try again."
         )
+
+
+def _surroundings() -> dict[str, str]:
+    """What of our environment an image's packages see: all but what is told to our own HTCondor.
+
+    HTCondor's package asks its tools where the log folder is, and makes that one.
+    """
+    ours = ("CONDOR_CONFIG", "_CONDOR_")
+    return {name: value for name, value in os.environ.items() if not name.upper().startswith(ours)}
 
 
 def _clean(root: Path) -> None:
