@@ -13,7 +13,7 @@ MMDEBSTRAP = '#!/bin/sh\nfor root; do :; done\nmkdir -p "$root/etc" && env >"$ro
 def test_packages_see_nothing_of_the_builders_own_htcondor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The package asks HTCondor's tools where its log folder is, and makes that; no daemon starts without it."""
+    """The package asks HTCondor's tools where its log folder is, and makes that one."""
     tool = tmp_path / "bin/mmdebstrap"
     tool.parent.mkdir()
     tool.write_text(MMDEBSTRAP)
@@ -26,6 +26,8 @@ def test_packages_see_nothing_of_the_builders_own_htcondor(
     monkeypatch.setattr(image, "_SPACE_NEEDED", 0)
     monkeypatch.setattr(image, "_updraft_layers", lambda *_: ())
     made = image.build(tmp_path / "store")
-    seen = dict(line.partition("=")[::2] for line in (made.rootfs / "etc/surroundings").read_text().splitlines())
+    seen = dict(
+        line.partition("=")[::2] for line in (made.rootfs / "etc/surroundings").read_text().splitlines()
+    )
     assert {"CONDOR_CONFIG", "_condor_LOG"}.isdisjoint(seen)
     assert seen["http_proxy"] == "http://proxy.example:3128"

@@ -156,7 +156,11 @@ class PowerCut(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("step", ["disown: half", "disown: untagged"])
+DISOWNED = ("disown: half", "disown: untagged")
+STEPS = (*DISOWNED, "adopt: tagged")
+
+
+@pytest.mark.parametrize("step", DISOWNED)
 def test_killed_between_its_tags_and_its_record_it_is_still_only_let_go(
     rig: Rig, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,13 @@
 """Several clouds under one controller, in virtual time: overflow, orders at run time, a dead cloud."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.rigs.manyclouds import ManyClouds
+from tests.rigs.manyclouds import QUICK, ManyClouds
+from updraft.clouds.fake import site_settings
 from updraft.clouds.fake.faults import Fault
 from updraft.core.model import LaunchState, Reason
 from updraft.core.settings import CloudRule, Limits
@@ -196,6 +198,33 @@ def test_demand_goes_to_the_other_clouds_while_one_is_dead_and_comes_back(make: 
     world.turn(4)
     assert world.alive()["a"] == 2
     assert sum(world.alive().values()) == 5
+
+
+FAILS = {
+    "no-capacity": {"capacity": {"a/small": 1, "b/small": 0}},
+    "quota": {"quota_cores": 2},
+    "never-boots": {"boots": [{"start": "4s", "join": "4s", "never_joins": 1.0}]},
+}
+
+
+@pytest.mark.parametrize("fails", FAILS)
+def test_a_cloud_that_gives_nothing_more_costs_no_job(make: Make, fails: str) -> None:
+    """The cheap one fails while jobs run; what still waits is bought at the other, and nothing twice."""
+    world = make({"a": SMALL, "b": DEAR})
+    world.idle = 2
+    world.turn(30)
+    assert world.alive() == {"a": 1, "b": 0}
+    site = world.sites["a"]
+    site.settings = site_settings("a", {**QUICK, **SMALL, **FAILS[fails]})
+    world.idle = 6
+    world.turn(600, each=4)
+    assert (world.idle, world.pool.killed_jobs, world.alive()["b"]) == (0, 0, 3)
+    world.pool.finish()
+    world.turn(600, each=6)
+    assert sum(world.alive().values()) == 0
+    bought = Counter(site.name for site in world.sites.values() for _ in site.of_pool("test"))
+    assert bought["b"] == 3, "nothing was made twice"
+    assert world.pool.requeued == []
 
 
 def test_a_launch_whose_answer_was_lost_in_the_outage_is_not_made_twice(make: Make) -> None:
