@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 
 from tests.rigs.pools.livepool import wait_for
 from updraft.condor.access import PoolAccess, config_lines, environment
-from updraft.condor.children import Children
+from updraft.condor.children import Children, prepare
 from updraft.condor.tools import Tools
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 
@@ -74,6 +74,36 @@ def test_a_slow_source_is_killed_and_replaced_and_others_go_on(children: Childre
     wait_for("the slow child is gone", lambda: not Path(f"/proc/{slow}").exists(), 10)
     assert children.call("b", 30, os.getpid) == other
     assert children.call("a", 30, os.getpid) != slow
+
+
+def slowly(environment: Mapping[str, str], parent: int) -> None:
+    """How a child begins where many others want the processor."""
+    time.sleep(2.0)
+    prepare(environment, parent)
+
+
+def test_what_a_child_takes_to_begin_is_no_silence_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a source that is late once is asked by a new child, which is late too, and so for ever."""
+    monkeypatch.setattr("updraft.condor.children.prepare", slowly)
+    made = Children({})
+    try:
+        first = made.call("a", 1.5, os.getpid)
+        with pytest.raises(PoolTimeout, match=r"^a gave no answer within 0\.3 s$"):
+            made.call("a", 0.3, time.sleep, 60)
+        assert made.call("a", 1.5, os.getpid) != first
+    finally:
+        made.close()
+
+
+def test_a_child_that_does_not_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("updraft.condor.children.prepare", slowly)
+    monkeypatch.setattr("updraft.condor.children._BEGIN", 0.2)
+    made = Children({})
+    try:
+        with pytest.raises(PoolTimeout, match=r"^the process that asks a did not begin within 0\.2 s$"):
+            made.call("a", 30, os.getpid)
+    finally:
+        made.close()
 
 
 def test_errors_and_deaths_come_back_as_errors(children: Children) -> None:

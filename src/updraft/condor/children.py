@@ -2,6 +2,8 @@
 
 HTCondor's library holds the interpreter while it waits for the network, so it is never called in the daemon's
 own process. A child that misses its deadline is killed and replaced; another source's child doesn't notice.
+What a child takes to begin isn't its source's silence, and counts for no deadline: on a busy machine a source
+that was late once would be asked by a new child, which is late too, for ever.
 """
 
 import contextlib
@@ -12,7 +14,7 @@ import resource
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,6 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _CALLS_PER_CHILD = 2000
 _CHILD_BYTES = 3 << 30
 _TEXT = 300
+_BEGIN = 30.0  # seconds that a child may take to begin: it loads much, and may have to wait for a processor
 
 
 class Children:
@@ -37,6 +40,7 @@ class Children:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
         self._pools: dict[str, pebble.ProcessPool] = {}
+        self._begun: dict[str, Future[None]] = {}  # done once the present child of a source has begun
         self._lock = threading.Lock()
         self._starter = ThreadPoolExecutor(1, "updraft-children")
         self._closed = False
@@ -46,19 +50,36 @@ class Children:
     ) -> R:
         """Run `function` in the child of `source`, and return what it returns.
 
-        Raises PoolTimeout when there is no answer within `deadline` seconds, and the function's own
-        PoolError; anything else that went wrong in there is a PoolError too.
+        Raises PoolTimeout when there is no answer within `deadline` seconds of a child that has begun, and
+        the function's own PoolError; anything else that went wrong in there is a PoolError too.
         """
+        self._await_begun(source, function)
         future = self._pool(source).schedule(_guarded, args=(function, args, kwargs))
         try:
             return future.result(timeout=deadline)  # type: ignore[no-any-return]
         except (FutureTimeout, CancelledError) as error:
-            future.cancel()  # type: ignore[no-untyped-call]
+            self._replace(source, future)
             raise PoolTimeout(f"{source} gave no answer within {deadline:g} s") from error
         except pebble.ProcessExpired as error:
+            self._begun.pop(source, None)
             raise PoolError(f"the process that asked {source} died ({error.exitcode})") from error
         except BrokenExecutor as error:  # it died before it had taken the call up
             raise PoolError(f"the process that asked {source} died") from error
+
+    def _await_begun(self, source: str, function: Callable[..., Any]) -> None:
+        """Wait for a child that is new; what else is wrong with it, the call itself will say."""
+        pool = self._pool(source)
+        begun = self._begun.get(source)
+        if begun is None:
+            begun = self._begun[source] = pool.schedule(_ready, args=(function,))
+        if wait([begun], _BEGIN).not_done:
+            self._replace(source, begun)
+            raise PoolTimeout(f"the process that asks {source} did not begin within {_BEGIN:g} s")
+
+    def _replace(self, source: str, future: "Future[Any]") -> None:
+        """End the child that is at work on this; another takes its place."""
+        self._begun.pop(source, None)
+        future.cancel()
 
     def _pool(self, source: str) -> pebble.ProcessPool:
         with self._lock:
@@ -74,6 +95,7 @@ class Children:
                     context=multiprocessing.get_context("spawn"),
                 )
                 self._pools[source] = pool
+                self._begun.pop(source, None)
                 # The kernel takes the end of the thread that started a child for the end of its parent: it
                 # must be a thread that stays, and pebble starts the first child in the thread that asks.
                 self._starter.submit(getattr, pool, "active").result()
@@ -84,7 +106,7 @@ class Children:
         with self._lock:
             there = source in self._pools
         if not there:
-            self._pool(source).schedule(_ready)
+            self._begun[source] = self._pool(source).schedule(_ready, args=(_ready,))
 
     def drop(self, keep: frozenset[str]) -> None:
         """End the children of sources that are no more; `keep` names those to leave."""
@@ -119,8 +141,8 @@ def prepare(environment: Mapping[str, str], parent: int) -> None:
     os.environ.update(environment)
 
 
-def _ready() -> None:
-    """Load what every call needs, which takes longer than most of them."""
+def _ready(_function: Callable[..., Any]) -> None:
+    """Load what every call needs, and by its name this function: it takes longer than most calls."""
     import htcondor2  # noqa: F401
 
 
