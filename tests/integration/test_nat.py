@@ -1,13 +1,37 @@
 """Workers behind NAT: they join, work, drain and go through a broker, or at an address that is forwarded."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from tests.rigs.pools.controlling import DONE_ONCE, await_done, await_running, in_machine, outcomes, sleepers
-from tests.rigs.pools.realpool import settings, until
+import pytest
+from controlling import (
+    ALIVE,
+    DONE_ONCE,
+    await_done,
+    await_running,
+    events,
+    in_machine,
+    let_end,
+    of_class,
+    outcomes,
+    slot_of,
+    waiters,
+)
+from realpool import settings, until
+
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.demo.pool import RealPool, Wishes
 
+Pools = Callable[..., RealPool]
+CLOSED_CLASS = """
+[classes.closed]
+image = "{image}"
+flavors = ["small"]
+reach = "ccb"
+layers = [{layer}]
+boot_deadline = "2m"
+"""
 INSIDE = "192.168.55.2"
 # Before HTCondor starts the machine moves behind a router of its own: a network namespace that has the cable,
 # and hides what is behind it. Every such machine has the same address inside, as behind many a real router.
@@ -68,14 +92,39 @@ def collectors(pool: RealPool) -> int:
     return len(pool.on_head("condor_status", "-collector", "-af", "Name").stdout.splitlines())
 
 
-def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(real_pool: Any) -> None:
-    text = settings(worker={"reach": "ccb", "layers": [behind(CLOSED)], "flavors": ["small"]})
-    pool = real_pool(Wishes(settings=text, broker=True))
+@pytest.fixture(scope="module")
+def pool(module_pool: Pools) -> RealPool:
+    public = LocalCloudConfig(images={}).addresses()[
+        1
+    ]  # the first is the head's, and this one's first worker's
+    reached = {"reach": "forwarded", "forwarding_host": public, "layers": [behind(FORWARDING)]}
+    closed = CLOSED_CLASS.format(image="{image}", layer=json.dumps(behind(CLOSED)))
+    return module_pool(Wishes(settings=settings(worker=reached, more=closed), broker=True))
 
-    job = pool.submit(sleepers(1, 15))
+
+def job_on(pool: RealPool, name: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """A job that runs on a machine of this class: its cluster, the machine, and its slot."""
+    job = pool.submit(waiters(1, name, requirements=f'TARGET.UpdraftClass == "{name}"'))
     await_running(pool, job, deadline=120)
-    [machine] = pool.workers("running")
-    [slot] = [one for one in pool.slots() if one["UpdraftInstance"] == machine["id"]]
+    [machine] = of_class(pool, name, "running")
+    slot = slot_of(pool, machine["id"])
+    assert slot is not None
+    return job, machine, slot
+
+
+def test_a_worker_whose_router_forwards_is_reached_at_the_routers_address(pool: RealPool) -> None:
+    job, machine, slot = job_on(pool, "worker")
+    assert slot["MyAddress"].startswith(f"<{machine['address']}:9618")
+    assert pool.on_head("timeout", "3", "bash", "-c", f"</dev/tcp/{INSIDE}/9618").returncode != 0
+    let_end(pool, "worker")
+    await_done(pool, [job], 60)
+    assert outcomes(pool, job) == [DONE_ONCE]
+    gone = lambda: not of_class(pool, "worker", *ALIVE)  # noqa: E731
+    until(gone, 60, "idle, it was drained and has gone")
+
+
+def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(pool: RealPool) -> None:
+    job, machine, slot = job_on(pool, "closed")
     assert INSIDE in slot["MyAddress"]
     assert "CCBID=" in slot["MyAddress"]
     port = slot["MyAddress"].partition("?")[0].rpartition(":")[2]
@@ -92,34 +141,15 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(real_p
     assert rights(pool, machine["id"], schedd) == set()
     assert collectors(pool) == 1, "the broker is no collector of the pool"
 
-    checked = json.loads(pool.updraft("check", "--json").stdout)["findings"]
-    assert [one["state"] for one in checked if one["what"] == "broker of worker"] == ["ok"], checked
+    checked = pool.show("check")["findings"]
+    assert [one["state"] for one in checked if one["what"] == "broker of closed"] == ["ok"], checked
 
     drained = pool.updraft("drain", machine["id"])
     assert drained.returncode == 0, drained.stderr
+    let_end(pool, "closed")
     await_done(pool, [job], 60)
     assert outcomes(pool, job) == [DONE_ONCE], "the drain let it finish"
-    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "it has gone")
-
-    second = pool.submit(sleepers(1, 1))
-    await_done(pool, [second], 120)
-    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it was drained and has gone")
-    ended = [event["code"] for event in pool.events() if event["kind"] == "drain"]
-    assert ended == ["operator", "idle-limit"], "each was drained, and neither was taken for lost"
-
-
-def test_a_worker_whose_router_forwards_is_reached_at_the_routers_address(real_pool: Any) -> None:
-    public = LocalCloudConfig(images={}).addresses()[1]  # the first is the head's
-    reached = {"reach": "forwarded", "forwarding_host": public, "layers": [behind(FORWARDING)]}
-    pool = real_pool(Wishes(settings=settings(worker=reached, limits={"machines": 1})))
-
-    job = pool.submit(sleepers(1, 5))
-    await_running(pool, job, deadline=120)
-    [machine] = pool.workers("running")
-    assert machine["address"] == public
-    [slot] = [one for one in pool.slots() if one["UpdraftInstance"] == machine["id"]]
-    assert slot["MyAddress"].startswith(f"<{public}:9618")
-    assert pool.on_head("timeout", "3", "bash", "-c", f"</dev/tcp/{INSIDE}/9618").returncode != 0
-    await_done(pool, [job], 60)
-    assert outcomes(pool, job) == [DONE_ONCE]
-    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it was drained and has gone")
+    until(lambda: not of_class(pool, "closed", *ALIVE), 60, "it has gone")
+    ours = {m["id"] for m in of_class(pool, "closed")}
+    ended = [event["code"] for event in events(pool, "drain") if event["subject"] in ours]
+    assert ended == ["operator"], "it was drained, and not taken for lost"

@@ -1,7 +1,5 @@
 """Sources that fall silent on a real pool: while one is, nothing is taken away on the word of the others."""
 
-import time
-
 import pytest
 
 from tests.rigs.pools.controlling import (
@@ -11,18 +9,22 @@ from tests.rigs.pools.controlling import (
     await_done,
     await_running,
     disturbed,
+    edit,
     events,
+    let_end,
+    looks,
     outcomes,
-    runs,
+    reload,
     sh,
     sleepers,
+    waiters,
 )
 from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_RETIRING
 from updraft.demo.pool import USER, RealPool, Wishes
 
-IDLE = 5.0
-SILENCE = IDLE + 10  # a machine that would go would be seen to go in this time
+LONG, SHORT = 'idle_limit = "1h"', 'idle_limit = "1s"'
+LOOKS = 3  # after the first that sees it, an idle machine is told to go
 TAKEN_AWAY = {"drain", "terminate", "forget", "requeue-jobs", "disown"}
 SECOND_SCHEDD = """\
 SCHEDD_TWO = $(SCHEDD)
@@ -47,7 +49,7 @@ DOWN = {
 
 @pytest.fixture(scope="module")
 def shared(module_pool: RealPools) -> RealPool:
-    text = settings(worker={"idle_limit": f"{IDLE:g}s"}, timings={"collector_age": "30s"})
+    text = settings(worker={"idle_limit": "1s"}, timings={"collector_age": "30s"})
     return module_pool(Wishes(settings=text))
 
 
@@ -76,28 +78,29 @@ def unknown(pool: RealPool) -> set[str]:
     return {name.split()[0] for name, source in sources.items() if source["state"] == "unknown"}
 
 
-def stays(pool: RealPool, seconds: float) -> None:
-    """Every machine stays as it is, for so long."""
-    before = {m["id"] for m in pool.workers("running")}
-    assert before
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        machines = pool.workers()
-        assert {m["id"] for m in machines if m["state"] == "running"} == before
-        assert not any(TAG_RETIRING in m["tags"] for m in machines if m["id"] in before)
-        time.sleep(0.5)
+def stays(pool: RealPool, machines: set[str]) -> None:
+    """These machines stay as they are, while the controller looks so often that it would take them away."""
+
+    def as_they_were() -> None:
+        there = {m["id"]: m for m in pool.workers("running")}
+        assert set(there) == machines
+        assert not any(TAG_RETIRING in m["tags"] for m in there.values())
+
+    looks(pool, LOOKS, as_they_were)
 
 
 def test_the_collector_is_restarted_while_machines_run(pool: RealPool) -> None:
-    cluster = pool.submit(sleepers(3, 40))
+    cluster = pool.submit(waiters(3, "over"))
     await_running(pool, cluster, 3)
     since, before = now(pool), {m["id"] for m in pool.workers()}
     sh(pool, "kill -9 $(pidof condor_collector)")
     until(lambda: "collector" in unknown(pool), 20, "the controller sees that the collector is gone")
     until(lambda: pool.on_head("condor_status", "-negotiator").returncode == 0, 60, "the collector is back")
     until(lambda: acting(pool) and not unknown(pool), 60, "the controller acts again")
-    late = pool.submit(sleepers(1, 5, cpus=4))  # demand that came after it is served by one machine more
-    until(lambda: not pool.queue(f"ClusterId == {cluster}"), 90, "the jobs are done")
+    late = pool.submit(waiters(1, "over", cpus=4))  # demand that came after it is served by one machine more
+    await_running(pool, late)
+    let_end(pool, "over")
+    await_done(pool, [cluster], 60)
     assert outcomes(pool, cluster) == [DONE_ONCE] * 3
     assert disturbed(pool, cluster) == ""
     assert [event["kind"] for event in events(pool) if event["kind"] in ("requeue-jobs", "forget")] == []
@@ -109,24 +112,35 @@ def test_the_collector_is_restarted_while_machines_run(pool: RealPool) -> None:
     assert len({m["id"] for m in pool.workers()} - before) == 1
 
 
-@pytest.mark.parametrize("what", DOWN)
-def test_nothing_goes_while_a_source_is_silent(pool: RealPool, what: str) -> None:
-    down, up = DOWN[what]
-    long = pool.submit(sleepers(1, 45, cpus=2))
-    short = pool.submit(sleepers(1, 1, cpus=4))
+def test_nothing_goes_while_a_source_is_silent(pool: RealPool) -> None:
+    edit(pool, SHORT, LONG)
+    reload(pool, "reloaded")
+    long, short = pool.submit(waiters(1, "done", cpus=2)), pool.submit(sleepers(1, 1, cpus=4))
     await_running(pool, long)
     await_done(pool, [short], 60)
+    busy = {job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {long}")}
+    machines = {m["id"] for m in pool.workers("running")}
     since = now(pool)
-    sh(pool, down)
-    try:
-        until(lambda: what.split()[1] in unknown(pool), 40, "the controller sees that it is silent")
-        stays(pool, SILENCE)
+    for what, (down, up) in DOWN.items():
+        sh(pool, down)
+        try:
+            until(lambda what=what: what.split()[1] in unknown(pool), 40, f"the controller sees that {what}")
+            edit(pool, LONG, SHORT)  # one of them has been idle for long enough
+            reload(pool, "reloaded")
+            stays(pool, machines)
+            edit(pool, SHORT, LONG)
+            reload(pool, "reloaded")
+            looks(pool, 1)
+        finally:
+            sh(pool, up)
+        until(lambda: acting(pool) and not unknown(pool), 60, "all is known again")
+        assert {m["id"] for m in pool.workers("running")} == machines, f"what there was before {what}"
         assert taken_away(pool, since) == []
-    finally:
-        sh(pool, up)
-    until(lambda: acting(pool) and not unknown(pool), 60, "all is known again")
-    until(lambda: len(pool.workers(*ALIVE)) == 1 or not runs(pool, long), 40, "the idle machine goes")
-    await_done(pool, [long], 90)
+    edit(pool, LONG, SHORT)
+    reload(pool, "reloaded")
+    until(lambda: {m["id"] for m in pool.workers(*ALIVE)} == busy, 40, "the idle machine goes")
+    let_end(pool, "done")
+    await_done(pool, [long], 60)
     # By its own log: a schedd that is killed may lose the latest counts of its jobs' starts.
     log = sh(pool, f"cat /home/{USER}/{long}.log").splitlines()
     assert [line[:3] for line in log if line.startswith(("001 ", "004 ", "005 "))] == ["001", "005"]
@@ -142,8 +156,8 @@ def test_jobs_of_two_schedds_are_served(pool: RealPool) -> None:
     names = lambda: sh(pool, "condor_status -schedd -af Name").split()  # noqa: E731
     until(lambda: len(names()) == 2, 40, "the second schedd is in the collector")
     (second,) = (name for name in names() if name.startswith("two@"))
-    first = pool.submit(sleepers(2, 5))
-    text = sleepers(3, 5).replace("$(Cluster)", "two-$(Cluster)")
+    first = pool.submit(sleepers(2, 3))
+    text = sleepers(3, 3).replace("$(Cluster)", "two-$(Cluster)")
     done = pool.on_head("condor_submit", "-terse", "-name", second, "-", user=USER, stdin=text)
     assert done.returncode == 0, done.stderr
     both = lambda: {group["schedd"] for group in pool.show("status")["groups"]} == set(names())  # noqa: E731

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from tests.rigs.pools.controlling import (
+from controlling import (
     await_done,
     await_running,
     disturbed,
     events,
     in_machine,
+    let_end,
     outcomes,
     sh,
     sleepers,
+    waiters,
 )
-from tests.rigs.pools.realpool import settings, until
+from realpool import settings, until
+
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import POOL, RealPool, Wishes
 
@@ -43,9 +45,9 @@ def tokens(pool: RealPool) -> dict[str, dict[str, Any]]:
     return {row["launch"]: row for row in json.loads(done.stdout)["tokens"] if row["machines"]}
 
 
-def job_on(pool: RealPool, seconds: float) -> tuple[int, str, str]:
+def job_on(pool: RealPool, until_told: str) -> tuple[int, str, str]:
     """A job that runs, and fills its machine: its cluster, its machine, the machine's launch."""
-    cluster = pool.submit(sleepers(1, seconds))
+    cluster = pool.submit(waiters(1, until_told))
     await_running(pool, cluster, deadline=90)
     [job] = pool.queue(f"ClusterId == {cluster}")
     machine = job["RemoteHost"].split("@")[1]
@@ -92,18 +94,13 @@ def denied(pool: RealPool, since: int) -> str:
     return "\n".join(line for line in lines if "DENIED" in line)
 
 
-def test_tokens_are_listed_by_launch_and_none_is_shown(pool: RealPool) -> None:
-    cluster, _, launch = job_on(pool, 5)
+def test_tokens_are_listed_and_good_for_their_own_launch_and_a_stranger_is_told_of(pool: RealPool) -> None:
+    cluster, one, launch = job_on(pool, "first")
     row = tokens(pool)[launch]
     assert (row["machines"], row["key"], row["state"]) == (1, "updraft-workers", "good")
     lives = 12 * 3600 + 3600  # its lifetime, and the time to finish
     assert row["expires"] - row["issued"] > lives, "no token ends before its machine"
     assert not TOKEN.search(sh(pool, "cat /var/log/updraft.log; updraft events --json --last 500"))
-    await_done(pool, [cluster], 60)
-
-
-def test_a_token_is_good_for_its_own_launch_only_and_a_stranger_is_told_of(pool: RealPool) -> None:
-    cluster, one, launch = job_on(pool, 40)
     true = {
         "UpdraftLaunch": f'"{launch}"', "UpdraftInstance": f'"{THIEF}"',
         "UpdraftPool": f'"{POOL}"', "UpdraftCloud": '"here"',
@@ -128,12 +125,13 @@ def test_a_token_is_good_for_its_own_launch_only_and_a_stranger_is_told_of(pool:
     assert done.returncode != 0
     done = run_in(pool.cloud, one, ("condor_off", "-name", head, "-schedd"))
     assert pool.queue(f"ClusterId == {cluster}"), "the schedd answers"
-    await_done(pool, [cluster], 90)
+    let_end(pool, "first")
+    await_done(pool, [cluster], 60)
 
 
 def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(pool: RealPool) -> None:
-    lost_job, lost, launch = job_on(pool, 75)
-    kept_job, kept, other = job_on(pool, 75)
+    lost_job, lost, launch = job_on(pool, "second")
+    kept_job, kept, other = job_on(pool, "second")
     assert launch != other
     assert {ad.split()[0] for ad in ads(pool, launch)} >= {"Machine", "DaemonMaster"}
     token = in_machine(pool, lost, "cat", MINE).strip()
@@ -158,7 +156,8 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
     assert tokens(pool)[other]["state"] == "good"
     assert f"worker-{other}@" not in denied(pool, before)
     # Jobs run on, on both; then the revoked machine is given up, and the other is not.
-    await_done(pool, [lost_job, kept_job], 150)
+    let_end(pool, "second")
+    await_done(pool, [lost_job, kept_job], 60)
     assert outcomes(pool, lost_job) == outcomes(pool, kept_job) == [(4, 0, 1)]
     assert disturbed(pool, lost_job) == ""
     until(lambda: lost in {m["id"] for m in pool.workers("terminated")}, 120, "its machine is given up", 1)
@@ -169,20 +168,19 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
 
 
 def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool: RealPool) -> None:
-    cluster, _, _ = job_on(pool, 1)
-    await_done(pool, [cluster], 60)
+    jobs = [job_on(pool, "third")[0]]
     old = tokens(pool)
+    jobs += [job_on(pool, "third")[0] for _ in range(len(old) - 1)]  # none of them has room any more
     assert {row["key"] for row in old.values()} == {"updraft-workers"}
     assert pool.updraft("tokens", "rotate", timeout=60).returncode == 0
-    fill = pool.submit(sleepers(len(old), 60))
-    await_running(pool, fill, len(old), deadline=90)
-    cluster, _, launch = job_on(pool, 5)
+    cluster, _, launch = job_on(pool, "third")
     assert launch not in old
     assert tokens(pool)[launch]["key"] == "updraft-workers-2"
     assert all(ads(pool, one) for one in old if old[one]["state"] == "good"), "those of before stay"
     stays = json.loads(pool.updraft("tokens", "rotate", "--finish", "--json", timeout=60).stdout)
     assert (stays["removed"], list(stays["needed"])) == ([], ["updraft-workers"])
-    await_done(pool, [cluster, fill], 120)
+    let_end(pool, "third")
+    await_done(pool, [*jobs, cluster], 60)
 
     done = pool.updraft("tokens", "rotate", "--now", timeout=90)
 
@@ -190,7 +188,6 @@ def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool:
     keys = sh(pool, "ls /etc/condor/passwords.d").split()
     assert [key for key in keys if key.startswith("updraft")] == ["updraft-workers-3"]
     assert not any(ads(pool, one) for one in (*old, launch))
-    cluster, _, fresh = job_on(pool, 5)
+    _, _, fresh = job_on(pool, "fourth")
     assert fresh not in {*old, launch}
     assert (tokens(pool)[fresh]["key"], tokens(pool)[fresh]["state"]) == ("updraft-workers-3", "good")
-    await_done(pool, [cluster], 90)

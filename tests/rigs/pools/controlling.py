@@ -3,7 +3,7 @@
 import json
 import shlex
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,37 @@ def sleepers(
     return JOB.format(count=count, seconds=seconds, requirements=requirements, cpus=cpus, user=user)
 
 
+def waiters(
+    count: int, until_told: str, *, requirements: str = "true", cpus: int = 1, user: str = USER
+) -> str:
+    """A description of jobs that run until `let_end` says so, with this word."""
+    job = sleepers(count, 0, requirements=requirements, cpus=cpus, user=user)
+    wait = f"\"-c 'until test -e /run/{until_told}; do sleep 0.3; done'\""
+    return job.replace(
+        "executable = /bin/sleep\narguments = 0\n", f"executable = /bin/sh\narguments = {wait}\n"
+    )
+
+
+def let_end(pool: RealPool, until_told: str) -> None:
+    """Let the jobs of this word end, on all machines that there are."""
+    for machine in pool.cloud.client().machines():
+        if machine["state"] == "running":
+            in_machine(pool, machine["id"], "touch", f"/run/{until_told}")
+
+
 # ------------------------------------------------------------------------------------------- the daemon
+
+
+def looks(pool: RealPool, count: int, each: Callable[[], None] = lambda: None) -> None:
+    """Wait until the daemon has begun and ended so many looks more; `each` is called again and again."""
+    known: set[float] = set()
+
+    def looked() -> bool:
+        each()
+        known.add(pool.show("status")["daemon"]["looked_at"])
+        return len(known) > count + 1  # the first was before, the second may have begun before
+
+    until(looked, 20 * count, f"the controller has looked {count} times")
 
 
 def kill_service(pool: RealPool) -> None:
