@@ -2,17 +2,27 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
+from controlling import (
+    ALIVE,
+    await_done,
+    await_running,
+    disturbed,
+    events,
+    let_end,
+    looks,
+    outcomes,
+    sh,
+    sleepers,
+    waiters,
+)
+from realpool import Footprint, settings, tell, until, until_nothing
 
-from tests.rigs.pools.controlling import await_done, await_running, disturbed, events, outcomes, sh, sleepers
-from tests.rigs.pools.realpool import Footprint, settings, tell, until, until_nothing
 from updraft.cli.main import updraft
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
@@ -89,36 +99,7 @@ def acts(pool: RealPool, *, since: float = 0.0) -> bool:
     return bool(daemon.get("alive") and daemon["acting"] and daemon["since"] > since)
 
 
-@pytest.mark.parametrize("form", ["--raw", "--paste"])
-def test_the_first_users_sample_jobs_run_to_their_end(image: Image, tmp_path: Path, form: str) -> None:
-    with a_cloud(image, tmp_path / "cloud") as cloud:
-        pool = head_on(cloud, image, site_file(tmp_path, cloud, image), "controller", form)
-        try:
-            until(lambda: acts(pool), 40, "the controller acts")
-            home = sh(pool, f"ls -l /home/{FIRST_USER}")
-            assert all(name in home for name in ("README.txt", "test.sub", "test-docker.sub", "test.sh"))
-            dry = pool.on_head("condor_submit", "-dry-run", "-", "test-docker.sub", user=FIRST_USER)
-            assert dry.returncode == 0, dry.stderr
-            assert 'DockerImage="debian:stable-slim"' in dry.stdout
-            if form == "--paste":  # the same machine by another form of the same text
-                return
-            done = pool.on_head("condor_submit", "-terse", "test.sub", user=FIRST_USER)
-            assert done.returncode == 0, done.stderr
-            cluster = int(done.stdout.split(".")[0])
-            await_done(pool, [cluster], 240)
-            assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * SAMPLE_JOBS
-            printed = sh(pool, f"cat /home/{FIRST_USER}/test.{cluster}.*.out")
-            assert printed.count("is done") == SAMPLE_JOBS
-            launched = pool.workers()
-            assert launched
-            assert {m["tags"].get(TAG_POOL) for m in launched} == {"mine"}
-            until(lambda: not pool.workers("pending", "running", "stopping"), 90, "its workers are gone")
-        except BaseException:
-            tell(pool)
-            raise
-
-
-def test_a_head_without_credentials_says_so_once_and_goes_on_when_they_are_there(
+def test_a_head_without_credentials_waits_for_them_and_then_its_first_users_jobs_run(
     image: Image, tmp_path: Path
 ) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
@@ -126,34 +107,48 @@ def test_a_head_without_credentials_says_so_once_and_goes_on_when_they_are_there
         file.write_text(
             file.read_text().replace("[classes.", 'credential_file = "/etc/updraft/cloud"\n\n[classes.', 1)
         )
-        pool = head_on(cloud, image, file, "", "--raw")
+        pool = head_on(cloud, image, file, "", "--paste")
         try:
             until(lambda: acts(pool), 40, "the controller is at work all the same")
             pid = daemon_of(pool)["pid"]
-            until(
-                lambda: "/etc/updraft/cloud" in pool.updraft("status").stdout,
-                20,
-                "status says what is missing",
-            )
-            time.sleep(5)  # some more cycles, in which it must not say it again
+            says = lambda: "/etc/updraft/cloud" in pool.updraft("status").stdout  # noqa: E731
+            until(says, 20, "status says what is missing")
+            looks(pool, 3)  # in which it must not say it again
             log = sh(pool, "cat /var/log/updraft.log")
             assert log.count("can't be asked, and is waited for") == 1
             assert "Traceback" not in log
+            _samples_are_there(pool)
             token = cloud.credential_file.read_text()
             put = pool.on_head("sh", "-c", "umask 077; cat > /etc/updraft/cloud", stdin=token)
             assert put.returncode == 0
-            cluster = pool.submit(sleepers(1, 1, user=FIRST_USER), user=FIRST_USER)
+            short = ("-append", "arguments = 1 $(Cluster).$(Process)")
+            done = pool.on_head("condor_submit", "-terse", *short, "test.sub", user=FIRST_USER)
+            assert done.returncode == 0, done.stderr
+            cluster = int(done.stdout.split(".")[0])
             await_done(pool, [cluster], 120)
+            assert sorted(outcomes(pool, cluster)) == [(4, 0, 1)] * SAMPLE_JOBS
+            printed = sh(pool, f"cat /home/{FIRST_USER}/test.{cluster}.*.out")
+            assert printed.count("is done") == SAMPLE_JOBS
+            assert {m["tags"].get(TAG_POOL) for m in pool.workers()} == {"mine"}
             assert daemon_of(pool)["pid"] == pid, "it was never started anew"
             assert "cloud here can be asked now" in sh(pool, "cat /var/log/updraft.log")
+            until(lambda: not pool.workers(*ALIVE), 90, "its workers are gone")
         except BaseException:
             tell(pool)
             raise
 
 
+def _samples_are_there(pool: RealPool) -> None:
+    home = sh(pool, f"ls -l /home/{FIRST_USER}")
+    assert all(name in home for name in ("README.txt", "test.sub", "test-docker.sub", "test.sh"))
+    dry = pool.on_head("condor_submit", "-dry-run", "-", "test-docker.sub", user=FIRST_USER)
+    assert dry.returncode == 0, dry.stderr
+    assert 'DockerImage="debian:stable-slim"' in dry.stdout
+
+
 def test_after_a_reboot_of_the_head_nothing_is_to_be_done_by_hand(real_pool: Any) -> None:
     pool = real_pool(Wishes())
-    running = pool.submit(sleepers(2, 45))
+    running = pool.submit(waiters(2, "rebooted"))
     await_running(pool, running, 2)
     waiting = pool.submit(sleepers(3, 1, requirements="Memory > 999999999"))
     before = {m["id"] for m in pool.workers("running")}
@@ -169,59 +164,16 @@ def test_after_a_reboot_of_the_head_nothing_is_to_be_done_by_hand(real_pool: Any
     assert "updraft/door" in sh(pool, "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' || true")
     assert sh(pool, "sha256sum /etc/condor/passwords.d/updraft-workers") == key
     assert [m["state"] for m in pool.cloud.client().machines() if m["id"] == ids] == ["running"]
-    await_done(pool, [running], 120)
+    let_end(pool, "rebooted")
+    await_done(pool, [running], 90)
     assert sorted(outcomes(pool, running)) == [(4, 0, 1)] * 2
     assert not [line for line in disturbed(pool, running).splitlines() if not line.startswith("022")]
     assert {m["id"] for m in pool.workers()} == before, "no machine was doubled, and none taken for lost"
     assert len(events(pool, "started")) == 2
     # It buys and ends machines as before: its keys, its ledger and its rights are all there.
-    more = pool.submit(sleepers(6, 5))
+    more = pool.submit(sleepers(1, 1, cpus=4))
     await_done(pool, [more], 120)
     sh(pool, f"condor_rm {waiting}")
-    until(lambda: not pool.workers("pending", "running", "stopping"), 90, "all machines are gone")
+    until(lambda: not pool.workers(*ALIVE), 90, "all machines are gone")
+    assert len(pool.workers()) > len(before)
     assert not events(pool, "requeue-jobs")
-
-
-def test_disown_and_adopt_on_a_real_pool(real_pool: Any) -> None:
-    pool = real_pool(Wishes())
-    job = pool.submit(sleepers(1, 20))
-    await_running(pool, job)
-    [machine] = [m["id"] for m in pool.workers("running")]
-
-    let_go = pool.updraft("disown", machine, "--wait")
-    assert let_go.returncode == 0, let_go.stderr
-    [instance] = [m for m in pool.workers() if m["id"] == machine]
-    assert TAG_POOL not in instance["tags"]
-    assert pool.show("machines")["machines"] == []
-    assert len(pool.queue(f"ClusterId == {job} && JobStatus == 2")) == 1, "its job runs on"
-
-    nobody = pool.updraft("adopt", "i-nobody", "--class", "worker", "--wait")
-    assert nobody.returncode == 1
-    assert "no slot of this pool" in nobody.stdout
-
-    taken = pool.updraft("adopt", machine, "--wait")
-    assert taken.returncode == 0, taken.stdout + taken.stderr
-    [row] = pool.show("machines")["machines"]
-    assert (row["id"], row["class"], row["phase"]) == (machine, "worker", "joined")
-    await_done(pool, [job], 120)
-    assert outcomes(pool, job) == [(4, 0, 1)]
-    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle, it goes like any other")
-
-
-def test_a_worker_started_by_hand_with_its_user_data_is_adopted(real_pool: Any) -> None:
-    pool = real_pool(Wishes())
-    printed = pool.updraft("userdata", "worker", "--flavor", "small", "--paste", "--with-token")
-    assert printed.returncode == 0, printed.stderr
-    assert "updraft adopt INSTANCE-ID --class worker" in printed.stderr
-    [made] = pool.cloud.client().run(
-        key="by-hand", count=1, image=pool.image.name, flavor="small", zone="zone-a", market="on-demand",
-        tags={"Name": "by-hand"}, user_data=printed.stdout.encode(),
-    )  # fmt: skip
-    machine = made["id"]
-    until(lambda: [s for s in pool.slots() if s.get("UpdraftInstance") == machine], 60, "it has joined")
-    until(
-        lambda: events(pool, "unexplained-slot"), 20, "the controller says that it is no machine of its own"
-    )
-    taken = pool.updraft("adopt", machine, "--wait")
-    assert taken.returncode == 0, taken.stdout + taken.stderr
-    until(lambda: not pool.workers("pending", "running", "stopping"), 60, "idle for its limit, it goes")

@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+from controlling import await_done, await_running, disturbed, let_end, outcomes, sh, slot_of, waiters
+from realpool import settings, tell, until
+from test_head import a_cloud, acts
 
-from tests.integration.test_head import a_cloud, acts
-from tests.rigs.pools.controlling import await_done, await_running, disturbed, outcomes, sh, sleepers, slot_of
-from tests.rigs.pools.realpool import settings, tell, until
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
@@ -83,15 +82,24 @@ def told(pool: RealPool) -> Iterator[None]:
         raise
 
 
-@pytest.mark.parametrize("manager", ["services", "plainly"])
-def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
-    image: Image, tmp_path: Path, manager: str
-) -> None:
+def undo(pool: RealPool, before: list[str]) -> None:
+    """Run `updraft head undo`; the machine is as it was, and nothing of the head runs."""
+    known = lambda: pool.show("machines")["machines"]  # noqa: E731
+    until(lambda: not known(), 60, "its workers are gone, and known to be")
+    undone = pool.updraft("head", "undo", timeout=180)
+    assert undone.returncode == 0, undone.stdout + undone.stderr
+    assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
+    assert changed(before, picture(pool)) == []
+    running = sh(pool, f"{COMMS}; {COMMANDS}")
+    assert "condor_" not in running
+    assert KEEPER not in running
+    assert "updraft run" not in running
+
+
+def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         pool = machine(cloud, image, "plain")
         configure(pool, image)
-        if manager == "plainly":
-            sh(pool, "mv /usr/bin/systemctl /usr/bin/systemctl.away")
         before = picture(pool)
         with told(pool):
             shown = pool.updraft("head", "init", "--user", "alice", "--dry-run")
@@ -101,24 +109,24 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(
             begun = time.monotonic()
             said = init(pool, "--user", "alice")
             assert "is done, after" in said
-            assert (f"sh {START} start" in said) is (manager == "plainly")
+            assert f"sh {START} start" not in said
             print(f"head init with its self-test: {time.monotonic() - begun:.1f} s")  # noqa: T201
             assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
             assert "Nothing to do" in init(pool, "--user", "alice")
             assert KEEPER in sh(pool, COMMANDS)
             sh(pool, "nft flush ruleset")
             until(lambda: "skuid 0" in sh(pool, "nft list ruleset"), 10, "the door is back")
+            undo(pool, before)
 
-            known = lambda: pool.show("machines")["machines"]  # noqa: E731
-            until(lambda: not known(), 60, "its worker is gone, and known to be")
-            undone = pool.updraft("head", "undo", timeout=180)
-            assert undone.returncode == 0, undone.stdout + undone.stderr
-            assert "stays" not in undone.stdout.replace("updraft.toml stay.", "")
-            assert changed(before, picture(pool)) == []
-            running = sh(pool, f"{COMMS}; {COMMANDS}")
-            assert "condor_" not in running
-            assert KEEPER not in running
-            assert "updraft run" not in running
+            # Without a service manager the same is started plainly.
+            sh(pool, "mv /usr/bin/systemctl /usr/bin/systemctl.away")
+            before = picture(pool)
+            assert f"sh {START} start" in init(pool, "--user", "alice", "--no-self-test")
+            until(lambda: acts(pool), 40, "the controller acts")
+            assert "alice" in pool.on_head("condor_q", "-totals", user="alice").stdout
+            assert "Nothing to do" in init(pool, "--user", "alice", "--no-self-test")
+            assert KEEPER in sh(pool, COMMANDS)
+            undo(pool, before)
 
 
 def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path) -> None:
@@ -193,7 +201,7 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             init(pool, "--user", USER, "--address", NAME, "--no-self-test")
             until(lambda: acts(pool), 40, "the controller acts")
             assert sh(pool, "condor_config_val FULL_HOSTNAME").strip() == NAME
-            cluster = pool.submit(sleepers(2, 90))
+            cluster = pool.submit(waiters(2, "moved"))
             await_running(pool, cluster, 2)
             # Not NumJobStarts: the shadow tells the queue of it only now and then, and it is stopped before.
             started_jobs = lambda: sh(pool, f"grep -c '^001' /home/{USER}/{cluster}.log || true").strip()  # noqa: E731
@@ -217,7 +225,8 @@ def test_a_head_that_comes_back_at_another_address_goes_on(image: Image, tmp_pat
             found = lambda: all(slot_of(pool, one) for one in before)  # noqa: E731
             until(found, 90, "the workers are in the collector again")
             assert f"<{new}:" in sh(pool, "condor_status -collector -af MyAddress")
-            await_done(pool, [cluster], 150)
+            let_end(pool, "moved")
+            await_done(pool, [cluster], 90)
             assert [one[:2] for one in outcomes(pool, cluster)] == [(4, 0)] * 2
             assert started_jobs() == "2", "each was started once"
             print(disturbed(pool, cluster))  # noqa: T201

@@ -2,17 +2,20 @@
 
 from typing import Any
 
-from tests.rigs.pools.controlling import (
+from controlling import (
     DONE_ONCE,
     await_done,
     await_running,
     events,
+    let_end,
     of_class,
     outcomes,
     sh,
     sleepers,
+    waiters,
 )
-from tests.rigs.pools.realpool import until
+from realpool import until
+
 from updraft.demo.pool import RealPool, Wishes
 
 # The head's own startd stands for a machine that somebody else looks after.
@@ -47,7 +50,7 @@ def test_the_sites_own_machine_is_room_that_costs_nothing_until_it_takes_nothing
     await_done(pool, [refused], 120)
     assert len(of_class(pool, "worker")) == 1, "its START refuses bob: a machine came for him"
 
-    busy = pool.submit(sleepers(2, 40))
+    busy = pool.submit(waiters(2, "drained"))
     await_running(pool, busy, 2)
     before = len(pool.workers())
     sh(pool, f"condor_drain -pool $(condor_config_val COLLECTOR_HOST) -graceful {own(pool)[0]['Name']}")
@@ -55,6 +58,8 @@ def test_the_sites_own_machine_is_room_that_costs_nothing_until_it_takes_nothing
     over = pool.submit(sleepers(1, 1))
     await_done(pool, [over], 120)
     assert len(pool.workers()) >= before, "what it no longer takes has another machine"
+    let_end(pool, "drained")
+    await_done(pool, [busy], 60)
     assert not events(pool, "unexplained-slot"), "it is nobody's riddle"
 
     sh(pool, "condor_off -fast -daemon startd")
