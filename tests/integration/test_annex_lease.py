@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     ALIVE,
     acting,
     await_done,
@@ -22,8 +23,7 @@ from controlling import (
     start_service,
     waiters,
 )
-from realpool import say, settings, until
-
+from tests.rigs.pools.realpool import say, settings, until
 from updraft.clouds.base import TAG_LEASE
 from updraft.demo.pool import USER, RealPool, Wishes
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     ALIVE,
     await_done,
     await_running,
@@ -21,8 +22,7 @@ from controlling import (
     sleepers,
     waiters,
 )
-from realpool import Footprint, settings, tell, until, until_nothing
-
+from tests.rigs.pools.realpool import Footprint, settings, tell, until, until_nothing
 from updraft.cli.main import updraft
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process

@@ -6,10 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from controlling import await_done, await_running, disturbed, let_end, outcomes, sh, slot_of, waiters
-from realpool import settings, tell, until
-from test_head import a_cloud, acts
-
+from tests.integration.test_head import a_cloud, acts
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    disturbed,
+    let_end,
+    outcomes,
+    sh,
+    slot_of,
+    waiters,
+)
+from tests.rigs.pools.realpool import settings, tell, until
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
 from updraft.clouds.local.image import Image

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     ALIVE,
     DONE_ONCE,
     await_done,
@@ -18,8 +19,7 @@ from controlling import (
     slot_of,
     waiters,
 )
-from realpool import settings, until
-
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.demo.pool import RealPool, Wishes
 

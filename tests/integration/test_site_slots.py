@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from controlling import (
+from tests.rigs.pools.controlling import (
     DONE_ONCE,
     await_done,
     await_running,
@@ -14,8 +14,7 @@ from controlling import (
     sleepers,
     waiters,
 )
-from realpool import until
-
+from tests.rigs.pools.realpool import until
 from updraft.demo.pool import RealPool, Wishes
 
 # The head's own startd stands for a machine that somebody else looks after.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from controlling import (
+
+from tests.rigs.pools.controlling import (
     await_done,
     await_running,
     disturbed,
@@ -19,8 +20,7 @@ from controlling import (
     sleepers,
     waiters,
 )
-from realpool import settings, until
-
+from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import POOL, RealPool, Wishes
 

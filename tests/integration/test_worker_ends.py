@@ -3,9 +3,16 @@
 import re
 from typing import Any
 
-from controlling import await_done, await_running, kill_service, let_end, outcomes, slot_of, waiters
-from realpool import patience, settings, until
-
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    kill_service,
+    let_end,
+    outcomes,
+    slot_of,
+    waiters,
+)
+from tests.rigs.pools.realpool import patience, settings, until
 from updraft.demo.pool import RealPool, Wishes
 
 LONELY = """

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from controlling import await_done, events, let_end, of_class, sleepers, waiters
-from realpool import patience, settings, until
 
+from tests.rigs.pools.controlling import await_done, events, let_end, of_class, sleepers, waiters
+from tests.rigs.pools.realpool import patience, settings, until
 from updraft.clouds.local import process
 from updraft.clouds.local.config import METADATA_ADDRESS
 from updraft.clouds.local.image import Image

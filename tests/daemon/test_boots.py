@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import Rig, policy
+from tests.rigs.rig import Rig, policy
 from updraft.clouds.fake import site_settings
 
 QUICK = {"start": "4s", "join": "4s"}
