@@ -6,6 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
+from tests.waiting import patience
 from updraft.cli.demo_fake import closing_of, demo_engine, demo_fake, over
 from updraft.cli.show import Closing, Decision, Scene, Stage, closing_table
 from updraft.core.model import Phase
@@ -21,7 +22,7 @@ def test_in_plain_lines_it_tells_the_story_and_ends_with_the_table() -> None:
     begun = time.monotonic()
     code, text = played(terminal=False)
     assert code == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 20 * patience()
     for said in ("launch", "drain", "terminate", "waiting jobs", "0 waiting"):
         assert said in text
     table = text[text.index("virtual seconds") :]
