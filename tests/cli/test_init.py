@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import deadline
 from updraft import config
 from updraft.bootstrap.head import HeadSpec, head_config
 from updraft.bootstrap.identities import REQUIREMENTS
@@ -386,12 +387,12 @@ class Terminal:
     def end(self) -> int:
         """Wait for the end; the exit code."""
         self._until(lambda: False, "")
-        code = self.process.wait(20)
+        code = self.process.wait(deadline(20))
         os.close(self.ours)
         return code
 
-    def _until(self, condition: Callable[[], bool], what: str, deadline: float = 30.0) -> None:
-        end = time.monotonic() + deadline
+    def _until(self, condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+        end = time.monotonic() + deadline(seconds)
         while not condition():
             assert time.monotonic() < end, f"{what!r} never came; last seen: {self.seen!r}"
             if not select.select([self.ours], [], [], 0.5)[0]:
