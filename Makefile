@@ -52,9 +52,11 @@ test-all: images ## everything: new generated cases, images, heads, walk-through
 quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: a minute and a half on two cores
 	$(PYTEST) -m "not integration and not slow" $(SPREAD)
 
-hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet: for a night
-	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
-	HYPOTHESIS_PROFILE=hunt $(PYTEST) -m "not integration" $(SPREAD) --maxfail=50 --timeout=0 --hypothesis-seed=$(SEED)
+# It goes round until its time is over; SIGTERM and Ctrl-C end it sooner, with the same table of what was tried.
+MINUTES = $(if $(HOURS),$$(($(HOURS) * 60)),60)
+hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet, for MINUTES=60 (or HOURS=…)
+	$(PYTEST) -p tests.hunt --hunt=$(MINUTES) --hunt-seed=$(SEED) -m "hypothesis and not integration" \
+		$(SPREAD) --quiet --no-summary
 
 integration: images ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
