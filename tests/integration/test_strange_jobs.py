@@ -1,6 +1,7 @@
 """What one user writes into their own jobs costs that user, on a real pool: everybody else is served, and the
 culprit is named in `status`, in `check` and in the events."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -52,8 +53,13 @@ def told(pool: RealPool, code: str) -> list[str]:
 
 def checked(pool: RealPool) -> dict[str, list[dict[str, Any]]]:
     """The findings of a check that aren't ok, by what they are about."""
+
+    def answered() -> Any:
+        done = pool.updraft("check", "--json")  # on a slow machine somebody may be too late for it
+        return done.returncode == 0 and json.loads(done.stdout)
+
     found: dict[str, list[dict[str, Any]]] = {}
-    for one in pool.show("check")["findings"]:
+    for one in until(answered, 60, "a check finds nothing wrong")["findings"]:
         found.setdefault(one["what"], []).append(one)
     return found
 

@@ -32,6 +32,7 @@ __all__ = [
 STORY = {
     "updraft-events": ("updraft", "events", "--last", "1000"),
     "updraft-status": ("updraft", "status"),
+    "updraft-check": ("updraft", "check"),
     "condor_status": ("condor_status", "-any"),
     "condor_q": ("condor_q", "-allusers", "-nobatch"),
     "condor_history": ("condor_history", "-limit", "200"),
