@@ -20,6 +20,7 @@ from tests.rigs.pools.controlling import (
     disturbed,
     edit,
     events,
+    in_machine,
     outcomes,
     reload,
     runs,
@@ -31,6 +32,9 @@ from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_GENERATION
 from updraft.demo.pool import RealPool, Wishes
 
+UNTIL_TOLD = sleepers(1, "\"-c 'until test -e /run/over; do sleep 0.2; done'\"").replace(
+    "/bin/sleep", "/bin/sh"
+)
 MIB = 1024  # KiB, as ps counts
 IDLE = 'idle_limit = "3s"'
 
@@ -106,7 +110,7 @@ def test_a_broken_file_keeps_the_old_one_and_a_changed_limit_is_taken_up(pool: R
 
 
 def test_machines_of_an_older_generation_finish_their_work_and_are_replaced(pool: RealPool) -> None:
-    cluster = pool.submit(sleepers(1, 20))
+    cluster = pool.submit(UNTIL_TOLD)
     await_running(pool, cluster)
     (old,) = pool.workers("running")
     edit(pool, IDLE, IDLE + "\nattributes = { Painted = '\"red\"' }")
@@ -116,6 +120,7 @@ def test_machines_of_an_older_generation_finish_their_work_and_are_replaced(pool
     following = pool.submit(sleepers(1, 1, requirements='TARGET.Painted == "red"'))
     await_done(pool, [following], 60)
     assert runs(pool, cluster)
+    in_machine(pool, old["id"], "touch", "/run/over")
     await_done(pool, [cluster], 60)
     assert outcomes(pool, cluster) == outcomes(pool, following) == [DONE_ONCE]
     assert disturbed(pool, cluster) == ""
