@@ -20,21 +20,19 @@ from tests.rigs.pools.controlling import (
     disturbed,
     edit,
     events,
-    in_machine,
+    let_end,
     outcomes,
     reload,
     runs,
     sh,
     sleepers,
     slot_of,
+    waiters,
 )
 from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_GENERATION
 from updraft.demo.pool import RealPool, Wishes
 
-UNTIL_TOLD = sleepers(1, "\"-c 'until test -e /run/over; do sleep 0.2; done'\"").replace(
-    "/bin/sleep", "/bin/sh"
-)
 MIB = 1024  # KiB, as ps counts
 IDLE = 'idle_limit = "3s"'
 
@@ -110,7 +108,7 @@ def test_a_broken_file_keeps_the_old_one_and_a_changed_limit_is_taken_up(pool: R
 
 
 def test_machines_of_an_older_generation_finish_their_work_and_are_replaced(pool: RealPool) -> None:
-    cluster = pool.submit(UNTIL_TOLD)
+    cluster = pool.submit(waiters(1, "replaced"))
     await_running(pool, cluster)
     (old,) = pool.workers("running")
     edit(pool, IDLE, IDLE + "\nattributes = { Painted = '\"red\"' }")
@@ -120,7 +118,7 @@ def test_machines_of_an_older_generation_finish_their_work_and_are_replaced(pool
     following = pool.submit(sleepers(1, 1, requirements='TARGET.Painted == "red"'))
     await_done(pool, [following], 60)
     assert runs(pool, cluster)
-    in_machine(pool, old["id"], "touch", "/run/over")
+    let_end(pool, "replaced")
     await_done(pool, [cluster], 60)
     assert outcomes(pool, cluster) == outcomes(pool, following) == [DONE_ONCE]
     assert disturbed(pool, cluster) == ""
