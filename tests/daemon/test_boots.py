@@ -25,6 +25,7 @@ def boots(rig: Rig, **more: object) -> None:
     rig.site.settings = site_settings("c1", {"boots": [{**QUICK, **more}]})
 
 
+@pytest.mark.slow
 def test_a_boot_that_never_joins_ends_at_its_learned_deadline_and_its_image_rests(rig: Rig) -> None:
     daemon = rig.start(using=replace(policy(), timings=TIMINGS))
     rig.pool.queues["schedd"].idle = 1

@@ -141,7 +141,7 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(pool: 
     assert rights(pool, machine["id"], schedd) == set()
     assert collectors(pool) == 1, "the broker is no collector of the pool"
 
-    checked = pool.show("check")["findings"]
+    checked = json.loads(pool.updraft("check", "--json").stdout)["findings"]
     assert [one["state"] for one in checked if one["what"] == "broker of closed"] == ["ok"], checked
 
     drained = pool.updraft("drain", machine["id"])

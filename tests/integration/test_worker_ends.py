@@ -34,7 +34,7 @@ def shut_down_from_inside(pool: RealPool, machine: str, deadline: float) -> str:
 
 def test_machines_past_their_lifetime_and_those_without_a_head_power_themselves_off(real_pool: Any) -> None:
     """The workers' own doing: the controller is dead, and then its head too."""
-    lifetime = 20 * patience()  # the job has to begin within it
+    lifetime = 12 * patience()  # the job has to begin within it
     brief = {"flavors": ["small"], "lifetime": f"{lifetime:.0f}s", "drain_deadline": "25s"}
     text = settings(pool={"job_lease": "10s"}, worker=brief, more=LONELY)
     pool: RealPool = real_pool(Wishes(settings=text))

@@ -58,7 +58,7 @@ head_gone_after = "5m"
 
 @pytest.fixture(scope="module")
 def shared(module_pool: Pools, images: Images) -> RealPool:
-    classes = CLASSES.replace("DEADLINE", f"{25 * patience():.0f}s")
+    classes = CLASSES.replace("DEADLINE", f"{15 * patience():.0f}s")
     text = settings(
         worker={"flavors": ["small"], "min": 1},
         limits={"machines": 20, "cores": 40},
