@@ -28,6 +28,7 @@ IMPORTED = """
 [classes.imported]
 image = "{image}"
 flavors = ["small"]
+idle_limit = "6s"
 boot_deadline = "3m"
 """
 USERS = ("ann", "ben")

@@ -1,0 +1,92 @@
+"""Sources that fall silent on a real pool: while one is, nothing is taken away on the word of the others."""
+
+from typing import Any
+
+from tests.integration.test_sources import now, unknown
+from tests.rigs.pools.controlling import (
+    ALIVE,
+    DONE_ONCE,
+    acting,
+    await_done,
+    await_running,
+    edit,
+    events,
+    let_end,
+    looks,
+    outcomes,
+    reload,
+    sh,
+    sleepers,
+    waiters,
+)
+from tests.rigs.pools.realpool import settings, until
+from updraft.clouds.base import TAG_RETIRING
+from updraft.demo.pool import USER, RealPool, Wishes
+
+LONG, SHORT = 'idle_limit = "1h"', 'idle_limit = "1s"'
+LOOKS = 1  # and one more: at the first that it sees it, a controller tells an idle machine to go
+TAKEN_AWAY = {"drain", "terminate", "forget", "requeue-jobs", "disown"}
+DOWN = {
+    "the schedd is frozen": ("kill -STOP $(pidof condor_schedd)", "kill -CONT $(pidof condor_schedd)"),
+    "the schedd is off": ("condor_off -fast -daemon schedd", "condor_on -daemon schedd"),
+    "the collector is frozen": (
+        "kill -STOP $(pidof condor_collector)",
+        "kill -CONT $(pidof condor_collector)",
+    ),
+}
+
+
+def taken_away(pool: RealPool, since: int) -> list[str]:
+    """What was taken away after the event `since`."""
+    found = [event for event in events(pool) if event["id"] > since]
+    return [f"{event['kind']} {event['subject']}" for event in found if event["kind"] in TAKEN_AWAY]
+
+
+def stays(pool: RealPool, machines: set[str]) -> None:
+    """These machines stay as they are, while the controller looks so often that it would take them away."""
+
+    def as_they_were() -> None:
+        there = {m["id"]: m for m in pool.workers("running")}
+        assert set(there) == machines
+        assert not any(TAG_RETIRING in m["tags"] for m in there.values())
+
+    looks(pool, LOOKS, as_they_were)
+
+
+def test_nothing_goes_while_a_source_is_silent(real_pool: Any) -> None:
+    text = settings(worker={"idle_limit": "1s"}, timings={"collector_age": "30s"})
+    pool: RealPool = real_pool(Wishes(settings=text))
+    until(lambda: acting(pool), 60, "the controller acts")
+    edit(pool, SHORT, LONG)
+    reload(pool, "reloaded")
+    long, short = pool.submit(waiters(1, "done", cpus=2)), pool.submit(sleepers(1, 1, cpus=4))
+    await_running(pool, long)
+    await_done(pool, [short], 60)
+    busy = {job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {long}")}
+    machines = {m["id"] for m in pool.workers("running")}
+    since = now(pool)
+    for what, (down, up) in DOWN.items():
+        sh(pool, down)
+        try:
+            until(lambda what=what: what.split()[1] in unknown(pool), 40, f"the controller sees that {what}")
+            edit(pool, LONG, SHORT)  # one of them has been idle for long enough
+            reload(pool, "reloaded")
+            stays(pool, machines)
+            edit(pool, SHORT, LONG)
+            reload(pool, "reloaded")  # from here on none goes for being idle
+        finally:
+            sh(pool, up)
+        until(lambda: acting(pool) and not unknown(pool), 60, "all is known again")
+        assert {m["id"] for m in pool.workers("running")} == machines, f"what there was before {what}"
+        assert taken_away(pool, since) == []
+    edit(pool, LONG, SHORT)
+    reload(pool, "reloaded")
+    until(lambda: {m["id"] for m in pool.workers(*ALIVE)} == busy, 40, "the idle machine goes")
+    let_end(pool, "done")
+    await_done(pool, [long], 60)
+    # By its own log: a schedd that is killed may lose the latest counts of its jobs' starts.
+    log = sh(pool, f"cat /home/{USER}/{long}.log").splitlines()
+    assert [line[:3] for line in log if line.startswith(("001 ", "004 ", "005 "))] == ["001", "005"]
+    assert [found[:2] for found in outcomes(pool, long)] == [DONE_ONCE[:2]]
+    until(lambda: not pool.workers(*ALIVE), 60, "all machines go in the end")
+    assert [event for event in events(pool, "requeue-jobs") if event["id"] > since] == []
