@@ -50,15 +50,14 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def parts(rig: Rig) -> tuple[Actor, Ledger, Snapshot]:
-    daemon = rig.start()
-    snapshot = daemon._observer.look(rig.clock())
+    snapshot = rig.look()
     assert rig.ledger is not None
-    return daemon._actor, rig.ledger, snapshot
+    return rig.actor, rig.ledger, snapshot
 
 
 def look(rig: Rig, actor: Actor) -> Snapshot:
     del actor
-    return rig.start()._observer.look(rig.clock())
+    return rig.look()
 
 
 def launch(snapshot: Snapshot, key: str = "k", count: int = 1) -> Launch:
@@ -74,9 +73,9 @@ def running(rig: Rig, count: int = 1) -> tuple[Actor, Ledger, Snapshot, list[str
     actor, _, snapshot = parts(rig)
     actor.carry_out(Plan((launch(snapshot, count=count),)), snapshot)
     rig.clock.forward(20)
-    daemon = rig.start()
+    snapshot = rig.look()
     assert rig.ledger is not None
-    return daemon._actor, rig.ledger, daemon._observer.look(rig.clock()), rig.alive()
+    return rig.actor, rig.ledger, snapshot, rig.alive()
 
 
 def test_a_launch_is_intended_tagged_and_recorded(rig: Rig) -> None:
@@ -291,11 +290,11 @@ def test_records_are_written_before_any_action(rig: Rig) -> None:
         if name.startswith("launch"):
             known.extend(ledger.view(rig.clock()).machines)
 
-    daemon = rig.start(step)
+    rig.start(step)
     assert rig.ledger is not None
     ledger = rig.ledger
     record = MachineRecord("m9", "c1", "k9", "default", "small", "g1", rig.clock())
-    daemon._actor.carry_out(Plan((launch(snapshot),), records=(record,)), snapshot)
+    rig.actor.carry_out(Plan((launch(snapshot),), records=(record,)), snapshot)
     assert known[0] == record
 
 

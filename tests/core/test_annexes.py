@@ -1,4 +1,7 @@
-"""Annexes: golden cases (`cases/annexes/plan.json`), and what must hold whatever is seen."""
+"""Annexes: golden cases (`cases/annexes/plan.json`), and what must hold whatever is seen.
+
+Covers `annexes` and `annex_leaving`.
+"""
 
 import json
 from dataclasses import replace
@@ -9,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.test_cases import _policy, _snapshot, _told
 from tests.core.test_obedient import World
+from tests.core.test_plan import _policy, _snapshot, _told
 from tests.rigs.annexworlds import annex, with_annexes
 from tests.rigs.snapshots import (
     NOW,

@@ -1,4 +1,8 @@
-"""Matching in bulk gives what matching pair by pair gives, and remembers it."""
+"""Matching in bulk gives what matching pair by pair gives, and remembers it.
+
+Covers `bulk` and what it is made of: `block`, `cells`, `clauses`, `copies`, `devices`, `facts`, `grid`,
+`memory`, `oracle`, `pairs`, `refusals` and `verdicts`.
+"""
 
 import json
 import time

@@ -1,4 +1,7 @@
-"""What one user may have, in whole plans: cores and machines, in all and by class, and the job's limit."""
+"""What one user may have, in whole plans: cores and machines, in all and by class, and the job's limit.
+
+Covers `caps` and `holdings`.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""Filling in bulk: the same as a plain filling, bin by bin, that anyone can follow."""
+"""Filling in bulk: the same as a plain filling, bin by bin, that anyone can follow.
+
+Covers `filling` and `fitting`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Jobs of high priority: whose counts, that they come first, and what idle machines do for them."""
+"""Jobs of high priority: whose counts, that they come first, and what idle machines do for them.
+
+Covers `parties` and `pressing`.
+"""
 
 from dataclasses import replace
 from typing import Any

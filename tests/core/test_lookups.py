@@ -1,4 +1,7 @@
-"""What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records."""
+"""What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
+
+Covers `fates`, `entries`, `lifecycle`, `policy`, `placing` and `supply`, where they look things up.
+"""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""Matching: golden cases, equality with the ClassAd library's own matching, counts replayed one by one."""
+"""Matching: golden cases, equality with the ClassAd library's own matching, counts replayed one by one.
+
+Covers `match`, and `expressions` that it reads.
+"""
 
 import json
 import warnings

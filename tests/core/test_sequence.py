@@ -1,4 +1,7 @@
-"""Which jobs wait their turn, which are worth a machine; and room kept ready by the clock."""
+"""Which jobs wait their turn, which are worth a machine; and room kept ready by the clock.
+
+Covers `sequence` and `spare`.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,8 @@
-"""Buying: how cheap a list is, that every machine of it holds what it is for, and what limits do to it."""
+"""Buying: how cheap a list is, that every machine of it holds what it is for, and what limits do to it.
+
+Covers `shopping` and what a list goes through: `market`, `orders`, `bound`, `patterns`, `master`, `drafting`,
+`listing`, `rounding`, `renewal` and `tail`.
+"""
 
 import random
 import statistics

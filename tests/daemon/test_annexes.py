@@ -56,7 +56,8 @@ def test_it_is_there_until_its_lease_ends_and_then_all_of_it_goes(rig: Rig) -> N
     rig.turn(daemon, 12)
     assert of(rig) == []
     rig.turn(daemon, 60)
-    ended = daemon._ledger.view(rig.clock()).machines
+    assert rig.ledger is not None
+    ended = rig.ledger.view(rig.clock()).machines
     assert {row.end.code for row in ended if row.end} == {"lease-over"}
     assert codes(rig) == ["annex-created"]
     assert len(ended) == 3, "and none was launched after it"

@@ -16,7 +16,9 @@ from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
 from updraft.condor.demand import left_out
-from updraft.core.model import Plan, ScheddView
+from updraft.core.model import Plan, ScheddView, Snapshot
+from updraft.core.plan import plan
+from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Herald, StateLock, Switch, controller_id, run_once
 from updraft.daemon.herald import Rhythm
 from updraft.errors import ConfigError, ProblemFound
@@ -77,8 +79,7 @@ def test_the_log_says_in_words_what_is_done_to_whom_and_what_became_of_it(rig: R
 def test_a_plan_is_only_looked_at(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 8
     daemon = rig.start()
-    observer = daemon._observer
-    _, found = run_once(observer, daemon._plan, daemon.parts.policy, rig.clock())
+    _, found = run_once(rig.observer, plan, daemon.parts.policy, rig.clock())
     assert found.actions
     assert rig.alive() == []
     assert kinds(rig) == []
@@ -316,15 +317,14 @@ def test_a_wrong_configuration_keeps_the_old_one(rig: Rig) -> None:
 
 @pytest.mark.slow
 def test_a_fault_costs_a_cycle_and_not_the_daemon(rig: Rig) -> None:
-    daemon = rig.start()
-    good, calls = daemon._plan, iter(range(100))
+    calls = iter(range(100))
 
-    def faulty(*arguments: object) -> Plan:
+    def faulty(snapshot: Snapshot, policy: Policy) -> Plan:
         if next(calls) == 0:
             raise ZeroDivisionError
-        return good(*arguments)  # type: ignore[arg-type]
+        return plan(snapshot, policy)
 
-    daemon._plan = faulty
+    daemon = rig.start(decide=faulty)
     waited: list[float] = []
     rig.switch.each = lambda: waited.append(rig.clock()) or setattr(rig.switch, "stop", len(waited) > 3)  # type: ignore[func-returns-value]
     daemon.run()

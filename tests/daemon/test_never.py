@@ -21,6 +21,7 @@ from updraft.cli import wiring
 from updraft.clouds.fake import Fault
 from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot
+from updraft.core.plan import plan
 from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Herald
 from updraft.daemon.herald import Rhythm
@@ -172,16 +173,16 @@ def tell(rig: Rig, place: str, token: str) -> None:
             rig.driver.console = lambda _machine: f"boot\nupdraft-boot: FAILED: {token}\n"  # type: ignore[method-assign]
 
 
-def buggy(daemon: Daemon, token: str) -> None:
+def buggy(token: str) -> Callable[[Snapshot, Policy], Plan]:
     """The third decision fails by a fault of our own, whose message quotes what it was about."""
-    good, calls = daemon._plan, count()
+    calls = count()
 
-    def plan(snapshot: Snapshot, policy: Policy) -> Plan:
+    def decide(snapshot: Snapshot, policy: Policy) -> Plan:
         if next(calls) == 2:
             raise KeyError(token)
-        return good(snapshot, policy)
+        return plan(snapshot, policy)
 
-    daemon._plan = plan
+    return decide
 
 
 @pytest.mark.slow
@@ -202,7 +203,7 @@ def test_9_no_secret_reaches_a_log_a_row_or_an_error(token: str, places: dict[st
         rig.pool.mint_token = lambda *_: token  # type: ignore[method-assign]
         rig.user_data = lambda _launch, _token: hidden.encode()
         rig.pool.queues["schedd"].idle = 3
-        daemon, turns = rig.start(), count(1)
+        daemon, turns = rig.start(decide=buggy(token) if "bug" in places else plan), count(1)
 
         def speak(now: int) -> None:
             for place, turn in places.items():
@@ -218,8 +219,6 @@ def test_9_no_secret_reaches_a_log_a_row_or_an_error(token: str, places: dict[st
                 rig.pool.finish()
                 rig.pool.queues["schedd"].idle += 12
 
-        if "bug" in places:
-            buggy(daemon, token)
         rig.switch.each = each
         speak(0)
         daemon.run()

@@ -83,17 +83,17 @@ class MatchingRig(Rig):
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
         parts = Parts(self.rules, self.pool, {"c1": self.driver}, self.user_data)
-        observer = Observer(
+        self.observer = Observer(
             policy=self.rules, pool=self.pool, drivers=parts.drivers, ledger=ledger,
             kinds=Kinds(kind_key, imagine, learned), matcher=Judging(), asking=VIRTUAL,
         )  # fmt: skip
-        actor = Actor(
+        self.actor = Actor(
             policy=self.rules, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
             ledger=ledger, clock=self.clock, lanes=Lanes(width=0),
         )  # fmt: skip
         return Daemon(
-            parts=parts, ledger=ledger, observer=observer, actor=actor, plan=plan, clock=self.clock,
-            switch=self.switch, stopwatch=lambda: 0.0, notify=lambda _s: None,
+            parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=plan,
+            clock=self.clock, switch=self.switch, stopwatch=lambda: 0.0, notify=lambda _s: None,
         )  # fmt: skip
 
     def machines(self) -> dict[str, tuple[str, str, set[str]]]:
@@ -209,7 +209,7 @@ def test_a_tag_that_nobody_can_read_is_told_of_and_stops_nothing(rig: MatchingRi
 def test_what_the_configuration_no_longer_allows_is_not_launched(rig: MatchingRig) -> None:
     rig.submit("alice", 2, *ALMA)
     daemon = rig.controller()
-    daemon._actor.reconfigure(  # the next decision is still one of the old configuration
+    rig.actor.reconfigure(  # the next decision is still one of the old configuration
         allowing(images_allowed=()), rig.pool, {"c1": rig.driver}, rig.user_data
     )
     daemon.cycle()

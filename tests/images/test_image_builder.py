@@ -38,7 +38,7 @@ class World:
         self.driver.console = lambda _machine: self.console if self.drained else ""  # type: ignore[method-assign]
         self.drained = False
         self.place = Place("c", FakeCloud(self.site, "demo").imaging, {TAG_POOL: "demo"})
-        watch = Watch(lambda: self.now, self.sleep, 2.0, self.said.append)
+        watch = Watch(lambda: self.now, lambda seconds: self.sleep(seconds), 2.0, self.said.append)
         self.builder = Builder(self.place, self.driver, self, watch, SHORT, lambda: self.now)  # type: ignore[arg-type]
 
     def sleep(self, seconds: float) -> None:
@@ -155,7 +155,7 @@ def test_a_cloud_that_is_away_for_a_moment_is_asked_again() -> None:
         calls(seconds)
         world.driver.site.faults.clear()
 
-    world.builder._watch = Watch(lambda: world.now, sleep, 2.0, world.said.append)
+    world.sleep = sleep  # type: ignore[method-assign]
     assert world.build().state == "ready"
 
 

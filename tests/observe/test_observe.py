@@ -138,7 +138,7 @@ def test_a_restart_remembers_which_schedds_there_were(rig: Rig) -> None:
     daemon.cycle()
     del rig.pool.queues["other"]
     rig.clock.forward(2)
-    snapshot = rig.start()._observer.look(rig.clock())
+    snapshot = rig.look()
     assert isinstance(snapshot.schedds["other"], Unknown)
 
 
@@ -153,7 +153,7 @@ def test_the_pace_is_kept_from_look_to_look_and_over_a_restart(rig: Rig) -> None
         rig.clock.forward(10)
     rig.pool.down = True
     assert daemon.cycle().snapshot.pace.most == 40
-    again = rig.start()._observer.look(rig.clock())
+    again = rig.look()
     assert (again.pace.most, again.pace.why) == (40, "c was busy 100% of the time")
 
 
@@ -161,7 +161,7 @@ def test_a_note_of_the_pace_that_makes_no_sense_is_none(rig: Rig) -> None:
     rig.start()
     assert rig.ledger is not None
     rig.ledger.note("join-pace", {"most": "many", "why": 3, "since": None}, rig.clock())
-    assert rig.start()._observer.look(rig.clock()).pace.most is None
+    assert rig.look().pace.most is None
 
 
 def test_no_schedd_is_no_demand_only_where_the_collector_can_know(rig: Rig) -> None:
@@ -256,7 +256,7 @@ def test_a_kind_is_learned_from_own_machines_only(rig: Rig) -> None:
     [machine] = rig.alive()
     assert rig.ledger is not None
     [key] = rig.ledger.learned()
-    assert rig.start()._observer.look(rig.clock()).kinds[key].learned
+    assert rig.look().kinds[key].learned
     # The same slot under a launch that we know nothing of teaches nothing.
     rig.lose_ledger()
     rig.site.instances[machine].key = "made-up"

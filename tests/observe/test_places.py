@@ -67,7 +67,7 @@ def test_slots_and_what_is_coming_are_of_the_kinds_of_their_places(rig: Rig) -> 
     rig.pool.queues["schedd"].idle = 2
     rig.turn(rig.start(), 30)
     assert rig.ledger is not None
-    snapshot = rig.start()._observer.look(rig.clock())
+    snapshot = rig.look()
     assert isinstance(snapshot.collector, Known)
     [slot] = snapshot.collector.value.slots
     [record] = [record for record in snapshot.ledger.machines if record.ended_at is None]
@@ -100,9 +100,9 @@ def test_who_asks_for_a_place_gets_machines_once(rig: Rig, monkeypatch: pytest.M
             asked.extend(kinds)
         return ask(groups, kinds, *more)
 
-    ask = daemon._observer._matcher.verdicts
+    ask = rig.matcher.verdicts
     monkeypatch.setattr(rig.pool, "demand", zoned)
-    monkeypatch.setattr(daemon._observer._matcher, "verdicts", verdicts)
+    monkeypatch.setattr(rig.matcher, "verdicts", verdicts)
     rig.turn(daemon, 40)
     assert asked
     assert all("@" in kind.key for kind in asked)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.rigs.virtualpool import KINDS, Clock, Everything, VirtualPool
 from updraft.act import Actor, Lanes, UserData
 from updraft.clouds.fake import FakeCloud, Site, site_settings
-from updraft.core.model import Launch
+from updraft.core.model import Launch, Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
 from updraft.daemon import Daemon, Herald, Parts
@@ -41,7 +41,13 @@ def policy(**changes: object) -> Policy:
 
 
 class Rig:
-    """One world (clock, cloud, pool) in which controllers come and go."""
+    """One world (clock, cloud, pool) in which controllers come and go.
+
+    `observer` and `actor` are those of the controller that was started last.
+    """
+
+    observer: Observer
+    actor: Actor
 
     def __init__(self, state: Path, cloud: Mapping[str, object] | None = None) -> None:
         self.state = state
@@ -54,6 +60,7 @@ class Rig:
         self.switch = VirtualSwitch(self.clock)
         self.ledger: Ledger | None = None
         self.user_data: UserData = _user_data
+        self.matcher = Everything()
 
     @property
     def queue(self) -> object:
@@ -65,6 +72,7 @@ class Rig:
         *,
         herald: Herald | None = None,
         using: Policy | None = None,
+        decide: Callable[[Snapshot, Policy], Plan] = plan,
         reload: Callable[[], Parts] | None = None,
     ) -> Daemon:
         """A controller on the ledger that is there; the one before it is gone."""
@@ -72,18 +80,24 @@ class Rig:
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
         parts = Parts(using or policy(), self.pool, {"c1": self.driver}, self.user_data)
-        observer = Observer(
+        self.observer = Observer(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, kinds=KINDS,
-            matcher=Everything(), asking=VIRTUAL,
+            matcher=self.matcher, asking=VIRTUAL,
         )  # fmt: skip
-        actor = Actor(
+        self.actor = Actor(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
             ledger=ledger, clock=self.clock, lanes=Lanes(width=0), step=step,
         )  # fmt: skip
         return Daemon(
-            parts=parts, ledger=ledger, observer=observer, actor=actor, plan=plan, clock=self.clock,
-            switch=self.switch, herald=herald, reload=reload, stopwatch=lambda: 0.0, notify=lambda _s: None,
+            parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=decide,
+            clock=self.clock, switch=self.switch, herald=herald, reload=reload, stopwatch=lambda: 0.0,
+            notify=lambda _s: None,
         )  # fmt: skip
+
+    def look(self) -> Snapshot:
+        """What a new controller sees."""
+        self.start()
+        return self.observer.look(self.clock())
 
     def turn(self, daemon: Daemon, seconds: float, each: float = 2.0) -> None:
         """Cycles for so long, with the negotiator at work in between."""

@@ -291,9 +291,7 @@ def test_a_launch_that_fails_half_way_leaves_no_ports(
 def test_ports_of_a_launch_that_was_not_answered_are_swept_up_in_time(
     harness: OpenStackHarness, front: Front, cloud: FakeCloud
 ) -> None:
-    now = 1000.0
     driver = harness.driver(port={})
-    driver._belongings._clock = lambda: now
     theirs = {"id": "theirs", "device_id": "", "description": "updraft:pool=another"}
     cloud.ports["theirs"] = theirs
     with front.trouble(Trouble(CREATE, lose=True)), pytest.raises(CloudUnavailable):
@@ -303,21 +301,19 @@ def test_ports_of_a_launch_that_was_not_answered_are_swept_up_in_time(
     )
     driver.machines()
     assert len(cloud.ports) == 2, "its launch may still be under way"
-    now += 301
+    harness.now += 301
     driver.machines()
     assert set(cloud.ports) == {"theirs"}
 
 
 def test_a_machine_that_was_let_go_of_keeps_its_port(harness: OpenStackHarness, cloud: FakeCloud) -> None:
-    now = 1000.0
     driver = harness.driver(port={})
-    driver._belongings._clock = lambda: now
     (made,) = driver.launch(request(harness))
     cloud.settled()
     driver.tag([made.id], {TAG_POOL: None})
     for _ in range(3):
         assert driver.machines() == ()
-        now += 400
+        harness.now += 400
     assert len(cloud.ports) == 1
     harness.own_end(made.id)
     driver.machines()

@@ -192,7 +192,7 @@ class FakeCloud(FakeImages, FakeGroups):
             return fault(
                 "forbidden", 403, f"Quota exceeded for instances: Requested 1, but already used {used}"
             )
-        ids = [self._made(wanted, flavor, n, count) for n in range(count)]
+        ids = [self.make(wanted, flavor, n, count) for n in range(count)]
         return Reply(202, {"server": {"id": ids[0], "links": [], "adminPass": "not-to-be-seen"}})
 
     def _unknown(self, wanted: dict[str, Any]) -> str:
@@ -209,7 +209,7 @@ class FakeCloud(FakeImages, FakeGroups):
             return "The requested availability zone is not available"
         return ""
 
-    def _made(self, wanted: dict[str, Any], flavor: dict[str, Any], n: int, count: int) -> str:
+    def make(self, wanted: dict[str, Any], flavor: dict[str, Any], n: int, count: int) -> str:
         one, now = deepcopy(data("server")), self.clock()
         id_ = str(uuid4())
         one |= {

@@ -80,7 +80,9 @@ class OpenStackHarness:
 
     def driver(self, pool: str = "conformance", **settings: object) -> OpenStackDriver:
         checked = checked_settings("cloud", {**self.settings, **settings})
-        return OpenStackDriver("cloud", pool, checked, Connection("cloud", checked), lambda: self.now)
+        clock = lambda: self.now  # noqa: E731
+        connection = Connection("cloud", checked, clock)
+        return OpenStackDriver("cloud", pool, checked, connection, clock)
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Let the driver's time pass until the condition holds."""
@@ -93,7 +95,7 @@ class OpenStackHarness:
         flavor = self.cloud.told["flavors"]["flavors"][0]
         labels = [f"{name}={value}" for name, value in tags.items()]
         wanted = {"name": "theirs", "imageRef": IMAGE, "metadata": dict(tags), "tags": labels}
-        return self.cloud._made(wanted, flavor, 0, 1)
+        return self.cloud.make(wanted, flavor, 0, 1)
 
     def own_end(self, machine: str) -> None:
         """End it past any driver; its ports stay, as those do that Nova didn't make."""

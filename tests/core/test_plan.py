@@ -2,6 +2,9 @@
 
 A case says what differs from a quiet pool: machines (each with what cloud, ledger and pool say of it), job
 groups, settings. Times are in seconds before now where a key ends in `_ago`.
+
+Covers `plan` and what only whole plans show: `lifecycle`, `placing`, `policy`, `supply`, `outlooks` and
+`kinds`.
 """
 
 import json
