@@ -6,6 +6,7 @@ time, so that a red test says that something was changed; `explore` and `hunt` t
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -53,6 +54,14 @@ def no_power_cut() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Ledger, "_open", quickly)
         yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m integration…` reads only files that have such tests: the others take each worker 20 s to import."""
+    wanted = config.getoption("markexpr").startswith("integration")
+    if not wanted or collection_path.suffix != ".py" or "integration" in collection_path.parts:
+        return None
+    return None if "integration" in collection_path.read_text() else True
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
