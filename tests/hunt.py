@@ -100,7 +100,7 @@ class Hunt:
         random.Random(self.seed).shuffle(generating)
         rounds = 3 * math.ceil(self.seconds * self.workers / (self.share * max(1, len(generating))))
         for item in generating:
-            item.add_marker(pytest.mark.timeout(PATIENCE))
+            item.add_marker(pytest.mark.timeout(0))  # a busy machine is no find
         items[:] = generating * (rounds if len(generating) > 1 else 1)
 
     @pytest.hookimpl(tryfirst=True)
@@ -118,11 +118,14 @@ class Hunt:
         function._hypothesis_internal_use_settings = looking(before[0])
         drawn = f"{self.seed} {self.worker} {pyfuncitem.nodeid} {self.turns[pyfuncitem.nodeid]}"
         function._hypothesis_internal_use_seed = random.Random(drawn).getrandbits(64)
+        signal.signal(signal.SIGPROF, _computes_too_long)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         try:
             return (yield)
         except ShareIsOver:
             return True  # type: ignore[return-value]
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             function._hypothesis_internal_use_settings, function.hypothesis.inner_test = before
             function._hypothesis_internal_use_seed = None
             pyfuncitem.user_properties[:] = [("hunt", dict(turn.tried))]
@@ -205,3 +208,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _ended(number: int, frame: FrameType | None) -> None:
     """What `timeout` sends ends the hunt as Ctrl-C does: with its table."""
     raise KeyboardInterrupt
+
+
+def _computes_too_long(number: int, frame: FrameType | None) -> None:
+    pytest.fail(f"one turn took a processor more than {PATIENCE:.0f} s")
