@@ -1,8 +1,10 @@
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import botocore.session
 import pytest
 from botocore.client import ClientCreator
+from botocore.hooks import EventAliaser
 from botocore.loaders import Loader
 from botocore.retries.standard import ExponentialBackoff
 
@@ -17,7 +19,9 @@ def served() -> Iterator[Served]:
         # Every driver has a session of its own, and each would read EC2's description anew.
         loader = Loader()
         patch.setattr(botocore.session, "create_loader", lambda *_: loader)
-        patch.setattr(ClientCreator, "_create_client_class", _made_once(ClientCreator._create_client_class))
+        for made in ("_create_client_class", "_load_service_model"):
+            patch.setattr(ClientCreator, made, _made_once(getattr(ClientCreator, made)))
+        patch.setattr(EventAliaser, "_alias_event_name", _aliased_once(EventAliaser._alias_event_name))
         # How long the SDK waits before it tries again is its own business, and up to seconds.
         patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0.01)
         served = Served()
@@ -25,14 +29,26 @@ def served() -> Iterator[Served]:
         served.stop()
 
 
-def _made_once(make: Callable[..., type]) -> Callable[..., type]:
-    """The class of a service's clients, with its hundreds of methods, made once and not for each client."""
-    made: dict[str, type] = {}
+def _made_once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """What is the same for all clients of a service (a class with hundreds of methods), made once."""
+    made: dict[str, Any] = {}
 
-    def once(creator: ClientCreator, service: str, model: object) -> type:
+    def once(creator: ClientCreator, service: str, *more: object, **named: object) -> Any:
         if service not in made:
-            made[service] = make(creator, service, model)
+            made[service] = make(creator, service, *more, **named)
         return made[service]
+
+    return once
+
+
+def _aliased_once(alias: Callable[[EventAliaser, str], str]) -> Callable[[EventAliaser, str], str]:
+    """The hundred events that every session registers for have the same names in each."""
+    known: dict[str, str] = {}
+
+    def once(aliaser: EventAliaser, name: str) -> str:
+        if name not in known:
+            known[name] = alias(aliaser, name)
+        return known[name]
 
     return once
 
