@@ -1,7 +1,7 @@
 """How generated tests look for cases, and in which order tests with real parts run.
 
-HYPOTHESIS_PROFILE is `gate` (the default), `explore` or `hunt`. `gate` tries a few cases, the same ones each
-time, so that a red test says that something was changed; `explore` and `hunt` try new ones.
+HYPOTHESIS_PROFILE is `gate` (the default) or `explore`. `gate` tries a few cases, the same ones each
+time, so that a red test says that something was changed; `explore` tries new ones; `make hunt` is in hunt.py.
 """
 
 import os
@@ -29,13 +29,6 @@ settings.register_profile(
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "hunt",
-    max_examples=2000,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
