@@ -74,9 +74,12 @@ def test_a_schedd_that_is_stopped(pool: RealPool) -> None:
 def test_a_schedd_that_hangs(pool: RealPool) -> None:
     with broken(pool, "kill -STOP $(pgrep -x condor_schedd)", "kill -CONT $(pgrep -x condor_schedd)"):
         begun = time.monotonic()
-        found = amiss(pool)
+        assert any(what.startswith("schedd") for what in amiss(pool))
         assert time.monotonic() - begun < 12 * patience()
-        assert any(what.startswith("schedd ") and "answer" in text for what, text in found.items())
+        # On a busy machine all that is asked of schedds may be too late; then it is asked again.
+        hangs = lambda: [text for what, text in amiss(pool).items() if what.startswith("schedd ")]  # noqa: E731
+        (text,) = until(hangs, 30, "the schedd that hangs is named")
+        assert "answer" in text
 
 
 def test_a_signing_key_that_is_gone(pool: RealPool) -> None:

@@ -194,8 +194,10 @@ def test_destroy_ends_everything_and_stays_ended(shared: RealPool) -> None:
     pool = shared
     edit(pool, IDLE, f"{IDLE}\nmin = 1")
     reload(pool, "reloaded")
-    cluster = pool.submit(sleepers(1, 12, cpus=2))
+    cluster = pool.submit(sleepers(1, 20, cpus=2))
     await_running(pool, cluster)
+    edit(pool, "machines = 8", f"machines = {len(pool.workers(*ALIVE))}")
+    reload(pool, "reloaded")
     waiting = pool.submit(sleepers(1, 1, requirements='TARGET.UpdraftClass == "worker" && TARGET.Cpus > 3'))
     unasked = pool.on_head("updraft", "destroy", stdin="n\n")
     assert unasked.returncode == 130

@@ -198,6 +198,15 @@ def disturbed(pool: RealPool, cluster: int, user: str = USER) -> str:
     return "".join(line + "\n" for line in log.splitlines() if line.startswith(bad))
 
 
+def starts_and_ends(pool: RealPool, cluster: int, user: str = USER) -> list[str]:
+    """What a cluster's event log has of starts (001), evictions (004) and ends (005), sorted.
+
+    Where a schedd is killed it may lose the latest counts of its jobs' starts; their logs have them.
+    """
+    log = sh(pool, f"cat /home/{user}/{cluster}.log").splitlines()
+    return sorted(line[:3] for line in log if line.startswith(("001 ", "004 ", "005 ")))
+
+
 def in_machine(pool: RealPool, machine: str, *argv: str, stdin: str | None = None) -> str:
     """What a command in any machine of the cloud prints; it has to succeed."""
     from updraft.clouds.local.process import run_in
