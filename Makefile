@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest
 export PYTHONDONTWRITEBYTECODE :=
 # Every core is at work. Real pools mostly wait: more of them at a time than there are cores.
 SPREAD := -n auto --dist worksteal
-REAL := -n 4 --dist loadscope
+REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
 

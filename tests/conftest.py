@@ -64,3 +64,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     from tests.scheduling import Sharing
 
     return Sharing(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests begin first: one that begins last holds up the whole run."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -17,7 +17,7 @@ from updraft.condor.children import Children
 from updraft.condor.pool import HTCondorPool
 from updraft.errors import PoolDenied, PoolTimeout
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SCHEDD = "head.pool.test"
 COUNT = 12

@@ -52,6 +52,8 @@ NEARER = """
 import sys, time
 from updraft.config import find, place
 from updraft.ledger import Ledger, annexes
+
+pytestmark = pytest.mark.long
 with Ledger(place(find()).ledger) as ledger:
     annexes.extend(ledger, sys.argv[1], float(sys.argv[2]), "test", time.time())
 """

@@ -11,6 +11,8 @@ from tests.rigs.pools.realpool import RealPools, patience, until
 from updraft.bootstrap.head import SIGNING_KEY
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 KEY = f"/etc/condor/passwords.d/{SIGNING_KEY}"
 TOML = "/etc/updraft/updraft.toml"
 

@@ -33,6 +33,8 @@ from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_GENERATION
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 MIB = 1024  # KiB, as ps counts
 IDLE = 'idle_limit = "3s"'
 

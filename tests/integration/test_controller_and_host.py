@@ -28,6 +28,8 @@ from updraft.clouds.local import config as cloud_config
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 IDLE = 'idle_limit = "3s"'
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from tests.rigs.pools.controlling import (
@@ -32,6 +33,8 @@ from updraft.clouds.local.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool, Wishes
 from updraft.errors import ProblemFound
+
+pytestmark = pytest.mark.long
 
 SAMPLE_JOBS = 10
 FIRST_USER = "user"

@@ -14,6 +14,8 @@ from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.image import Image
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 Pools = Callable[..., RealPool]
 JOB = """\
 executable = /bin/sleep

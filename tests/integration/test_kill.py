@@ -28,6 +28,8 @@ from updraft.clouds.base import TAG_RETIRING
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 CLASSES = ("dies", "refused")
 RUNS_THERE = "condor_q -allusers -format '%d\\n' JobStatus -constraint 'ClusterId == '$cluster | grep -q 2"
 

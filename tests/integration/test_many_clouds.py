@@ -16,6 +16,8 @@ from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 JOBS = """\
 executable = /bin/sleep
 arguments = {seconds}

@@ -217,7 +217,11 @@ except OSError:
 
 
 def test_a_bridged_container_on_a_worker_cannot_read_the_user_data(pool: RealPool) -> None:
-    said = in_machine(pool, worker_of(pool), "sh", "-c", BRIDGED, stdin=FETCH).splitlines()
+    machine = worker_of(pool)
+    said = in_machine(pool, machine, "sh", "-c", BRIDGED, stdin=FETCH).splitlines()
+    until(
+        lambda: "skuid 0 accept" in in_machine(pool, machine, "nft", "list", "ruleset"), 10, "closed as ever"
+    )
     assert [line.split()[0] for line in said] == ["closed", "closed", "read", "closed"], (
         "closed by both doors, by nftables alone, open without either, closed by the routing rule alone"
     )

@@ -20,6 +20,8 @@ from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.base import TAG_POOL
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 Pools = Callable[..., RealPool]
 # The first run waits to be taken away, the second ends at once; with `trap` it won't be asked to go.
 JOB = """\

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.integration.test_sources import now, unknown
 from tests.rigs.pools.controlling import (
     ALIVE,
@@ -23,6 +25,8 @@ from tests.rigs.pools.controlling import (
 from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.base import TAG_RETIRING
 from updraft.demo.pool import RealPool, Wishes
+
+pytestmark = pytest.mark.long
 
 LONG, SHORT = 'idle_limit = "1h"', 'idle_limit = "1s"'
 LOOKS = 1  # and one more: at the first that it sees it, a controller tells an idle machine to go

@@ -141,7 +141,7 @@ def test_whatever_comes_each_job_ends_once_and_nothing_is_left(real_pool: RealPo
     until(lambda: not pool.workers(*ALIVE), 120, "all machines are gone", every=1)
     say(f"{soak.jobs} jobs, {len(pool.workers())} machines, {len(soak.crashed)} of them crashed")
     ran_once(soak)
-    assert not pool.show("machines")["machines"]
+    until(lambda: not pool.show("machines")["machines"], 60, "the controller knows of none", every=1)
     given_back = {event["subject"] for event in events(pool, "requeue-jobs")}
     assert given_back <= set(soak.crashed)
     own = daemon_pid(pool)

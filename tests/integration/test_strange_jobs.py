@@ -12,6 +12,8 @@ from tests.rigs.pools.controlling import await_running, events, sh, sleepers
 from tests.rigs.pools.realpool import RealPools, until
 from updraft.demo.pool import RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 CULPRIT, HONEST = "bob", "alice"
 JOB = "executable = /bin/sleep\narguments = 600\n"
 # What is submitted, and what is said of it.

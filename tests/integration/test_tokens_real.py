@@ -24,6 +24,8 @@ from tests.rigs.pools.realpool import settings, until
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import POOL, RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 Pools = Callable[..., RealPool]
 Done = subprocess.CompletedProcess[str]
 TOKEN = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}")

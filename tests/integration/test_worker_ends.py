@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.rigs.pools.controlling import (
     await_done,
     await_running,
@@ -14,6 +16,8 @@ from tests.rigs.pools.controlling import (
 )
 from tests.rigs.pools.realpool import patience, settings, until
 from updraft.demo.pool import RealPool, Wishes
+
+pytestmark = pytest.mark.long
 
 LONELY = """
 [classes.lonely]

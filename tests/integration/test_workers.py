@@ -16,6 +16,8 @@ from updraft.clouds.local.image import Image
 from updraft.clouds.local.network import BRIDGE
 from updraft.demo.pool import CLOUD, POOL, USER, RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 Pools = Callable[..., RealPool]
 Images = Callable[..., Image]
 

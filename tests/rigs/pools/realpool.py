@@ -1,5 +1,6 @@
 """What the integration tests share: a real pool that leaves nothing behind, waiting, and short settings."""
 
+import contextlib
 import json
 import os
 import signal
@@ -103,6 +104,7 @@ def pool_up(image: Image, state_dir: Path, wishes: Wishes | None = None) -> Iter
             yield pool
     finally:
         if pool.cloud.alive():
+            footprint.close()
             footprint = Footprint.of(pool)
         pool.resident.close()
         pool.cloud.stop()
@@ -146,21 +148,39 @@ def _tell(pool: RealPool, remains: Remains) -> None:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a cloud has on this host: its processes with their start, its networks, its cables, its folder."""
+    """What a cloud has on this host: its processes with their start, its networks, its cables, its folder.
+
+    The networks are held until `close`: else another cloud's, made meanwhile, could have one's number.
+    """
 
     state_dir: Path
     processes: frozenset[tuple[int, str]]
     networks: frozenset[str]
     cables: frozenset[str]
+    held: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, pool: RealPool) -> "Footprint":
         """Of a pool that runs."""
         family = _family(pool.cloud.pid)
-        own = _link(os.getpid(), "net")
-        networks = {_link(pid, "net") for pid, _ in family} - {own, ""}
         cables = {"v" + machine["id"][-12:] for machine in pool.cloud.client().machines()}
-        return cls(pool.cloud.state_dir, frozenset(family), frozenset(networks), frozenset(cables))
+        held: dict[int, int] = {Path("/proc/self/ns/net").stat().st_ino: -1}
+        for pid, _ in family:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+                known = held.setdefault(os.fstat(network).st_ino, network)
+                if known != network:
+                    os.close(network)
+        theirs = {number: network for number, network in held.items() if network >= 0}
+        networks = frozenset(f"net:[{number}]" for number in theirs)
+        return cls(
+            pool.cloud.state_dir, frozenset(family), networks, frozenset(cables), tuple(theirs.values())
+        )
+
+    def close(self) -> None:
+        """Let go of the networks."""
+        for network in self.held:
+            os.close(network)
 
     def left(self) -> list[str]:
         """What of it is still there."""
@@ -184,6 +204,7 @@ def until_nothing(footprint: Footprint, seconds: float) -> list[str]:
     end = time.monotonic() + deadline(seconds)
     while (left := footprint.left()) and time.monotonic() < end:
         time.sleep(0.2)
+    footprint.close()
     return left
 
 

@@ -28,7 +28,7 @@ try:
     from updraft.cli.main import call
 except ImportError:
     call = None
-READS = ("status", "machines", "events")
+READS = (["status"], ["machines"], ["events"], ["annex", "status"], ["annex", "list"])
 
 def verb(arguments):
     out, err = io.StringIO(), io.StringIO()
@@ -37,7 +37,7 @@ def verb(arguments):
     return [code, out.getvalue(), err.getvalue()]
 
 def answer(argv, given, timeout):
-    if call and argv[0] == "updraft" and len(argv) > 1 and argv[1] in READS:
+    if call and argv[0] == "updraft" and any(argv[1 : 1 + len(read)] == read for read in READS):
         return verb(argv[1:])
     quiet = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
     try:
