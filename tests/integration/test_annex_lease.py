@@ -27,6 +27,8 @@ from tests.rigs.pools.realpool import say, settings, until
 from updraft.clouds.base import TAG_LEASE
 from updraft.demo.pool import USER, RealPool, Wishes
 
+pytestmark = pytest.mark.long
+
 Pools = Callable[..., RealPool]
 USERS = """
 [annexes]
@@ -52,8 +54,6 @@ NEARER = """
 import sys, time
 from updraft.config import find, place
 from updraft.ledger import Ledger, annexes
-
-pytestmark = pytest.mark.long
 with Ledger(place(find()).ledger) as ledger:
     annexes.extend(ledger, sys.argv[1], float(sys.argv[2]), "test", time.time())
 """
