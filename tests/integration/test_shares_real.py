@@ -1,8 +1,9 @@
-"""Users with unequal priorities under a cap, on real parts: who is bought for is whom the negotiator serves.
+"""Twenty users with unequal demand and unequal priorities under a cap, on real parts: who is bought for is whom
+the negotiator serves.
 
-Two of them can use the machines of one class only, the others those of another: how many of each are bought
-decides who gets what, and the real negotiator's priorities say what that should be (8 cores and 4; were all
-equal, 6 and 6). Each one's share is a whole number of machines: what is bought comes in machines.
+Eight of them can use the machines of one class only, the others those of another: how many of each are bought
+decides who gets what, and the real negotiator's priorities say what that should be (48 cores and 32; were all
+equal, 36 and 44). Most shares are smaller than a machine.
 """
 
 from collections import Counter
@@ -13,16 +14,17 @@ from tests.rigs.pools.controlling import JOB, kill_service, of_class, sh, sleepe
 from tests.rigs.pools.realpool import say, settings, until
 from updraft.demo.pool import RealPool, Wishes
 
-CAP = 12
-FACTORS = {"ann": 500, "abe": 1500, "ben": 1500, "bea": 1500}
-CLASS = {"ann": "other", "abe": "other", "ben": "worker", "bea": "worker"}
-WANTS = dict.fromkeys(FACTORS, 10)
+CAP = 80
+USERS = [f"u{n:02}" for n in range(20)]
+FACTORS = dict(zip(USERS, [1000, 500, 1000, 2000, 1000] * 4, strict=True))
+CLASS = dict(zip(USERS, ["other", "other", "worker", "worker", "worker"] * 4, strict=True))
+WANTS = {name: 2 if n % 5 == 4 else 12 for n, name in enumerate(USERS)}
 CYCLES = 3
 TWO_CLASSES = """
 [classes.other]
 image = "{image}"
-flavors = ["medium"]
-slots = 2
+flavors = ["xlarge"]
+slots = 8
 boot_deadline = "3m"
 """
 
@@ -51,10 +53,10 @@ def priorities(pool: RealPool) -> dict[str, float]:
     return {row[0].partition("@")[0]: float(row[1]) for row in rows if row[0].partition("@")[0] in FACTORS}
 
 
-def test_users_get_what_the_negotiator_would_give_them(real_pool: Any) -> None:
+def test_twenty_users_get_what_the_negotiator_would_give_them(real_pool: Any) -> None:
     text = settings(
         # Who gets a part of a partitionable slot gets the rest as well (CLAIM_PARTITIONABLE_LEFTOVERS).
-        worker={"flavors": ["medium"], "boot_deadline": "3m", "slots": 2},
+        worker={"flavors": ["xlarge"], "boot_deadline": "3m", "slots": 8},
         limits={"machines": 12, "cores": CAP},
         more=TWO_CLASSES,
     )
@@ -73,19 +75,19 @@ def test_users_get_what_the_negotiator_would_give_them(real_pool: Any) -> None:
     kill_service(pool)
     sh(pool, "kill -STOP $(pidof condor_negotiator); condor_release -all")
     start_service(pool)
-    until(lambda: sum(slot["Cpus"] for slot in pool.slots()) >= CAP, 120, "all that may be has joined")
+    until(lambda: sum(slot["Cpus"] for slot in pool.slots()) >= CAP, 180, "all that may be has joined")
     sh(pool, "kill -CONT $(pidof condor_negotiator)")
-    until(lambda: running(pool).total() >= CAP, 90, "all cores are in use")
+    until(lambda: running(pool).total() >= CAP, 150, "all cores are in use")
 
     share = fair(CAP, WANTS, FACTORS)
-    assert set(share.values()) == {6.0, 2.0}
+    assert set(share.values()) == {2.0, 4.0, 8.0}
     cycles = _cycles(pool)
     for more in range(1, CYCLES + 1):
         until(lambda more=more: _cycles(pool) >= cycles + more, 60, "the negotiator has gone round again")
         got = running(pool)
         say(f"cores and shares: { {name: (got[name], share[name]) for name in FACTORS} }")
         assert got == share
-    assert [len(of_class(pool, name)) for name in ("other", "worker")] == [4, 2]
+    assert [len(of_class(pool, name)) for name in ("other", "worker")] == [6, 4]
 
 
 def _cycles(pool: RealPool) -> int:

@@ -19,9 +19,10 @@ from updraft.core.listing import Listing
 from updraft.core.market import Flags, Ints, sale
 from updraft.core.match import asked
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdict, Verdicts
-from updraft.core.orders import Order, as_order
+from updraft.core.orders import Order, Queues, as_order
 from updraft.core.reach import within_reach
 from updraft.core.shares import Standing
+from updraft.core.slices import Slices
 
 Allowed = Callable[[Offer, int], tuple[int, Reason | None]]
 
@@ -103,6 +104,8 @@ class _Shop:
         self.several = len({group.submitter for group in this.groups}) > 1
         submitters = dict.fromkeys(group.submitter for group in self.listing.order)
         self.rank = {name: at for at, name in enumerate(submitters)}
+        rows = [self.row[group.key] for group in self.listing.order]
+        self.slices = Slices(this, rows, self.left * self.cpus, who) if self.several else None
 
     # ------------------------------------------------------------------------------------------- the whole
 
@@ -172,34 +175,26 @@ class _Shop:
         return open_
 
     def _grant(self, lines: Sequence[Line]) -> bool:
-        """Ask for the lines of a list, submitters by turns; True where something was refused."""
-        queues: dict[str, list[Order]] = {}
-        for line in reversed(lines):
-            order = self._order(line)
-            queues.setdefault(order.submitter, []).append(order)
-        turn = [(self._turn(name), self.rank[name], name) for name in queues]
-        heapify(turn)
+        """Ask for the lines of a list by turns; True where something was refused."""
+        first = [self._order(line, place) for place, line in enumerate(lines)]
+        queues = Queues(first, self.slices, self._turn, self.rank)
         refused = False
-        while turn:
-            then, rank, name = heappop(turn)
-            if (now := self._turn(name)) > then:  # others' machines had room for its jobs
-                heappush(turn, (now, rank, name))
-                continue
-            order = queues[name][-1]
+        while queues:
+            orders = queues.next()
+            order = orders[-1]
             closed = order.offer in self.reasons or self.stock[order.offer] <= 0
             got = 0
-            if not closed and (most := self._cut(queues[name])):
-                order = queues[name][-1]
+            if not closed and (most := self._cut(orders)):
+                order = orders[-1]
                 got = self._ask(order, most)
             refused = refused or not got
             if not order.count or not got:
-                self._settle(queues[name].pop())
-            if queues[name]:
-                heappush(turn, (self._turn(name), rank, name))
+                self._settle(orders.pop())
+            queues.go_on()
         return refused
 
-    def _order(self, line: Line) -> Order:
-        return as_order(line, self.row, self.sale.groups, self.cpus)
+    def _order(self, line: Line, place: int = 0) -> Order:
+        return as_order(line, self.row, self.sale.groups, self.cpus, place)
 
     def _turn(self, submitter: str) -> tuple[int, float]:
         if self.who.shares.groups or self.who.high or not self.several:
@@ -224,12 +219,14 @@ class _Shop:
         cut = self.who.caps.fit(self.sale.offers[order.offer], jobs)
         for key, why in cut.stops.items():
             self.capped.setdefault(key, {})[why] = None
+            if self.slices and (key not in cut.content or not cut.most):
+                self.slices.stop(self.row[key], order.offer)
         lead = next((g.key for g, _ in jobs if g.submitter == order.submitter and g.key in cut.content), None)
         if lead is None or not cut.most:
             return 0
         if cut.content != order.content:
             self._settle(order)
-            queue[-1] = order = self._order(Line(order.offer, cut.content, order.count, lead))
+            queue[-1] = order = self._order(Line(order.offer, cut.content, order.count, lead), order.place)
         return min(order.count, cut.most)
 
     def _jobs(self, content: Mapping[str, int]) -> list[tuple[JobGroup, int]]:
@@ -261,6 +258,8 @@ class _Shop:
         order.count -= count
         for name, cores in order.cores.items():
             self.spent[name] = self.spent.get(name, 0) + cores * count
+        if self.slices:
+            self.slices.give(order.offer, count)
         if self.who.caps is not None:
             self.who.caps.take(self.sale.offers[order.offer], self._jobs(order.content), count)
 
