@@ -1,6 +1,6 @@
-"""Twenty users with unequal demand and unequal priorities under a cap, on real parts: who is bought for is whom
-the negotiator serves.
+"""Twenty users with unequal demand and unequal priorities under a cap, on real parts.
 
+Who is bought for is whom the negotiator serves.
 Eight of them can use the machines of one class only, the others those of another: how many of each are bought
 decides who gets what, and the real negotiator's priorities say what that should be (48 cores and 32; were all
 equal, 36 and 44). Most shares are smaller than a machine.

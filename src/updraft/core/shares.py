@@ -38,7 +38,7 @@ class Standing:
     caps: Caps | None = None
     high: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def rank(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
+    def rank(self, submitter: str, bought: Mapping[str, float]) -> tuple[int, float]:
         """The smaller, the sooner this submitter's turn comes, once so many cores are `bought`.
 
         Jobs of high priority come before all others, and their parties share by their weights.
@@ -74,7 +74,7 @@ class Standing:
         """Cores that the group's users have now, those of groups within it included."""
         return sum(number for name, number in self.cores.items() if name.startswith(group + "."))
 
-    def quota(self, group: AccountingGroup, more: int = 0) -> float:
+    def quota(self, group: AccountingGroup, more: float = 0) -> float:
         """The group's quota in cores, in a pool that grows by `more`."""
         return group.quota if group.quota >= 1 else group.quota * (self.total + more)
 

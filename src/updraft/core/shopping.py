@@ -1,7 +1,8 @@
 """Which machines to buy for jobs that found no room: a cheap mix, within what may be bought.
 
-First a list is drawn up as if everything could be had (see `listing`). Then each submitter in turn asks for a
-few machines of the lines that its groups lead; whose turn it is, the negotiator's own rule says (`shares`).
+First a list is drawn up as if everything could be had (see `listing`). Then a few machines are asked for at a
+time, of the lines whose turn it is by the rule of the negotiator (`shares`): first those that whoever has
+least could use (`slices`), of these the lines of the submitter who was bought least.
 What was refused is put on a new list of other offers; when a list brings nothing more, groups try the offers
 that are still open one by one, again by turns. An offer without a price is taken only by a group that no
 priced offer serves.

@@ -91,6 +91,10 @@ class Slices:
         least = np.where(wanting & (tier == first[:, None]), level, np.inf).min(axis=1)
         return list(zip(first.tolist(), np.round(least, 6).tolist(), strict=True))
 
+    def got(self) -> dict[str, float]:
+        """The cores of each submitter's slices."""
+        return dict(zip(self.names, self._got.tolist(), strict=True))
+
     def ranks(self) -> dict[str, Turn]:
         """The turn of each submitter, as `Standing.rank` has it."""
         tier, level = self._levels()
@@ -112,7 +116,7 @@ class Slices:
         """Cores that each accounting group uses, and those of its quota."""
         mine = self._group >= 0
         got = np.bincount(self._group[mine], self._got[mine], len(self._groups))
-        more = round(float(self._got.sum()))
+        more = float(self._got.sum())
         quota = np.array([self._who.quota(group, more) for group in self._groups])
         return self._used + got, quota
 
