@@ -25,6 +25,7 @@ TWO_CLASSES = """
 image = "{image}"
 flavors = ["xlarge"]
 slots = 8
+idle_limit = "10m"
 boot_deadline = "3m"
 """
 
@@ -55,8 +56,9 @@ def priorities(pool: RealPool) -> dict[str, float]:
 
 def test_twenty_users_get_what_the_negotiator_would_give_them(real_pool: Any) -> None:
     text = settings(
+        # Machines that joined first wait for the last ones, idle.
         # Who gets a part of a partitionable slot gets the rest as well (CLAIM_PARTITIONABLE_LEFTOVERS).
-        worker={"flavors": ["xlarge"], "boot_deadline": "3m", "slots": 8},
+        worker={"flavors": ["xlarge"], "boot_deadline": "3m", "slots": 8, "idle_limit": "10m"},
         limits={"machines": 12, "cores": CAP},
         more=TWO_CLASSES,
     )
