@@ -78,12 +78,14 @@ class Queues:
 
     def next(self) -> list[Order]:
         """Orders of the submitter who comes next, the first of them at the end."""
-        first = {at: queue.first(self._turn) for at, queue in self._queues.items()}
-        if len(first) == 1 or not self._slices:
-            (self._at,) = first
-        else:
-            due = dict(zip(first, self._slices.turns([self._offers[at] for at in first]), strict=True))
-            self._at = min(first, key=lambda at: (due[at], first[at]))
+        if self._at not in self._queues or (self._slices and self._slices.due()):
+            first = {at: queue.first(self._turn) for at, queue in self._queues.items()}
+            self._at = next(iter(first))
+            if len(first) > 1 and self._slices:
+                offers = [self._offers[at] for at in first]
+                due = dict(zip(first, self._slices.turns(offers), strict=True))
+                self._at = min(first, key=lambda at: (due[at], first[at]))
+        self._queues[self._at].first(self._turn)
         return self._queues[self._at].orders()
 
     def go_on(self) -> None:

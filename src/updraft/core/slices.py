@@ -19,6 +19,7 @@ from updraft.core.spare import PREFIX
 Turn = tuple[int, float]
 
 _LITTLE = 1e-6  # of a core
+_PART = 50  # of what was bought, what may be bought before turns are looked at again
 _HIGH, _QUOTA, _USER, _SPARE, _NOBODY = -1, 0, 1, 2, 3
 
 
@@ -52,6 +53,8 @@ class Slices:
         for at, rows in enumerate(mine):
             self._bundles[rows] = at
         self._takes: dict[int, Floats] = {}
+        self._new: dict[int, int] = {}
+        self._bought = 0
         self._got: Floats = np.zeros(len(self.names))
         self._standing()
 
@@ -84,6 +87,7 @@ class Slices:
 
     def turns(self, offers: Sequence[int]) -> list[Turn]:
         """For each of these offers the turn of whoever comes first of those whose jobs it can run."""
+        self._settle()
         serves = self._serves[self._sale.of_kind[offers]]
         wanting = np.add.reduceat(serves * self._left, self._starts, axis=1) > _LITTLE
         tier, level = self._levels()
@@ -93,10 +97,12 @@ class Slices:
 
     def got(self) -> dict[str, float]:
         """The cores of each submitter's slices."""
+        self._settle()
         return dict(zip(self.names, self._got.tolist(), strict=True))
 
     def ranks(self) -> dict[str, Turn]:
         """The turn of each submitter, as `Standing.rank` has it."""
+        self._settle()
         tier, level = self._levels()
         return dict(zip(self.names, zip(tier.tolist(), level.tolist(), strict=True), strict=True))
 
@@ -125,7 +131,19 @@ class Slices:
     def give(self, offer: int, count: int) -> None:
         """So many machines of an offer are bought: they go to those who can use them, by turns."""
         kind = int(self._sale.of_kind[offer])
-        rest = count * self._cpus(kind)
+        self._bought += count
+        self._new[kind] = self._new.get(kind, 0) + count
+
+    def due(self) -> bool:
+        """Whether so much was bought since turns were asked for that they may be others'."""
+        return sum(self._new.values()) > self._bought // _PART
+
+    def _settle(self) -> None:
+        for kind, count in self._new.items():
+            self._cut(kind, count * self._cpus(kind))
+        self._new.clear()
+
+    def _cut(self, kind: int, rest: float) -> None:
         while rest > _LITTLE:
             usable = np.where(self._serves[kind], self._left, 0.0)
             wants = np.add.reduceat(usable, self._starts)
