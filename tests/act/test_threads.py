@@ -15,6 +15,7 @@ from tests.rigs.lockorder import LockOrder, lock_order
 from tests.rigs.manyclouds import ManyClouds
 from tests.rigs.rig import POOL
 from tests.rigs.virtualpool import KINDS, Everything
+from tests.waiting import deadline
 from updraft.act import Actor, Lanes
 from updraft.clouds.base import LaunchRequest, Pace
 from updraft.clouds.fake import FakeCloud, Site
@@ -81,7 +82,7 @@ class World:
     hangs: bool = False
 
     def watch(self, run: Callable[[], None]) -> None:
-        """Run it in a thread. Where it isn't done in time, fail with the stacks of all threads."""
+        """Run it in a thread. Where no cycle ends any more, fail with the stacks of all threads."""
         raised: list[BaseException] = []
 
         def guarded() -> None:
@@ -92,7 +93,10 @@ class World:
 
         thread = threading.Thread(target=guarded, daemon=True)
         thread.start()
-        thread.join(PATIENCE)
+        cycle = 0.0
+        while thread.is_alive() and self.many.clock() > cycle:
+            cycle = self.many.clock()
+            thread.join(deadline(PATIENCE))
         self.hangs = thread.is_alive()
         if self.hangs:
             with tempfile.TemporaryFile("w+") as file:
@@ -156,14 +160,18 @@ def test_thousands_of_launches_drains_and_ends_at_once_wait_for_nobody(world: Wo
             world.ledger.events(limit=1)
 
     def run() -> None:
-        threading.Thread(target=operator, daemon=True).start()
         for cycle in range(CYCLES):
             snapshot = world.observer.look(world.many.clock())
             assert world.actor.carry_out(wanted(snapshot, cycle), snapshot) == ()
             world.many.clock.forward(10)
 
-    world.watch(run)
-    over.set()
+    asks = threading.Thread(target=operator, daemon=True)
+    asks.start()
+    try:
+        world.watch(run)
+    finally:
+        over.set()
+    asks.join()  # or it would ask a ledger that is closed
     view = world.ledger.view(world.many.clock())
     assert {launch.state for launch in view.launches} == {LaunchState.ACCEPTED}
     assert len(view.machines) == CYCLES * LAUNCHES * len(CLOUDS)
