@@ -1,11 +1,13 @@
 """systemd is told that the controller lives as long as all of it moves, and hears nothing once it doesn't."""
 
+import faulthandler
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -139,6 +141,24 @@ def test_what_moves_again_is_said_to_live_again() -> None:
         tasks.clear()
         assert looked(3) > heard
     assert set(said) == {"WATCHDOG=1"}
+
+
+def test_the_timer_for_the_stacks_runs_before_anybody_may_keep_the_interpreter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda seconds: done.append(f"{seconds:g} s"))
+    held = threading.Event()
+
+    def under_way() -> tuple[UnderWay, ...]:
+        held.wait(20)
+        return ()
+
+    with Watchdog(under_way, done.append, 4.0):
+        assert done == ["3 s"]  # though its thread was held up
+        held.set()
+        until(lambda: "WATCHDOG=1" in done, 20, "a ping", every=0.01)
+    assert done[:3] == ["3 s", "3 s", "WATCHDOG=1"]
 
 
 def test_nobody_who_does_not_ask_is_pinged() -> None:

@@ -89,6 +89,7 @@ class Watchdog:
     def __enter__(self) -> Self:
         if self._every is not None:
             self.beat()
+            _write_stacks_after(self._every)  # before anything else has a chance to keep the interpreter
             self._thread = threading.Thread(
                 target=self._run, args=(self._every,), daemon=True, name="updraft-watchdog"
             )
@@ -113,9 +114,8 @@ class Watchdog:
         beats = (Heartbeat("the loop", self._beat, LOOP), *of_lanes(self._under_way()))
         still = standing_still(beats, self._clock())
         if not still:
+            _write_stacks_after(every)
             self._notify("WATCHDOG=1")
-            # By a thread that needs nothing of Python's: before systemd ends us, whatever is stuck.
-            faulthandler.dump_traceback_later(every * 3 / 4)
         elif not self._still:
             # The stacks first, and past the log's own lock: it may be what somebody waits for.
             faulthandler.cancel_dump_traceback_later()
@@ -128,6 +128,11 @@ class Watchdog:
         if self._still and not still:
             self._log.warning(f"moves again: {_names(self._still)}", code="moves-again")
         self._still = still
+
+
+def _write_stacks_after(every: float) -> None:
+    """By a thread that needs nothing of Python's: before systemd ends us, whatever is stuck."""
+    faulthandler.dump_traceback_later(every * 3 / 4)
 
 
 def _names(beats: Iterable[Heartbeat]) -> str:
