@@ -12,11 +12,11 @@ INSTALLED := .venv/.installed
 PYTEST := $(BIN)/python -m pytest
 # What Python compiles is kept, whatever the environment says: every worker and every child would do it again.
 export PYTHONDONTWRITEBYTECODE :=
-# Every core is at work. Real pools mostly wait: more of them at a time than there are cores.
-SPREAD := -n auto --dist worksteal
+# Every core is at work: some tests wait, and real pools mostly do, so that there are more at a time than cores.
+SPREAD := -n $(shell echo $$(($(shell nproc) * 3 / 2))) --dist worksteal
 REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo demo-jobs test test-failed test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,10 +39,6 @@ test: images ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
 	$(PYTEST) -m "integration and not extended" $(REAL)
-
-test-failed: images ## the tests with real parts that failed at the last run (root)
-	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	$(PYTEST) -m "integration and not extended" $(REAL) --last-failed --last-failed-no-failures none
 
 # What is generated is new each time; SEED=… makes the same again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))

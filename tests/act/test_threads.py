@@ -150,6 +150,7 @@ def wanted(snapshot: Snapshot, cycle: int) -> Plan:
     return Plan(tuple(actions))
 
 
+@pytest.mark.slow
 def test_thousands_of_launches_drains_and_ends_at_once_wait_for_nobody(world: World) -> None:
     over = threading.Event()
 

@@ -55,6 +55,7 @@ CONFIG = st.dictionaries(TEXT | HOSTILE, VALUE, max_size=5).filter(
 )
 
 
+@pytest.mark.slow
 @given(CONFIG)
 def test_any_cloud_config_comes_back_as_it_was(config: dict[str, Any]) -> None:
     assert cloud_config(compose([Layer("any", config)], limit=10**9)) == config

@@ -89,6 +89,7 @@ def test_a_site_can_not_name_an_attribute_like_a_setting_of_ours(universes: tupl
     assert {name for name in ours if not is_taken(name)} == {LABEL}  # which a site may say otherwise
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_no_name_escapes_from_its_string(name: str) -> None:
     try:

@@ -44,6 +44,7 @@ def test_htcondors_functions_are_there_and_a_second_look_costs_little(judge: Jud
     assert again["a", "k"] is again["b", "k"] is first["a", "k"]  # by content, without asking the child
 
 
+@pytest.mark.slow
 def test_a_runaway_is_stopped_isolated_and_left_out_for_a_while(judge: Judge) -> None:
     groups = [group("evil", "eve", ENDLESS), group("good", "eve"), group("a", "alice"), group("b", "bob")]
     first = judge.verdicts(groups, [KIND], 0.0, 30.0)

@@ -151,6 +151,7 @@ def test_a_running_job_that_cannot_be_read_is_still_known_to_run() -> None:
     assert seen["RemoteHost"] == "slot1@w1"
 
 
+@pytest.mark.slow
 def test_thousands_of_such_clusters_cost_their_owner_all_and_nobody_else_any() -> None:
     schedd = Schedd(
         *(job(n, f"u{n % 7}" if n % 2 else "eve", "true" if n % 2 else POISON) for n in range(2_000))

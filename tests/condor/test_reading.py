@@ -175,6 +175,7 @@ def test_a_name_is_among_those_asked_for_in_any_case(names: list[str]) -> None:
         assert ad.eval("Is") == (name.encode().lower() in low)
 
 
+@pytest.mark.slow
 def test_thousands_of_names_make_no_deep_constraint() -> None:
     names = [f"slot1@i-{number:05d}@host" for number in range(0, 5000, 5)]
     constraint = among("Name", names)

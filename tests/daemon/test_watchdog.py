@@ -233,6 +233,7 @@ def started(folder: Path, fault: str = "") -> Iterator[Systemd]:
         systemd.ear.close()
 
 
+@pytest.mark.slow
 def test_a_daemon_says_that_it_is_ready_that_it_lives_and_that_it_stops(tmp_path: Path) -> None:
     with started(tmp_path) as systemd:
         systemd.hear_until("READY=1")
@@ -253,6 +254,7 @@ def test_a_controller_that_waits_for_another_lives_too(tmp_path: Path) -> None:
         systemd.pings(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "who", "where"),
     [("lane", "lane c1: launch", "in mint_token"), ("loop", "the loop", "in stuck_plan")],
@@ -274,6 +276,7 @@ def test_what_stands_still_has_its_stacks_logged_and_then_there_is_silence(
         assert systemd.daemon.poll() is None, "to end it is systemd's"
 
 
+@pytest.mark.slow
 def test_a_process_that_runs_no_python_any_more_has_its_stacks_logged_too(tmp_path: Path) -> None:
     with started(tmp_path, "python") as systemd:
         systemd.hear_until("READY=1")

@@ -56,6 +56,7 @@ def test_a_slow_head_is_waited_for_while_something_moves() -> None:
     assert Head(slow, schedd=310).wait(controller=False) == 310
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "words", "seconds"),
     [

@@ -165,6 +165,7 @@ def test_credits_of_other_machines_taken() -> None:
     assert not [action for action in plan(world, site_policy()).actions if isinstance(action, Launch)]
 
 
+@pytest.mark.slow
 def test_min_violated() -> None:
     """Two machines are never to go. Two strangers in the pool make elastiq end all four."""
     left = []

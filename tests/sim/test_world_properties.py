@@ -125,6 +125,7 @@ def test_no_job_is_killed_or_forgotten_and_limits_hold(
     assert figures.completed == len(work)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(arrivals, min_size=1, max_size=10), worlds)
 # A machine is taken away between a look and its deeds: what is written down of a cycle is what comes after.
@@ -147,6 +148,7 @@ def test_cycles_that_are_left_out_change_nothing(work: list[Arrival], conditions
     assert lazy.calls == every.calls
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(arrivals, min_size=1, max_size=10), worlds)
 def test_what_a_world_remembers_of_its_machines_changes_no_plan(
