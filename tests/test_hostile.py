@@ -8,7 +8,6 @@ import ctypes
 import os
 import socket
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.reading import worker as user_data_of
 from tests.rigs.snapshots import FLAVORS, policy, snapshot, worker
 from updraft.bootstrap.worker import worker_config
@@ -29,10 +29,6 @@ from updraft.core.match import Matcher
 from updraft.core.model import JobGroup, Kind
 from updraft.core.plan import plan
 from updraft.core.variants import MOST_EACH, choices, wanted
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
-    import htcondor2  # noqa: F401  # its functions are part of the language of ads
 
 IN_ACCESS, IN_OPEN = 0x1, 0x20
 SLOT = "[ Cpus = 8; Memory = 16384; Disk = 80000000; Requirements = TARGET.RequestCpus <= MY.Cpus ]"

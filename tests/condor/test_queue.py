@@ -1,21 +1,15 @@
 """What can't be read in a schedd's queue is found, costs itself, and is said with its owner."""
 
-import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import classad2
 import pytest
 
+from tests.rigs.bindings import htcondor2
 from updraft.condor.demand import names_to_group_by, unread_groups
 from updraft.condor.queue import ALL, WAITING_OR_RUNNING, Queue, failing
 from updraft.core.kinds import problem
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
-    os.environ.setdefault("CONDOR_CONFIG", "ONLY_ENV")
-    import htcondor2
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
 POISON = "Poison"

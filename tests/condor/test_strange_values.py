@@ -1,8 +1,6 @@
 """Whatever an ad says, reading it raises nothing, and what is read of it lies within bounds."""
 
-import os
 import time
-import warnings
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.snapshots import FLAVORS, policy, snapshot
 from updraft.condor.accounting import shares_of
 from updraft.condor.advalues import quantities, text, value
@@ -26,11 +25,6 @@ from updraft.core.left_out import LEFT_OUT, ODD_SLOT
 from updraft.core.match import Matcher
 from updraft.core.model import CollectorView, Kind, Known, Resources, ScheddView
 from updraft.core.plan import plan
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
-    os.environ.setdefault("CONDOR_CONFIG", "ONLY_ENV")
-    import htcondor2  # noqa: F401  # its functions are part of the language of ads
 
 STRANGE = (
     *("1e308", "-1e308", "-1e30", 'real("NaN")', 'real("INF")', '-real("INF")', "0.5", "-1", "0"),

@@ -6,7 +6,6 @@ Covers `bulk` and what it is made of: `block`, `cells`, `clauses`, `copies`, `de
 
 import json
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from classad2 import ClassAd, ExprTree
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from updraft.core.bulk import Work, judge_all
 from updraft.core.clauses import parse
 from updraft.core.facts import BOOL, INT, REAL, STRING, Lexicon, Side, UnreadableError, split
@@ -26,11 +26,6 @@ from updraft.core.memory import Memo
 from updraft.core.model import JobGroup, Kind, Resources
 from updraft.core.oracle import Library, answer_of
 from updraft.core.verdicts import UNDECIDED, VerdictTable, table_of
-
-with warnings.catch_warnings():
-    # Adds HTCondor's own functions to the ClassAd language, as in the child that judges for the daemon.
-    warnings.simplefilter("ignore")
-    import htcondor2  # noqa: F401
 
 CASES = sorted((Path(__file__).parent / "cases" / "match").glob("*.json"))
 NOW = 1000.0

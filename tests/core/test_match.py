@@ -4,7 +4,6 @@ Covers `match`, and `expressions` that it reads.
 """
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,12 @@ from classad2 import ClassAd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from updraft.core.catalogue import imagine, learned
 from updraft.core.expressions import complete, conjuncts
 from updraft.core.match import asked, judge
 from updraft.core.model import CloudOffer, JobGroup, Kind, Resources
 from updraft.core.settings import WorkerClass
-
-with warnings.catch_warnings():
-    # Adds HTCondor's own functions to the ClassAd language, as in the child that judges for the daemon.
-    warnings.simplefilter("ignore")
-    import htcondor2  # noqa: F401
 
 CASES = sorted((Path(__file__).parent / "cases" / "match").glob("*.json"))
 

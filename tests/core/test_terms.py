@@ -1,6 +1,5 @@
 """The condition that machines hold jobs to: the same in ClassAds as in the words of the terms."""
 
-import warnings
 from dataclasses import replace
 
 import classad2
@@ -8,16 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.snapshots import worker
 from updraft.condor.terms import terms_of
 from updraft.core.catalogue import imagine
 from updraft.core.match import judge
 from updraft.core.model import PLAIN, CloudOffer, JobGroup, Kind, Resources, Terms, Variant
 from updraft.core.terms import RESTRICTIVE, TAKES, requirements, takes
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of HTCondor's configuration, which isn't there
-    import htcondor2  # noqa: F401  # its functions are part of the language of ads
 
 GIB = 1024 * 1024
 CLOUDS, FLAVORS, LAYERS = ("c1", "c.2", "cx2"), ("m1", "m1.large"), ("a", "b")

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import htcondor2  # noqa: F401 - its functions on lists are part of what machines say
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rigs import snapshots
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.snapshots import NOW, POOL, group, policy, snapshot
 from updraft.core.bulk import judge_all
 from updraft.core.catalogue import imagine, learned

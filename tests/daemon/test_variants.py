@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import htcondor2  # noqa: F401 - its functions on lists are part of what machines say
 import pytest
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import Queue, VirtualPool
 from updraft.act import Actor, Lanes

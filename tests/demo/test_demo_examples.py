@@ -6,9 +6,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-import htcondor2  # noqa: F401 - brings the functions that HTCondor adds to the language
 import pytest
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from updraft.bootstrap import parse_layer
 from updraft.cli.demo_jobs import report
 from updraft.config.cvmfs import advertised
