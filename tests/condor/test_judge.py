@@ -196,3 +196,12 @@ def test_out_of_time_is_said_and_made_good_in_the_next_cycle(judge: Judge) -> No
     assert not late["a", "k"].decided
     assert late["a", "k"].reasons[0].code == "not-evaluated"
     assert judge.verdicts(groups, [KIND], 2.0, 30.0)["a", "k"].copies == 4
+
+
+@pytest.mark.parametrize("value", ['{"a\\351"}', '{"a\\351", {}}[0]', '"a\\351"'])
+def test_a_value_that_the_bindings_cannot_hand_over_is_an_error_of_its_own(judge: Judge, value: str) -> None:
+    """They raise a SystemError where a list has a text that isn't UTF-8."""
+    odd = f"[ Odd = {value}; Requirements = Odd == regexps(TARGET.CondorVersion, TARGET.CondorVersion) ]"
+    found = judge.verdicts([group("odd", "eve", odd), group("a", "alice")], [KIND], 0.0, 30.0)
+    assert found["a", "k"].copies == 4
+    assert found["odd", "k"].copies == 0

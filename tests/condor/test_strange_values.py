@@ -7,7 +7,7 @@ from typing import Any
 
 import classad2
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
@@ -32,6 +32,9 @@ STRANGE = (
     *("{1, 1e308}", '{"a\\351", {}}', "[ a = 1 ]", "{}", "Memory + 1", "RequestMemory", "Foo", "Bar"),
     *("!!!!!!1", "time()", "random()", 'strcat("a", Owner)', "1/0", "absTime(0)"),
 )
+EVE = 'Owner = "eve"; JobStatus = 1; JobCount = 3'
+NO_TEXT = '{"a\\351", {}}'
+"""A list of a text that isn't UTF-8: the bindings raise a SystemError for its value."""
 SLOT_NAMES = (
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "State"),
     *("Activity", "PartitionableSlot", "ChildState", "ChildActivity", "ChildCpus", "ChildMemory"),
@@ -86,6 +89,8 @@ def test_any_slot_is_read_within_bounds(ad: Any) -> None:
 
 
 @given(ads(JOB_NAMES, 'Owner = "eve"', "JobStatus = 1", "JobCount = 3"), ads(JOB_NAMES, 'Owner = "eve"'))
+@example(classad2.ClassAd(f"[ {EVE}; RequestCpus = {NO_TEXT} ]"), classad2.ClassAd(f"[ {EVE} ]"))
+@example(classad2.ClassAd(f"[ {EVE}; Requirements = size({NO_TEXT}) == 1 ]"), classad2.ClassAd(f"[ {EVE} ]"))
 def test_any_job_is_read_within_bounds_and_the_honest_one_is_served(row: Any, cluster: Any) -> None:
     row["JobIds"], cluster["ClusterId"] = "7.0", 8
     asks = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True}
@@ -145,6 +150,14 @@ def test_what_refers_to_itself_is_left_out_and_said(name: str) -> None:
     (said,) = plan(snapshot(groups=(one,)), policy()).warnings
     assert said.code == LEFT_OUT
     assert said.text.startswith("left out: job 7.0 of eve at schedd s: ")
+
+
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs"])
+@pytest.mark.parametrize("value", [NO_TEXT, f"{NO_TEXT}[0]", '"a\\351"', "{}"])
+def test_a_quantity_that_is_none_is_left_out_and_not_taken_for_missing(name: str, value: str) -> None:
+    (one,) = group("s", [classad2.ClassAd(f"[ {EVE}; {name} = {value} ]")])
+    assert not one.evaluable
+    assert name in problem(one.ad)
 
 
 def test_what_says_what_to_do_where_it_is_undefined_is_planned_for_as_htcondor_runs_it() -> None:

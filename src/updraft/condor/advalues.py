@@ -27,7 +27,11 @@ def value(ad: Any, name: str) -> Any:
 
 def has(ad: Any, name: str) -> bool:
     """Whether there is such an attribute. (`in` asks the library for its value, and raises as that does.)"""
-    return value(ad, name) is not None
+    try:
+        ad.lookup(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _written(ad: Any, name: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from updraft.condor.access import PoolAccess, environment
+from updraft.condor.advalues import value
 from updraft.condor.children import Children
 from updraft.condor.collector import read_schedds
 from updraft.condor.demand import locate
@@ -61,9 +62,9 @@ def _plain(ad: object, names: Sequence[str]) -> Row:
 
     row: Row = {}
     for name in names:
-        value = ad.get(name)  # type: ignore[attr-defined]
-        if isinstance(value, classad2.ExprTree):
-            row[name] = f"/Expr({value})/"
-        elif isinstance(value, int | float | str | bool) and not isinstance(value, classad2.Value):
-            row[name] = value
+        found = value(ad, name)
+        if isinstance(found, classad2.ExprTree):
+            row[name] = f"/Expr({found})/"
+        elif isinstance(found, int | float | str | bool) and not isinstance(found, classad2.Value):
+            row[name] = found
     return row

@@ -17,6 +17,8 @@ from updraft.core.model import Resources
 MAX_ATTRIBUTE = 16_384
 MAX_AD = 65_536
 _MAX_STEPS = 2_000
+# What the library and its bindings raise where an expression has no value, or none that they can hand over.
+_NO_VALUE = (classad2.ClassAdException, ValueError, TypeError, OverflowError, SystemError)
 
 _HARMLESS = frozenset(
     (
@@ -66,7 +68,7 @@ def _quantity(ad: Any, name: str, missing: int, least: int) -> int:
     cost(ad, name)
     try:
         value = ad.eval(name)
-    except (classad2.ClassAdException, ValueError, TypeError, OverflowError) as error:
+    except _NO_VALUE as error:
         raise UndecidableError(f"{name} cannot be evaluated") from error
     if value is classad2.Value.Undefined:
         return missing
@@ -93,7 +95,7 @@ def _circular(ad: Any) -> str:
             found = ad.eval(name)
         except UndecidableError as error:
             return str(error)
-        except (classad2.ClassAdException, ValueError, TypeError, OverflowError):
+        except _NO_VALUE:
             found = classad2.Value.Error
         if isinstance(found, classad2.Value):
             return f"the attribute {name[:60]} refers to itself, and has no value"

@@ -193,11 +193,12 @@ def _closes(parts: list[str]) -> int:
 def evaluated(tree: ExprTree, mine: ClassAd | None = None, other: ClassAd | None = None) -> object:
     """The value of an expression in one ad, with the other as its target.
 
-    ERROR for a text that isn't UTF-8: HTCondor's library has it, and its bindings can't hand it over.
+    ERROR for a text that isn't UTF-8, and for a list with one: HTCondor's library has them, and its bindings
+    can't hand them over.
     """
     try:
         return tree.eval(mine, other)
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, SystemError):  # the second is what they raise where it stands in a list
         return Value.Error
 
 
