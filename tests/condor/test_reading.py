@@ -371,9 +371,29 @@ def test_names_to_group_by() -> None:
 
 def test_leases() -> None:
     ad = classad2.ClassAd({"ClusterId": 1, "ProcId": 2, "RemoteHost": "slot1_1@w", "Owner": "a"})
-    assert running_job("s", ad).lease_until == float("inf")
+    assert [job.lease_until for job in running_job("s", ad)] == [float("inf")]
     ad.update({"JobLeaseDuration": 2400, "LastJobLeaseRenewal": 100})
-    assert running_job("s", ad).lease_until == 2500.0
+    assert [job.lease_until for job in running_job("s", ad)] == [2500.0]
+
+
+@pytest.mark.parametrize(
+    ("said", "slots"),
+    [
+        ({"RemoteHost": "slot1_1@a"}, ["slot1_1@a"]),
+        ({"RemoteHost": "slot1@a", "RemoteHosts": "slot1@a, slot1@b"}, ["slot1@a", "slot1@b"]),
+        ({"RemoteHost": "slot1@a", "AllRemoteHosts": "slot1@b,slot1@c"}, ["slot1@a", "slot1@b", "slot1@c"]),
+        ({"RemoteHost": 7, "AllRemoteHosts": ",,"}, []),
+    ],
+)
+def test_a_job_runs_on_all_of_its_nodes(said: dict[str, object], slots: list[str]) -> None:
+    ad = classad2.ClassAd({"ClusterId": 1, "ProcId": 2, "Owner": "a", **said})
+    assert [job.slot for job in running_job("s", ad)] == slots
+
+
+@pytest.mark.parametrize(("status", "leaving"), [(2, False), (6, False), (7, False), (3, True), (5, True)])
+def test_who_is_removed_or_held_runs_but_is_not_given_back(status: int, leaving: bool) -> None:
+    ad = classad2.ClassAd({"RemoteHost": "slot1@a", "JobStatus": status})
+    assert [job.leaving for job in running_job("s", ad)] == [leaving]
 
 
 def test_how_old_the_collector_is() -> None:

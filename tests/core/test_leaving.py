@@ -301,6 +301,26 @@ def test_a_machine_that_is_gone_gives_its_jobs_back_and_is_over_when_there_are_n
     assert (empty.actions, empty.ended, empty.warn) == ((), True, True)
 
 
+def test_a_job_of_many_nodes_is_given_back_once_and_one_that_is_removed_not_at_all() -> None:
+    nodes = (job(slot="slot1_1@i-1@host"), job(slot="slot1_2@i-1@host"))
+    found = became(Phase.GONE, busy=None, shown=snapshot(running=(*nodes, job(job_id="8.0", leaving=True))))
+    assert found is not None
+    (requeue,) = found.actions
+    assert isinstance(requeue, RequeueJobs)
+    assert requeue.jobs == ("7.0",)
+    over = became(Phase.GONE, busy=None, shown=snapshot(running=(job(leaving=True),)))
+    assert over is not None
+    assert (over.actions, over.ended) == ((), True)
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_one_that_left_the_pool_stays_while_any_job_has_a_lease_there(leaving: bool) -> None:
+    found = became(
+        Phase.LOST, busy=None, shown=snapshot(running=(job(leaving=leaving),)), silent_since=NOW - 999
+    )
+    assert told(found) == ("lost",)
+
+
 def test_what_was_asked_to_end_is_no_surprise() -> None:
     found = became(Phase.GONE, busy=None, end=BY_HAND)
     assert found is not None

@@ -109,3 +109,13 @@ def word(value: Any) -> str:
 def text(ad: Any, name: str) -> str:
     """The attribute as such a text."""
     return word(value(ad, name))
+
+
+def list_of_texts(ad: Any, name: str) -> tuple[str, ...]:
+    """The parts of the attribute, a text with commas; none of anything else."""
+    found = value(ad, name)
+    return (
+        tuple(part.strip()[:512] for part in found.split(",") if part.strip())
+        if isinstance(found, str)
+        else ()
+    )

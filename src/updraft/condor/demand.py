@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from updraft.condor.advalues import has, integer, text, value
+from updraft.condor.advalues import integer, list_of_texts, text, value
 from updraft.condor.finished import Finished, likely, refreshed, said
 from updraft.condor.holds import held_by, job_id
 from updraft.condor.naming import (
@@ -23,7 +23,7 @@ from updraft.condor.naming import (
     terms_said,
     with_terms,
 )
-from updraft.condor.queue import ALL, FACTORIES, UNIVERSES, WAITING_OR_RUNNING, Queue, Unread
+from updraft.condor.queue import ALL, AT_WORK, FACTORIES, RUNNING, WAITING, WAITING_OR_RUNNING, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
@@ -42,7 +42,10 @@ _BOOKKEEPING = {
     "servertime",
     *(name.lower() for name in _FACTORY),
 }
-_WHERE = ("ClusterId", "ProcId", "Owner", "RemoteHost")
+# The slot of a job, of this node of a parallel one, and of all of its nodes.
+HOSTS = ("RemoteHost", "RemoteHosts", "AllRemoteHosts")
+_WHERE = ("ClusterId", "ProcId", "Owner", "JobStatus", *HOSTS)
+_REMOVED, _HELD = 3, 5  # values of JobStatus
 _RUNNING = (*_WHERE, "JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDate")
 _NUMBERS = (
     *("JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId", "JobMaterializeLimit"),
@@ -132,7 +135,7 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
         tuple(_timed(g, firsts.get(g.first_id, First()), finished) for g in groups),
         running_jobs,
         sum(g.idle for g in groups),
-        sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") == 2),
+        sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") in AT_WORK),
         tuple(map(job_id, queue.source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
     )
     looks = memory.looks + 1
@@ -188,7 +191,7 @@ def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple
     """Job groups from the schedd's own grouping (`rows`) and its late-materialised clusters (`hidden`)."""
     groups: dict[str, JobGroup] = {}
     for row in rows:
-        waiting = integer(row, "JobStatus") == 1
+        waiting = integer(row, "JobStatus") == WAITING
         count = integer(row, "JobCount")
         _add(groups, job_group(schedd, row, count if waiting else 0, 0 if waiting else count))
     for row in hidden:
@@ -383,21 +386,26 @@ def _one_of(name: str, values: Iterable[str]) -> str:
 
 
 def _running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
-    ads = queue.jobs(f"JobStatus == 2 && {UNIVERSES}", _RUNNING)
+    ads = queue.jobs(RUNNING, _RUNNING)
     # One that can't be read still runs where it runs.
     ads += queue.running_unread(_WHERE)
-    return tuple(running_job(schedd, ad) for ad in ads if has(ad, "RemoteHost"))
+    return tuple(place for ad in ads for place in running_job(schedd, ad))
 
 
-def running_job(schedd: str, ad: Any) -> RunningJob:
-    """A running job from its ad. A job without a lease is taken to have one until the end of time."""
+def running_job(schedd: str, ad: Any) -> tuple[RunningJob, ...]:
+    """Where a running job runs, from its ad. One without a lease has it until the end of time."""
     renewed = integer(ad, "LastJobLeaseRenewal") or integer(ad, "JobCurrentStartDate")
     lease = integer(ad, "JobLeaseDuration")
-    return RunningJob(
-        schedd,
-        f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
-        text(ad, "RemoteHost"),
-        text(ad, "Owner"),
-        float(renewed + lease) if lease else float("inf"),
-        float(integer(ad, "JobCurrentStartDate")),
+    said = (host for name in HOSTS for host in list_of_texts(ad, name))
+    return tuple(
+        RunningJob(
+            schedd,
+            f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
+            host,
+            text(ad, "Owner"),
+            float(renewed + lease) if lease else float("inf"),
+            float(integer(ad, "JobCurrentStartDate")),
+            leaving=integer(ad, "JobStatus") in (_REMOVED, _HELD),
+        )
+        for host in dict.fromkeys(said)
     )

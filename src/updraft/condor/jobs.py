@@ -8,12 +8,14 @@ import re
 from collections.abc import Sequence
 
 from updraft.condor.advalues import real
-from updraft.condor.demand import locate
+from updraft.condor.demand import HOSTS, locate
 from updraft.condor.holds import held_by, hold, job_id, release
+from updraft.condor.queue import RUNNING
 from updraft.condor.shadows import end, shadows_of
 from updraft.errors import PoolError
 
 _NOTICED = 5.0  # seconds for a schedd to notice that shadows have ended
+_MAY_BE_HELD = "JobStatus != 3 && JobStatus != 5"  # neither being removed nor being held by somebody else
 _JOB_ID = re.compile(r"^\d{1,10}\.\d{1,10}$")
 
 
@@ -36,9 +38,8 @@ def requeue_jobs(
     location = classad2.ClassAd(locate(collector, schedd))
     source = htcondor2.Schedd(location)
     if machine and jobs:
-        there = f'stringListMember({classad2.quote(machine)}, RemoteHost, "@")'
         # The schedd tests this and acts in one step: what ended meanwhile isn't held.
-        hold(source, pool, f"JobStatus == 2 && {there} && {_one_of(jobs)}")
+        hold(source, pool, f"{RUNNING} && {_MAY_BE_HELD} && {_on(machine)} && {_one_of(jobs)}")
     held = source.query(held_by(pool), ["ClusterId", "ProcId", "ShadowBday"])
     if not held:
         return ()
@@ -47,6 +48,14 @@ def requeue_jobs(
     end(shadows_of(str(location.get("MyAddress", "")), births), _NOTICED)
     release(source, pool)
     return tuple(births)
+
+
+def _on(machine: str) -> str:
+    """The constraint of jobs with a node on this machine."""
+    import classad2
+
+    quoted = classad2.quote(machine)
+    return "(" + " || ".join(f'stringListMember({quoted}, {name}, "@,") =?= true' for name in HOSTS) + ")"
 
 
 def _one_of(jobs: Sequence[str]) -> str:

@@ -15,9 +15,16 @@ T = TypeVar("T")
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
-WAITING_OR_RUNNING = f"(JobStatus == 1 || JobStatus == 2) && {UNIVERSES}"
+# Running jobs may be suspended, or send their output.
+WAITING, AT_WORK = 1, (2, 6, 7)
+_STATES = " || ".join(f"JobStatus == {state}" for state in (WAITING, *AT_WORK))
+WAITING_OR_RUNNING = f"({_STATES}) && {UNIVERSES}"
+# A job has a RemoteHost from the start of its shadow to the shadow's end, also while it is removed or held.
+# (The lists of a parallel job's hosts stay for longer.)
+RUNNING = f"JobStatus != 1 && RemoteHost isnt undefined && {UNIVERSES}"
 FACTORIES = f"ProcId is undefined && JobMaterializeDigestFile isnt undefined && {UNIVERSES}"
 
+_UNFINISHED = f"JobStatus != 4 && {UNIVERSES}"
 _STATUS = ("JobStatus", "JobUniverse")
 # Questions in one search; what is not told apart by then is taken together. One that has more unread clusters
 # than are named in a question loses all of them.
@@ -97,11 +104,12 @@ class Queue:
         found: dict[int, UnreadCluster] = {}
         for row in self._counted(which):
             # Of a cluster whose jobs are still to be made nobody knows how many: it counts as one that waits.
-            made, running = integer(row, "JobCount"), integer(row, "JobStatus") == 2
+            made, status = integer(row, "JobCount"), integer(row, "JobStatus")
             cluster = integer(row, "ClusterId")
             last = found.get(cluster) or UnreadCluster(cluster, text(row, "Owner"), 0, 0)
-            idle = max(last.idle, 1) if not made else last.idle + (0 if running else made)
-            found[cluster] = UnreadCluster(cluster, last.owner, idle, last.running + (made if running else 0))
+            idle = max(last.idle, 1) if not made else last.idle + (made if status == WAITING else 0)
+            running = last.running + (made if status in AT_WORK else 0)
+            found[cluster] = UnreadCluster(cluster, last.owner, idle, running)
         still = {one.owner for one in found.values()}
         self.unread = {
             owner: clusters if clusters == ALL else tuple(one for one in clusters if one in found)
@@ -114,8 +122,7 @@ class Queue:
         """Running jobs that can't be read, with these attributes, which the schedd itself has written."""
         if not self.unread:
             return []
-        which = f"JobStatus == 2 && ({self._unreadable()}) && {UNIVERSES}"
-        return list(self.source.query(which, list(names)))
+        return list(self.source.query(f"({self._unreadable()}) && {RUNNING}", list(names)))
 
     # -------------------------------------------------------------------------------------- the search
 
@@ -159,7 +166,7 @@ class Queue:
         import htcondor2
 
         # The cheap tests first: nothing else is read of all the other jobs.
-        constraint = f"{which} && ({WAITING_OR_RUNNING} || {FACTORIES})"
+        constraint = f"{which} && ({WAITING_OR_RUNNING} || {RUNNING} || {FACTORIES})"
         whole = htcondor2.QueryOpt.IncludeClusterAd
         return self._fails(lambda: self.source.query(constraint, list(names), opts=whole))
 
@@ -178,7 +185,9 @@ class Queue:
         import htcondor2
 
         names, options = ["Owner", "ClusterId", *_STATUS], htcondor2.QueryOpt
-        made = self.source.query(f"{which} && {WAITING_OR_RUNNING}", names, opts=options.GroupBy)
+        made = self.source.query(
+            f"{which} && ({WAITING_OR_RUNNING} || {RUNNING})", names, opts=options.GroupBy
+        )
         to_come = self.source.query(
             f"{which} && {FACTORIES}", ["Owner", "ClusterId"], opts=options.IncludeClusterAd
         )

@@ -100,13 +100,16 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         text = f"{reason.text}; it is not known yet whether jobs believe to run there"
         return Fate(Reason(reason.code, text), tuple(actions), ended=waited)
     by_schedd: dict[str, list[str]] = {}
+    # What its owner, or whoever held it, wants out of the queue is none to give back.
+    jobs = tuple(job for job in jobs if not job.leaving)
     for job in jobs:
         if _fails_by_itself(job, record, look):
             continue
         by_schedd.setdefault(job.schedd, []).append(job.job_id)
     why = Reason("machine-gone", f"machine {machine.id} is gone: {reason.text}")
     actions.extend(
-        RequeueJobs(schedd, tuple(ids), machine.id, why) for schedd, ids in sorted(by_schedd.items())
+        RequeueJobs(schedd, tuple(dict.fromkeys(ids)), machine.id, why)
+        for schedd, ids in sorted(by_schedd.items())
     )
     return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone")
 
@@ -178,7 +181,7 @@ def _lost(machine: Machine, look: Look) -> Fate | None:
     jobs = jobs_there(machine, look)
     if jobs is None:
         return Fate(Reason("lost", f"{text}; not every schedd has said what it runs there"), warn=True)
-    live = [job.job_id for job in jobs if job.lease_until > look.now]
+    live = list(dict.fromkeys(job.job_id for job in jobs if job.lease_until > look.now))
     if live:
         ids = ", ".join(live[:3])
         return Fate(Reason("lost", f"{text}; job {ids} still has a lease there: reported only"), warn=True)

@@ -43,9 +43,11 @@ class JobGroup:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that a schedd believes to run: `slot` is its RemoteHost, `lease_until` when its lease ends.
+    """A place where a schedd believes a job to run: the slot's name, and when the lease ends.
 
-    `started` is when its shadow was started there, 0 where that isn't known.
+    A job on many nodes has many of them. Jobs that are suspended or send their output run, and so do those
+    that are being removed or held (`leaving`), until their shadow has ended. `started` is when the shadow was
+    started, 0 where that isn't known.
     """
 
     schedd: str
@@ -54,6 +56,7 @@ class RunningJob:
     owner: str
     lease_until: float
     started: float = 0.0
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
