@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,20 +89,28 @@ class PoolProbe:
         `deadline` is for all of it.
         """
         where, end = self._access.collector, time.monotonic() + deadline
+        self._children.begin(_lane(0))  # on a busy machine it takes seconds, and there is no time to lose
         names = self._children.call("the collector", deadline, read_schedds, where)
 
         def one(numbered: tuple[int, str]) -> ScheddSeen | str:
-            lane, name = numbered[0] % _LANES, numbered[1]
+            left = max(0.1, end - time.monotonic())
             try:
-                left = max(0.1, end - time.monotonic())
-                return self._children.call(f"schedds, lane {lane}", left, read_schedd, where, name)
+                return self._children.call(_lane(numbered[0]), left, read_schedd, where, numbered[1])
             except PoolTimeout:
-                return f"no answer within {deadline:g} s"
+                return late
             except PoolError as error:
                 return str(error)
 
-        with ThreadPoolExecutor(_LANES, "updraft-schedds") as lanes:
-            return dict(zip(names, lanes.map(one, enumerate(names)), strict=True))
+        late = f"no answer within {deadline:g} s"
+        lanes = ThreadPoolExecutor(_LANES, "updraft-schedds")
+        asked = [lanes.submit(one, numbered) for numbered in enumerate(names)]
+        # Also a child that is late to begin keeps no other schedd's answer from being told.
+        wait(asked, max(0.0, end - time.monotonic()))
+        lanes.shutdown(wait=False, cancel_futures=True)
+        return {
+            name: found.result() if found.done() and not found.cancelled() else late
+            for name, found in zip(names, asked, strict=True)
+        }
 
     def tools_version(self) -> str:
         """The version of HTCondor's tools on this machine. PoolError where there are none."""
@@ -157,6 +165,11 @@ class PoolProbe:
             "_CONDOR_SEC_PASSWORD_DIRECTORY": str(keys),
             "_CONDOR_SEC_TOKEN_POOL_SIGNING_KEY_FILE": str(keys / "none"),
         }
+
+
+def _lane(number: int) -> str:
+    """The source whose child asks the schedd of this number."""
+    return f"schedds, lane {number % _LANES}"
 
 
 # ---------------------------------------------------------------------------------------- inside the child
