@@ -11,7 +11,7 @@ from updraft.condor.pool import HTCondorPool
 from updraft.core.model import RunningJob
 from updraft.errors import PoolError
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SCHEDD = "head.pool.test"
 DEDICATED = f"""

@@ -298,3 +298,16 @@ def _silenced(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
             name: Unknown(DOWN, at, Known(s.value, at)) for name, s in schedds.items() if isinstance(s, Known)
         }
     return replace(shown, clouds={"c1": view}, collector=collector, schedds=schedds)
+
+
+def test_a_machine_in_a_state_that_nobody_knows_counts_as_running_and_is_named() -> None:
+    there = snapshot(
+        instances=[instance("i-1", unknown_state="resi\x1bze")],
+        records=[record("i-1", joined_at=NOW - 3000)],
+        slots=[slot("i-1", busy=True)],
+    )
+    made = plan(there, policy())
+    assert made.actions == ()
+    (said,) = made.warnings
+    assert said.code == "unknown-state"
+    assert "machine i-1: its cloud says that it is 'resi\\x1bze', which nobody here knows" in said.text

@@ -268,6 +268,10 @@ def _warnings(
     for (_, machine), text in sorted(unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))
+    for one in census.machines:
+        if one.instance is not None and one.instance.unknown_state:
+            said = f"its cloud says that it is {one.instance.unknown_state!r}, which nobody here knows"
+            found.append(Reason("unknown-state", f"machine {one.id}: {said}: it counts as running"))
     for (_, machine), own in sorted(fates.items()):
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))

@@ -13,6 +13,7 @@ from tests.rigs.clouds.harness import request
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, Catalogue, catalogue_of
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.driver import EC2Driver
+from updraft.clouds.ec2.reading import instance_of
 from updraft.clouds.ec2.settings import checked_settings
 from updraft.clouds.prices import Priced
 from updraft.core.model import CloudState, Resources
@@ -605,3 +606,19 @@ def test_of_amazons_own_service_it_is_known_what_it_can_do(
     assert calls[1].parameters["Filter.1.Name"] == f"tag:{TAG_POOL}"
     assert {one.name for one in driver.images()} == {"worker", "other"}
     assert harness.endpoint.calls("DescribeImages")[0].parameters["Owner.1"] == "self"
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "unknown"),
+    [
+        ("running", CloudState.RUNNING, ""),
+        ("stopped", CloudState.STOPPED, ""),
+        ("resize", CloudState.RUNNING, "resize"),
+        ("migrating", CloudState.RUNNING, "migrating"),
+        ("x" * 100, CloudState.RUNNING, "x" * 40),
+        ("", CloudState.RUNNING, "none"),
+    ],
+)
+def test_a_state_that_nobody_knows_is_no_error(said: str, state: CloudState, unknown: str) -> None:
+    found = instance_of({"InstanceId": "i-1", "State": {"Name": said}}, {}, "c")
+    assert (found.state, found.unknown_state, found.fault) == (state, unknown, "")

@@ -16,7 +16,7 @@ from updraft.clouds.base import TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRI
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.quota import left
-from updraft.clouds.openstack.reading import STATES, label, state_of
+from updraft.clouds.openstack.reading import STATES, instance_of, label, state_of
 from updraft.clouds.openstack.settings import checked_settings
 from updraft.core.model import CloudState, Quota
 from updraft.errors import AuthFailed, BadRequest, CloudUnavailable, ConfigError, QuotaExceeded
@@ -114,13 +114,15 @@ def test_a_silent_part_of_the_cloud_makes_the_listing_unknown(
         ("SHUTOFF", None, CloudState.STOPPED),
         ("SOFT_DELETED", None, CloudState.TERMINATED),
         ("UNKNOWN", None, CloudState.RUNNING),
-        ("SOMETHING_NEW", None, CloudState.ERROR),
+        ("SOMETHING_NEW", None, CloudState.RUNNING),
         ("ERROR", None, CloudState.ERROR),
     ],
 )
 def test_states(status: str, task: str | None, state: CloudState) -> None:
     assert state_of({"status": status, "OS-EXT-STS:task_state": task}) is state
     assert set(STATES.values()) >= {CloudState.PENDING, CloudState.RUNNING, CloudState.STOPPED}
+    found = instance_of({"id": "i-1", "status": status, "OS-EXT-STS:task_state": task}, {}, "c")
+    assert found.unknown_state == ("" if status in STATES else status)
 
 
 # ------------------------------------------------------------------------------------------------- tagging

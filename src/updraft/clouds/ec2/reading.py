@@ -37,8 +37,13 @@ def tags_of(raw: Mapping[str, Any]) -> dict[str, str]:
 
 
 def state_of(raw: Mapping[str, Any]) -> CloudState:
-    """Its state; one that nobody knows is taken for an error, which is looked at and counts."""
-    return STATES.get(raw.get("State", {}).get("Name", ""), CloudState.ERROR)
+    """Its state; one that nobody knows is taken for running: it counts, and nothing is ended for it."""
+    return STATES.get(_said(raw), CloudState.RUNNING)
+
+
+def _said(raw: Mapping[str, Any]) -> str:
+    """The cloud's own word for its state."""
+    return str(raw.get("State", {}).get("Name", "") or "none")[:40]
 
 
 def counts(raw: Mapping[str, Any]) -> bool:
@@ -65,6 +70,7 @@ def instance_of(raw: Mapping[str, Any], tags: Mapping[str, str], cloud: str) -> 
         address="" if state is CloudState.TERMINATED else raw.get("PrivateIpAddress", "") or "",
         fault=_fault(raw, state),
         variant=tags.get(TAG_VARIANT, ""),
+        unknown_state="" if _said(raw) in STATES else _said(raw),
     )
 
 

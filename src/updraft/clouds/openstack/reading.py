@@ -61,10 +61,15 @@ def tags_of(raw: Raw) -> dict[str, str]:
 
 
 def state_of(raw: Raw) -> CloudState:
-    """Its state; one that nobody knows is taken for an error, which is looked at and counts."""
+    """Its state; one that nobody knows is taken for running: it counts, and nothing is ended for it."""
     if raw.get("OS-EXT-STS:task_state") in _LEAVING:
         return CloudState.STOPPING
-    return STATES.get(str(raw.get("status", "")).upper(), CloudState.ERROR)
+    return STATES.get(_said(raw), CloudState.RUNNING)
+
+
+def _said(raw: Raw) -> str:
+    """The cloud's own word for its state."""
+    return str(raw.get("status", "") or "none").upper()[:40]
 
 
 def is_settled(raw: Raw) -> bool:
@@ -92,6 +97,7 @@ def instance_of(raw: Raw, tags: Mapping[str, str], cloud: str) -> Instance:
         address=address_of(raw),
         fault=_fault(raw),
         variant=tags.get(TAG_VARIANT, ""),
+        unknown_state="" if _said(raw) in STATES else _said(raw),
     )
 
 

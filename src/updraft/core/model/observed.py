@@ -196,6 +196,7 @@ class CloudState(StrEnum):
 class Instance:
     """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text.
 
+    `unknown_state` is the cloud's word for a state that nobody here knows: such a one counts as running.
     `variant` is the text of its tag, as anybody may have written it; see `core.model.variants`.
     """
 
@@ -214,6 +215,7 @@ class Instance:
     address: str = ""
     fault: str = ""
     variant: str = ""
+    unknown_state: str = ""
 
     @property
     def alive(self) -> bool:
