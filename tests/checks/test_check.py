@@ -267,6 +267,15 @@ def test_a_right_that_is_refused(site: Path, probe: StubProbe, capsys: Capture, 
     assert "--pool-lines" in amiss(capsys, f"pool: right {right}")
 
 
+def test_who_has_the_rights_is_said(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    nobody, ours = "unauthenticated@unmapped", ("ok", f"{ME} may read, drain and advertise", "")
+    assert found(capsys)[1]["pool: rights at the collector"] == ours
+    probe.seen = replace(probe.seen, rights={**probe.seen.rights, "READ": nobody})
+    assert found(capsys)[1]["pool: rights at the collector"] == ours
+    probe.seen = replace(probe.seen, rights=dict.fromkeys(RIGHTS, nobody))
+    assert "whoever reaches" in amiss(capsys, "pool: rights at the collector", "warning")
+
+
 @pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])
 def test_clocks_that_disagree(site: Path, probe: StubProbe, capsys: Capture, skew: float, state: str) -> None:
     probe.seen = replace(probe.seen, skew=skew)

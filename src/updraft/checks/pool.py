@@ -17,6 +17,7 @@ SKEW_NOTED = 10.0
 SKEW_MAX = 60.0
 CYCLE_AGE = 3600.0
 _DRAIN_TOOL = "condor_drain"
+_NOBODY = "unauthenticated@"  # how HTCondor calls who has shown nothing
 _EXISTING = "`updraft init --pool-lines` shows the lines that the pool needs"
 _WHY = {
     "READ": "read its ads",
@@ -145,8 +146,15 @@ def rights(seen: CollectorSeen) -> Iterator[Finding]:
     """We may do at the collector what a controller does there."""
     refused = [right for right, identity in seen.rights.items() if not identity]
     if not refused:
-        who = sorted(set(seen.rights.values()) - {seen.rights.get("READ", "")}) or ["everybody"]
-        yield POOL.ok("rights at the collector", f"{', '.join(who)} may read, drain and advertise")
+        who = sorted({identity for right, identity in seen.rights.items() if right != "READ"})
+        if any(identity.startswith(_NOBODY) for identity in who):
+            yield POOL.warning(
+                "rights at the collector",
+                "whoever reaches the collector may drain and advertise, with no proof of who that is",
+                "set SEC_DEFAULT_AUTHENTICATION = REQUIRED there, and ALLOW_ADMINISTRATOR to who may",
+            )
+        else:
+            yield POOL.ok("rights at the collector", f"{', '.join(who)} may read, drain and advertise")
     for right in refused:
         yield POOL.problem(
             f"right {right}",
