@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
@@ -42,7 +42,7 @@ def live() -> Iterator[LivePool]:
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
     access = PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=live.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=live.nodes["head"].enter(),
@@ -207,7 +207,7 @@ def test_how_long_jobs_run_is_read_from_the_history_and_from_what_they_say(
     live.submit(big + "+UpdraftRunTime = 500\nallowed_execute_duration = 300\nqueue 2\n")
     access = PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=live.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=head.enter(),
@@ -268,7 +268,7 @@ def test_without_the_right_a_drain_is_denied(live: LivePool, worker: Node) -> No
         "nogroup",
         "--clear-groups",
     )
-    access = PoolAccess("test", "10.9.0.1", folder, TRUST_DOMAIN, tools=as_alice)
+    access = PoolAccess("test", COLLECTOR, folder, TRUST_DOMAIN, tools=as_alice)
     with live.network(), HTCondorPool(access) as other:
         slot = when(other, worker, lambda s: s.accepting)
         with pytest.raises(PoolDenied):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.history import past_jobs
 from updraft.condor.pool import HTCondorPool
@@ -51,7 +51,7 @@ def live() -> Iterator[LivePool]:
 def access_of(pool: LivePool) -> PoolAccess:
     return PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=pool.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=pool.nodes["head"].enter(),

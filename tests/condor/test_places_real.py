@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.core.model import RunningJob
@@ -41,7 +41,7 @@ def live() -> Iterator[LivePool]:
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
     access = PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=live.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=live.nodes["head"].enter(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor import jobs as giving_back
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.children import Children
@@ -24,13 +24,13 @@ COUNT = 12
 WORDS = "updraft (test) gives this job back to the queue: its machine is gone"
 JOBS = "executable = /bin/sleep\narguments = 600\nrequest_memory = 100\nrequest_disk = 1\nqueue {count}\n"
 ROOM = "NUM_CPUS = 16\nMEMORY = 8000\n"
-DIES = """
+DIES = f"""
 import os, signal, sys
 from updraft.condor import jobs
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(jobs, sys.argv[1], die)
-jobs.requeue_jobs("10.9.0.1", "test", "head.pool.test", sys.argv[3:], sys.argv[2])
+jobs.requeue_jobs("{COLLECTOR}", "test", "head.pool.test", sys.argv[3:], sys.argv[2])
 """
 
 
@@ -45,7 +45,7 @@ def live() -> Iterator[LivePool]:
 def access(live: LivePool) -> PoolAccess:
     return PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=live.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=live.nodes["head"].enter(),
@@ -150,7 +150,7 @@ def test_what_a_killed_controller_has_left_on_hold_is_released_by_the_next(
 def hangs(machine: str, ids: list[str]) -> None:
     """Giving back, in a child that hangs when the first are on hold."""
     giving_back.end = lambda *_: time.sleep(600)
-    giving_back.requeue_jobs("10.9.0.1", "test", SCHEDD, ids, machine)
+    giving_back.requeue_jobs(COLLECTOR, "test", SCHEDD, ids, machine)
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_who_may_not_is_told_so(live: LivePool, vanished: tuple[str, list[str]],
     path = folder / "bob"
     path.write_text(live.nodes["head"].run("condor_token_create", "-identity", f"bob@{TRUST_DOMAIN}"))
     path.chmod(0o600)
-    weak = PoolAccess("test", collector="10.9.0.1", token_dir=folder, trust_domain=TRUST_DOMAIN)
+    weak = PoolAccess("test", collector=COLLECTOR, token_dir=folder, trust_domain=TRUST_DOMAIN)
     with live.network(), HTCondorPool(weak) as stranger, pytest.raises(PoolDenied, match="QUEUE_SUPER_USERS"):
         stranger.requeue(SCHEDD, ids, machine, 20)
     assert set(states(live).values()) == {"2"}

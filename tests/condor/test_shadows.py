@@ -9,6 +9,7 @@ BOOT = 1_000_000
 SCHEDD = "<10.0.0.1:9618?addrs=10.0.0.1-9618&noUDP&sock=schedd_7_aa>"
 SAME = "<10.0.0.1:9618?noUDP&sock=schedd_7_aa&addrs=10.0.0.1-9618>"
 OTHER = SCHEDD.replace("schedd_7_aa", "schedd_8_bb")
+IN_A_CONTAINER = SCHEDD.replace("10.0.0.1", "10.0.0.2")
 
 
 def table(proc: Path, *rows: tuple[int, str, str, str, float]) -> Path:
@@ -31,6 +32,7 @@ def test_only_the_one_that_was_born_for_this_job_is_found(tmp_path: Path) -> Non
         (12, "condor_shadow", "3.10", SCHEDD, 100.5),
         (13, "condor_shadow", "3.1", OTHER, 100.5),
         (14, "sleep", "3.1", SCHEDD, 100.5),
+        (17, "condor_shadow", "3.1", IN_A_CONTAINER, 100.5),
     )
     (tmp_path / "15").mkdir()  # has ended between the listing and the look
     table(tmp_path, (16, "condor_shadow", "", "", 100.5))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.condor.test_livepool import MARKS, SCHEDD, when
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
@@ -38,7 +38,7 @@ def live() -> Iterator[LivePool]:
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
     access = PoolAccess(
         "test",
-        collector="10.9.0.1",
+        collector=COLLECTOR,
         token_dir=live.token_dir(),
         trust_domain=TRUST_DOMAIN,
         tools=live.nodes["head"].enter(),
@@ -55,7 +55,7 @@ def started(live: LivePool, pool: HTCondorPool, name: str, number: int) -> str:
 
 
 def ads_at(live: LivePool, collector: str, *words: str) -> list[str]:
-    where = f"<10.9.0.1:9618?sock={collector}>"
+    where = f"<{COLLECTOR}:9618?sock={collector}>"
     return live.nodes["head"].run("condor_status", "-pool", where, *words, check=False).split()
 
 
@@ -88,7 +88,11 @@ def test_slots_of_all_children_are_at_the_top_and_work(live: LivePool, pool: HTC
 
 def test_every_collector_of_the_tree_says_how_it_is(live: LivePool, pool: HTCondorPool) -> None:
     """By ads of its own, with the names that are read: those of the children are at the top, and renewed."""
-    names = ("Collector1@head.pool.test", "Collector2@head.pool.test", "My Pool - 10.9.0.1@head.pool.test")
+    names = (
+        "Collector1@head.pool.test",
+        "Collector2@head.pool.test",
+        f"My Pool - {COLLECTOR}@head.pool.test",
+    )
 
     def told() -> dict[str, CollectorLoad]:
         return {name: load for name, load in pool.slots(10).view.loads.items() if name in names}

@@ -54,10 +54,13 @@ def end(pids: Iterable[int], deadline: float) -> None:
         time.sleep(0.05)
 
 
-def _endpoint(address: str) -> str:
-    """What tells one daemon's address from another's on this host."""
+def _endpoint(address: str) -> tuple[str, str]:
+    """What tells one daemon's address from another's on this host: address with port, and socket.
+
+    Schedds in containers of one host may well have sockets of the same name.
+    """
     found = _SOCKET.search(address)
-    return found[1] if found else address
+    return address.lstrip("<").partition("?")[0].rstrip(">"), found[1] if found else ""
 
 
 def _boot_time(proc: Path) -> float:

@@ -23,6 +23,10 @@ from tests.waiting import deadline, until
 
 T = TypeVar("T")
 TRUST_DOMAIN = "pool.test"
+# Each worker's pools have addresses of their own. A shadow that is looked for among all processes of the host
+# could be another pool's otherwise: the rest of their names is the same.
+NET = f"10.9.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw')}"
+COLLECTOR = f"{NET}.1"
 USERS = {"alice": 2001, "bob": 2002}
 _CLONE_NEWNET = 0x40000000
 
@@ -55,7 +59,7 @@ exec chroot /mnt/root /usr/bin/tini -- condor_master -f
 """
 
 _COMMON = f"""
-CONDOR_HOST = 10.9.0.1
+CONDOR_HOST = {COLLECTOR}
 UID_DOMAIN = {TRUST_DOMAIN}
 TRUST_DOMAIN = {TRUST_DOMAIN}
 FILESYSTEM_DOMAIN = $(FULL_HOSTNAME)
@@ -189,8 +193,9 @@ class LivePool:
         )
         wait_for("sleep", lambda: Path(f"/proc/{self._net.pid}/comm").read_text().strip() == "sleep", 10)
         self._ip("link", "set", "lo", "up")
-        self._ip("link", "add", "br0", "type", "bridge")
-        self._ip("addr", "add", "10.9.0.254/24", "dev", "br0")
+        # An address of its own, or it has that of one of its ports, and another one when that port goes.
+        self._ip("link", "add", "br0", "address", "02:00:0a:09:00:fe", "type", "bridge")
+        self._ip("addr", "add", f"{NET}.254/24", "dev", "br0")
         self._ip("link", "set", "br0", "up")
 
     def _ip(self, *words: str) -> None:
@@ -199,10 +204,10 @@ class LivePool:
         )
 
     def start(self, name: str, number: int, config: str, token: str = "") -> Node:
-        """Boot one machine with address 10.9.0.`number`."""
-        address = f"10.9.0.{number}"
+        """Boot one machine with address `NET`.`number`."""
+        address = f"{NET}.{number}"
         hosts = "\n".join(
-            f"10.9.0.{n} {host}.{TRUST_DOMAIN} {host}" for host, n in self._numbers(name, number)
+            f"{NET}.{n} {host}.{TRUST_DOMAIN} {host}" for host, n in self._numbers(name, number)
         )
         environment = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
