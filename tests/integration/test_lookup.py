@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.lookup import JobName, find_jobs
 from updraft.condor.pool import HTCondorPool
@@ -24,7 +24,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def access(live: LivePool) -> PoolAccess:
-    return PoolAccess("test", collector="10.9.0.1", token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN)
+    return PoolAccess("test", collector=COLLECTOR, token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN)
 
 
 def test_the_group_of_a_job_is_the_one_of_the_look(live: LivePool, access: PoolAccess) -> None:

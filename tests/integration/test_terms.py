@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from tests.rigs.reading import worker
 from updraft.bootstrap.transforms import schedd_config
 from updraft.bootstrap.worker import START, worker_config
@@ -102,7 +102,7 @@ def test_the_look_reads_the_terms_and_what_the_jobs_own_requirements_refer_to(li
         f'{TRUE}+UpdraftImage = "nowhere"\n+Special = 5\nrequest_memory = 77\n'
         'requirements = MY.Special < TARGET.Cpus + 9 && VMType == "wn"\nqueue 2\n'
     )
-    access = PoolAccess("demo", collector="10.9.0.1", token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN)
+    access = PoolAccess("demo", collector=COLLECTOR, token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN)
     with HTCondorPool(access) as pool:
         groups = pool.demand("head.pool.test", running=False, deadline=20).groups
     (seen,) = [group for group in groups if group.request.memory == 77]
