@@ -8,7 +8,7 @@ import pytest
 
 from tests.rigs.bindings import htcondor2
 from updraft.condor.demand import names_to_group_by, unread_groups
-from updraft.condor.queue import ALL, WAITING_OR_RUNNING, Queue, failing
+from updraft.condor.queue import ALL, RUNNING, WAITING_OR_RUNNING, Queue, failing
 from updraft.core.kinds import problem
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
@@ -124,6 +124,16 @@ def test_a_job_that_was_mended_is_read_again(schedd: Schedd) -> None:
 
 def test_names_are_had_from_the_jobs_where_the_autoclusters_cannot_be_read(schedd: Schedd) -> None:
     assert {"Foo", "Bar"} <= set(names_to_group_by(Queue(schedd, {})))
+
+
+@pytest.mark.parametrize("status", [2, 3, 5, 6, 7])
+def test_one_that_cannot_be_read_runs_all_the_same_whatever_becomes_of_it(status: int) -> None:
+    eve = job(5, "eve", POISON, JobStatus=status, RemoteHost="slot1@w")
+    queue = Queue(Schedd(eve, job(6, "ann", JobStatus=2, RemoteHost="slot1@v")), {})
+    assert [row["ClusterId"] for row in queue.jobs(RUNNING, ("ClusterId", *NAMES))] == [6]
+    assert [row["ClusterId"] for row in queue.running_unread(("ClusterId", "RemoteHost"))] == [5]
+    assert unread_groups("s", queue) == ()
+    assert queue.unread == {"eve": (5,)}
 
 
 def test_a_cluster_that_is_yet_to_be_made_is_found_as_well() -> None:

@@ -383,6 +383,7 @@ def test_leases() -> None:
         ({"RemoteHost": "slot1@a", "RemoteHosts": "slot1@a, slot1@b"}, ["slot1@a", "slot1@b"]),
         ({"RemoteHost": "slot1@a", "AllRemoteHosts": "slot1@b,slot1@c"}, ["slot1@a", "slot1@b", "slot1@c"]),
         ({"RemoteHost": 7, "AllRemoteHosts": ",,"}, []),
+        ({"AllRemoteHosts": ",".join(map(str, range(20_000)))}, [str(n) for n in range(10_000)]),
     ],
 )
 def test_a_job_runs_on_all_of_its_nodes(said: dict[str, object], slots: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from updraft.core.kinds import LARGEST
 from updraft.core.model import Resources
 
+_MOST_PARTS = 10_000
 _RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
 
@@ -112,10 +113,7 @@ def text(ad: Any, name: str) -> str:
 
 
 def list_of_texts(ad: Any, name: str) -> tuple[str, ...]:
-    """The parts of the attribute, a text with commas; none of anything else."""
+    """The parts of the attribute, a text with commas, 10,000 at most; none of anything else."""
     found = value(ad, name)
-    return (
-        tuple(part.strip()[:512] for part in found.split(",") if part.strip())
-        if isinstance(found, str)
-        else ()
-    )
+    parts = found.split(",", _MOST_PARTS)[:_MOST_PARTS] if isinstance(found, str) else []
+    return tuple(part.strip()[:512] for part in parts if part.strip())

@@ -181,13 +181,14 @@ class Queue:
         return False
 
     def _counted(self, which: str) -> list[Any]:
-        """Owner and cluster of what waits and runs, grouped and counted, and of late-materialised ones."""
+        """Owner and cluster of what has not ended, grouped and counted, and of late-materialised ones.
+
+        Groups don't say where they run: one that is removed or held may run yet.
+        """
         import htcondor2
 
         names, options = ["Owner", "ClusterId", *_STATUS], htcondor2.QueryOpt
-        made = self.source.query(
-            f"{which} && ({WAITING_OR_RUNNING} || {RUNNING})", names, opts=options.GroupBy
-        )
+        made = self.source.query(f"{which} && {_UNFINISHED}", names, opts=options.GroupBy)
         to_come = self.source.query(
             f"{which} && {FACTORIES}", ["Owner", "ClusterId"], opts=options.IncludeClusterAd
         )
