@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n $(shell echo $$(($(shell nproc) * 3 / 2))) --dist worksteal
 REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo demo-jobs test test-failed test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,10 +39,6 @@ test: images ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m "not integration" $(SPREAD) --cov --cov-report=term:skip-covered
 	$(PYTEST) -m "integration and not extended" $(REAL)
-
-test-failed: images ## the tests with real parts that failed at the last run (root)
-	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
-	$(PYTEST) -m "integration and not extended" $(REAL) --last-failed --last-failed-no-failures none
 
 # What is generated is new each time; SEED=… makes the same again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))

@@ -108,7 +108,12 @@ def watched(tell: Tell) -> Iterator[None]:
 
 
 def leave(tell: Tell) -> None:
-    """Have `tell` write into the folder of the test that runs; the folder goes again if that doesn't fail."""
+    """Have `tell` write into the folder of the test that runs; the folder goes again if that doesn't fail.
+
+    Where no test runs, as in a benchmark that takes a rig, nothing is left.
+    """
+    if not _Now.test:
+        return
     if _Now.remains is None:
         path = _Now.root / folder_name(_Now.test)
         shutil.rmtree(path, ignore_errors=True)

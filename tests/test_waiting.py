@@ -1,6 +1,8 @@
 """Deadlines by the speed of the machine, quarantine, and what a failed test leaves: how the tests are run."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,20 @@ def test_a_folders_name_is_a_name_and_each_tests_own() -> None:
     assert folder_name("tests/core/test_a.py::test_b[x/y z]") == "core-test_a.py-test_b-x-y-z"
     assert folder_name("t" * 300 + "a") != folder_name("t" * 300 + "b")
     assert len(folder_name("t" * 300)) < 150
+
+
+def test_a_rig_that_fails_where_no_test_runs_touches_nothing(tmp_path: Path) -> None:
+    """Benchmarks take the rigs too, from the checkout: what lies there is theirs."""
+    (tmp_path / "work").write_text("of days")
+    rig = "from tests.remains import watched\nwith watched(lambda left: left.text('a', 'b')):\n    1 / 0\n"
+    checkout = str(Path(remains.__file__).parents[1])
+    ran = subprocess.run(
+        [sys.executable, "-c", rig],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": checkout},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "ZeroDivisionError" in ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["work"]

@@ -198,6 +198,7 @@ def test_a_drain_without_an_answer_keeps_its_intent(rig: Rig, monkeypatch: pytes
     record = ledger.machine(machine)
     assert record is not None
     assert record.drain == DrainRecord(DrainMode.EMPTY, rig.clock(), WHY)
+    assert record.unanswered_since == record.unanswered_at == rig.clock()
     assert rig.driver.machines()[0].retiring
 
 

@@ -16,7 +16,7 @@ from tests.bench import crowd
 from tests.bench.cycle_ads import send
 from tests.bench.rows import spread
 from tests.bench.whole import children, cloud, daemon, memory, timed
-from updraft.cli import wiring
+from updraft.cli import serving
 from updraft.condor.access import PoolAccess
 from updraft.condor.children import Children
 from updraft.condor.judge import Judge
@@ -98,6 +98,6 @@ def world(cycle: Cycle) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    wiring.start_log("json")
+    serving.start_log("json")
     with tempfile.TemporaryDirectory(prefix="updraft-cycle-") as place:
         print(json.dumps(measure(Path(place))))

@@ -17,7 +17,7 @@ from tests.bench import crowd
 from tests.bench.quiet import Quiet
 from tests.rigs.clouds.ec2site import IMAGE, KEYS, REGION, EC2Site
 from updraft.act import Actor
-from updraft.cli import wiring
+from updraft.cli import serving, wiring
 from updraft.clouds.ec2 import from_settings
 from updraft.clouds.paced import Paced
 from updraft.condor.base import PoolSlots
@@ -235,5 +235,5 @@ def main(what: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    wiring.start_log("json")
+    serving.start_log("json")
     main(sys.argv[1], Path(sys.argv[2]))

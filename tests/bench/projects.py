@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import SkippedError
-from updraft.cli import wiring
+from updraft.cli import serving
 
 SMALL, LARGE, BEYOND = 25, 175, 20
 PATIENCE = 1500.0
@@ -50,5 +50,5 @@ def measured(folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    wiring.start_log("json")
+    serving.start_log("json")
     print(json.dumps(measured(Path(sys.argv[1]))))

@@ -18,7 +18,7 @@ from typing import Any
 from tests.bench import crowd
 from tests.bench.rows import Measured, Row, spread
 from tests.bench.whole import CrowdPool, cloud, daemon, timed
-from updraft.cli import wiring
+from updraft.cli import serving
 from updraft.clouds.fake import FakeCloud
 from updraft.condor.base import PoolSlots
 from updraft.condor.judge import Judge
@@ -149,5 +149,5 @@ def rows(seen: Callable[[], dict[str, Any]]) -> list[Row]:
 
 
 if __name__ == "__main__":
-    wiring.start_log("json")
+    serving.start_log("json")
     print(json.dumps(measure(Path(sys.argv[1]))))

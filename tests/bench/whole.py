@@ -16,7 +16,7 @@ from tests.bench import crowd
 from tests.bench.quiet import Quiet
 from tests.bench.rows import spread
 from updraft.act import Actor
-from updraft.cli import wiring
+from updraft.cli import serving, wiring
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.condor.base import PoolSlots
@@ -233,5 +233,5 @@ def children() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    wiring.start_log("json")
+    serving.start_log("json")
     print(json.dumps(measure(Path(sys.argv[1]))))

@@ -70,7 +70,7 @@ def test_a_value_that_is_refused_does_not_show_the_token() -> None:
 
 
 def test_the_worker_advertises_the_names_that_the_pool_reads() -> None:
-    made = worker(attributes={"HasCVMFS": "true"}, variant=Variant(image="i2"), price=0.25)
+    made = worker(attributes={"HasCVMFS": "true"}, variant=Variant(image="i2"), price=0.25, identity="0a")
     found = settings(worker_user_data(made))
     names = {value for name, value in vars(base).items() if name.startswith("ATTR_")}
     advertised = set(found["STARTD_ATTRS"].split()) - {"$(STARTD_ATTRS)"}

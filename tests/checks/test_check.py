@@ -24,6 +24,7 @@ from updraft.condor.probe import RIGHTS, WORKER_RIGHTS, CollectorSeen, ScheddSee
 from updraft.core.model import MachineRecord, Reason
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 from updraft.ledger import Ledger
+from updraft.ledger.identity import Host, kept
 
 SETTINGS = """\
 [pool]
@@ -501,3 +502,9 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert rows["pool: jobs left out"][:2] == ("warning", job)
     assert rows["pool: odd slot"][:2] == ("warning", slot)
     assert "condor_qedit" in rows["pool: jobs left out"][2]
+
+
+def test_a_copy_of_the_head_is_told_that_it_is_one(site: Path, capsys: Capture) -> None:
+    assert "none yet" in found(capsys)[1]["here: identity"][1]
+    kept(config.place(site / "updraft.toml").state_dir, Host("i-1", "elsewhere"))
+    assert "is not the pool's head" in amiss(capsys, "here: identity")

@@ -1,5 +1,6 @@
 """`updraft adopt` and `updraft disown`: what they write down for the daemon, and what they say."""
 
+import io
 import json
 import time
 from pathlib import Path
@@ -10,7 +11,9 @@ from updraft import config
 from updraft.cli import main
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import MachineRecord, Reason
+from updraft.daemon import StateLock
 from updraft.ledger import Ledger, RequestKind
+from updraft.ledger.identity import Host, elsewhere, found, kept, this_host
 
 SETTINGS = """\
 [pool]
@@ -78,4 +81,45 @@ def test_waiting_for_disown_ends_when_the_machine_is_let_go(
     assert main.call(["disown", "i-0001a9", "--wait"]) == 0
     assert "let go: it stays" in capsys.readouterr().out
     assert looks >= 2
+    ledger.close()
+
+
+def test_a_takeover_makes_this_host_the_head_and_only_where_no_daemon_runs(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    first = kept(state, Host("elsewhere", "elsewhere"))
+    assert main.call(["adopt", "--take-over"]) == 2
+    assert "--yes says that it is meant" in capsys.readouterr().err
+    with StateLock(state):
+        assert main.call(["adopt", "--take-over", "--yes"]) == 1
+    assert found(state) == first
+    assert main.call(["adopt", "--take-over", "--yes"]) == 0
+    assert f"this host is the head of pool demo (identity {first.pool})" in capsys.readouterr().out
+    taken = found(state)
+    assert taken is not None
+    assert elsewhere(taken, this_host()) is None
+    assert main.call(["adopt", "--take-over", "--yes", "--identity", "0123456789ab"]) == 0
+    assert "0123456789ab" in capsys.readouterr().out
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--take-over", "i-1"], "goes with --identity and --yes alone"),
+        (["--take-over", "--wait"], "goes with --identity and --yes alone"),
+        (["--take-over", "--yes", "--identity", "$(reboot)"], "is no pool's identity"),
+        (["i-1", "--identity", "0123456789ab"], "go with --take-over"),
+        ([], "name the machines"),
+    ],
+)
+def test_what_makes_no_takeover_is_refused(
+    ledger: Ledger, tmp_path: Path, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.call(["adopt", *words]) == 2
+    assert why in capsys.readouterr().err
+    assert found(tmp_path / "state") is None
+    assert not ledger.requests()
     ledger.close()

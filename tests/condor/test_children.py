@@ -16,13 +16,15 @@ import pytest
 from tests.rigs.pools.livepool import wait_for
 from updraft.condor.access import PoolAccess, config_lines, environment
 from updraft.condor.children import Children, prepare
+from updraft.condor.pool import HTCondorPool
 from updraft.condor.tools import Tools
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 
 PARENT = """
 import os, sys, time
-from updraft.condor.children import Children
+from updraft.condor.children import Children, expect_sudden_death
 if __name__ == "__main__":
+    expect_sudden_death()
     print(Children({}).call("a", 30, os.getpid), flush=True)
     time.sleep(60)
 """
@@ -33,6 +35,19 @@ def children() -> Iterator[Children]:
     made = Children({"UPDRAFT_MARK": "seen"})
     yield made
     made.close()
+
+
+def test_the_child_of_a_schedd_that_left_for_good_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("updraft.condor.pool._LEFT", 0.0)
+    names: list[tuple[str, ...]] = [("one", "two"), ("two",)]
+    with HTCondorPool(PoolAccess("test", "127.0.0.1:1")) as pool:
+        call = pool._children.call
+        pids = {name: call(f"schedd {name}", 30, os.getpid) for name in names[0]}
+        monkeypatch.setattr(pool._children, "call", lambda *_: names.pop(0))
+        for _ in range(2):
+            pool.schedds(10)
+        assert not Path(f"/proc/{pids['one']}").exists()
+        assert Path(f"/proc/{pids['two']}").exists()
 
 
 def deny() -> None:
@@ -117,11 +132,14 @@ def test_errors_and_deaths_come_back_as_errors(children: Children) -> None:
 def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(script)], stdout=pipe, stderr=pipe, text=True) as parent:
         assert parent.stdout is not None
+        assert parent.stderr is not None
         child = int(parent.stdout.readline())
         assert Path(f"/proc/{child}").exists()
         parent.kill()
+        assert parent.stderr.read() == "", "until all that had it open has ended"
     wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
 
 

@@ -57,6 +57,8 @@ def worker(live: LivePool, pool: HTCondorPool, request: pytest.FixtureRequest) -
     node = live.worker(f"w{number}", number, MARKS, pool.mint_token("l1", 600))
     yield node
     live.nodes["head"].run("condor_rm", "-all", check=False)
+    # A job whose machine vanishes while it is being removed has its shadow until its lease ends.
+    wait_for("no job runs", lambda: not demand(pool, running=True).running, 30)
     node.kill()
     pool.forget([f"slot1@{node.name}.pool.test"], 10)
 

@@ -17,6 +17,7 @@ from tests.core.test_plan import _policy, _snapshot, _told
 from tests.rigs.annexworlds import annex, with_annexes
 from tests.rigs.snapshots import (
     NOW,
+    gone,
     group,
     instance,
     offer,
@@ -248,7 +249,8 @@ def test_a_lease_runs_out_and_all_is_over(size: int) -> None:
     world.now = NOW + 100
     world.step()
     assert world.alive == []
-    world.step()
+    for _ in range(7):  # its cloud is asked for each by its id, twice, 10 s apart
+        world.step()
     assert world.step().annexes[0].state == "over"
 
 
@@ -339,8 +341,9 @@ def test_no_machine_of_an_annex_is_kept_for_the_next_wave_of_jobs() -> None:
 
 
 def test_one_that_ended_itself_with_its_lease_is_gone_for_that() -> None:
-    kept = record("i-1", variant=BIG, joined_at=NOW - 3500, busy_at=NOW - 5, job_starts=3)
-    shown = snapshot(instances=[instance("i-1", CloudState.TERMINATED)], records=[kept])
+    kept = gone("i-1", variant=BIG, gone_heard=0.0)
+    over = instance("i-1", CloudState.TERMINATED)
+    shown = snapshot(instances=[over], found={"i-1": over}, records=[kept])
     for until, code in ((NOW - 5, "lease-over"), (NOW + 5, "gone")):
         made = plan(with_annexes(shown, [annex(until=until)]), policy())
         assert [one.end.code for one in made.records if one.end] == [code]

@@ -4,8 +4,9 @@ Covers `filling` and `fitting`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,10 +81,17 @@ def bins_of(draw: st.DrawFn, kinds: Mapping[str, Kind], most: int) -> list[Bin]:
     bins = []
     for at in range(draw(st.integers(0, most))):
         kind = kinds[draw(st.sampled_from(sorted(kinds)))]
-        free = kind.resources
+        size = kind.resources
+        whole = replace(
+            size,
+            memory=max(1, size.memory + draw(st.sampled_from([-1, 0, 0, 1]))),
+            disk=size.disk + draw(st.sampled_from([-6, 0, 0, 6])),
+        )
+        free = whole
         if kind.partitionable and draw(st.booleans()):
-            free = Resources(*(draw(st.integers(0, getattr(free, name) + 1)) for name in FOUR))
-        bins.append(Bin(f"b{at}", kind.key, free, float(draw(st.integers(0, 2)))))
+            free = Resources(*(draw(st.integers(0, getattr(free, name))) for name in FOUR))
+        total = draw(st.sampled_from([None, whole])) if whole == size else whole
+        bins.append(Bin(f"b{at}", kind.key, free, float(draw(st.integers(0, 2))), total=total))
     return bins
 
 
@@ -100,17 +108,20 @@ def wasted(kind: Kind, takes: Resources, copies: int) -> float:
     return idle[0] + idle[1] + 0.1 * idle[2] + 10.0 * idle[3]
 
 
-def starts(free: Resources, group: JobGroup, kind: Kind, verdict: Verdict) -> bool:
-    """Does one more job start there? One known only to start with more than it asked for needs that much."""
+def starts(item: Bin, free: Resources, group: JobGroup, kind: Kind, verdict: Verdict) -> bool:
+    """Does one more job start there? One known only to start with more than it asked for needs that much, or
+    the whole slot, where this one is smaller than its kind's.
+    """
     if not kind.partitionable:
-        return free == kind.resources
+        return free == item.free and free.holds(group.request) > 0
+    total = item.total or kind.resources
     takes = asked(group.request, kind)
     most = by_quantity(kind.resources, takes, group.request)
     least = {name: getattr(group.request, name) for name in FOUR}
     if verdict.copies < most:
         for name in FOUR:
             rest = getattr(kind.resources, name) - (verdict.copies - 1) * getattr(takes, name)
-            least[name] = max(least[name], rest)
+            least[name] = max(least[name], min(rest, getattr(total, name)))
     return all(getattr(free, name) >= least[name] for name in FOUR)
 
 
@@ -144,11 +155,12 @@ def plainly(world: World) -> Filling:
                 number = 0
                 verdict, kind = verdicts[group.key, key], kinds[key]
                 while left[group.key] and number < verdict.copies and full_of(free[item.key]) is False:
-                    if not starts(free[item.key], group, kind, verdict):
+                    if not starts(item, free[item.key], group, kind, verdict):
                         break
                     number += 1
                     left[group.key] -= 1
-                    free[item.key] = less(free[item.key], asked(group.request, kind))
+                    takes = asked(group.request, kind) if kind.partitionable else free[item.key]
+                    free[item.key] = less(free[item.key], takes)
                 if number:
                     placed.setdefault(group.key, {})[item.key] = number
     return Filling(placed, left)
@@ -210,6 +222,19 @@ def test_without_kinds_jobs_go_by_quantities_and_copies() -> None:
     free = Resources(8, 8192, 1 << 20)
     filling = fill([(group, 9)], [Bin("a", "k", free), Bin("b", "k", free)], verdicts)
     assert filling == Filling({"g": {"a": 2, "b": 2}}, {"g": 5})
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_whole_slot_a_little_smaller_than_the_first_of_its_kind_is_room(static: bool) -> None:
+    """Machines of one flavor differ by a few KiB of disk: a real pool bought one too many for that."""
+    size = Resources(1, 2048, 4_194_124)
+    kind = Kind("k", "", size, partitionable=not static)
+    group = JobGroup("g", "s", "o", "o", "", Resources(1, 128, 1024), 1)
+    # The requirements are known to be met by a whole slot only.
+    verdicts = {("g", "k"): Verdict(1, asked(group.request, kind))}
+    other = replace(size, disk=4_194_118)
+    filling = fill([(group, 1)], [Bin("b", "k", other, total=other)], verdicts, {"k": kind})
+    assert filling == Filling({"g": {"b": 1}}, {"g": 0})
 
 
 @given(worlds(most_bins=0))

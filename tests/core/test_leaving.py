@@ -79,7 +79,7 @@ def became(
 ) -> Fate | None:
     """The fate of one machine in this phase; `busy` None: it has no slot. `changes` are its record's."""
     kept = record("i-1", **({"joined_at": NOW - 3500, "busy_at": NOW - 9} | changes))
-    slots = () if busy is None else (slot("i-1", busy),)
+    slots = () if busy is None else (slot("i-1", busy, draining=phase is Phase.DRAINING),)
     if patience is not None:
         children = tuple(replace(child, retirement=patience) for child in slots[0].children)
         slots = (replace(slots[0], children=children),)
@@ -204,7 +204,7 @@ def test_while_its_cause_is_there_a_drain_is_not_taken_back(
 
 def test_an_operator_may_bring_the_deadline_forward_and_not_put_it_off() -> None:
     drain = closing(DrainMode.BUSY, "lifetime", deadline=NOW + 10)
-    for sooner, expected in ((NOW - 1, "deadline"), (NOW + 99, "lifetime")):
+    for sooner, expected in ((NOW - 1, "operator"), (NOW + 99, "lifetime")):
         wanted = DrainRecord(DrainMode.BUSY, NOW, BY_HAND, deadline=sooner)
         found = became(Phase.DRAINING, busy=True, drain=drain, wanted_drain=wanted)
         assert told(found)[0] == expected
@@ -333,9 +333,13 @@ def test_what_was_asked_to_end_is_no_surprise() -> None:
 def test_where_a_schedd_has_not_said_what_runs_a_gone_machine_is_over_after_its_patience(
     since: float | None, over: bool
 ) -> None:
-    found = became(Phase.GONE, busy=None, shown=UNHEARD, missing_since=since)
+    silent = replace(snapshot(), schedds={"schedd": Unknown(DOWN, NOW - 2000)})
+    found = became(Phase.GONE, busy=None, shown=silent, missing_since=since)
     assert found is not None
     assert found.ended is over
+    found = became(Phase.GONE, busy=None, shown=UNHEARD, missing_since=since)
+    assert found is not None
+    assert not found.ended, "one that answers is asked first"
 
 
 def test_one_that_never_joined_or_was_closed_empty_has_no_jobs_to_ask_for() -> None:
@@ -386,7 +390,8 @@ def test_what_left_the_pool_unasked_goes_when_no_job_has_a_lease_there(
     found = became(Phase.LOST, busy=None, shown=shown, **changes)  # type: ignore[arg-type]
     assert told(found) == expected
     assert found is not None
-    assert found.warn is (found.reason.code == "lost")
+    # What no schedd was asked yet, the next look finds out.
+    assert found.warn is (found.reason.code == "lost" and shown is not UNHEARD)
 
 
 YOUNG = Known(replace(snapshot().collector.value, started=NOW - 100), NOW)  # type: ignore[union-attr]

@@ -1,6 +1,6 @@
 """What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
 
-Covers `fates`, `entries`, `lifecycle`, `policy`, `placing` and `supply`, where they look things up.
+Covers `fates`, `entries`, `census`, `lifecycle`, `policy`, `placing` and `supply`, where they look things up.
 """
 
 from dataclasses import replace
@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
+from updraft.core.census import adopt
 from updraft.core.entries import idle_claims
 from updraft.core.fates import Look, jobs_there
-from updraft.core.lifecycle import adopt, changed
+from updraft.core.lifecycle import changed
 from updraft.core.model import (
     Child,
     JobGroup,

@@ -16,12 +16,14 @@ from updraft.core.model import (
     DrainRecord,
     Instance,
     JobGroup,
+    Known,
     Launch,
     LaunchRecord,
     LaunchState,
     LedgerView,
     MachineRecord,
     Plan,
+    Questions,
     Slot,
     Snapshot,
     Terminate,
@@ -42,6 +44,7 @@ class World:
     slots: dict[str, Slot] = field(default_factory=dict)
     records: dict[str, MachineRecord] = field(default_factory=dict)
     launches: list[LaunchRecord] = field(default_factory=list)
+    questions: Questions = field(default_factory=Questions)
 
     def look(self) -> Snapshot:
         """What is seen of this world now."""
@@ -52,11 +55,15 @@ class World:
             now=self.now,
         )
         ledger = LedgerView(tuple(self.launches), tuple(self.records.values()))
-        return replace(shown, ledger=ledger)
+        view = shown.clouds["c1"]
+        found = {name: Known(self.instances.get(name), self.now) for _, name in self.questions.machines}
+        listed = Known(tuple(self.instances.values()), self.now)
+        return replace(shown, ledger=ledger, clouds={"c1": replace(view, machines=listed, found=found)})
 
     def step(self, seconds: float = 2.0) -> Plan:
         """One look, its plan carried out, and some time."""
         made = plan(self.look(), self.policy)
+        self.questions = made.questions
         self.records.update({r.id: r for r in made.records})
         for action in made.actions:
             if isinstance(action, Launch):

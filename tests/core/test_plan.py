@@ -151,10 +151,15 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
         groups=groups,
         running=running,
         offers=offers,
+        found={
+            name: _found(name, about) for name, about in machines.items() if {"gone", "by_id"} & set(about)
+        },
     )
     if "held" in case:
         view = ScheddView((), running, held=tuple(case["held"]))
         shown = replace(shown, schedds={"schedd": Known(view, NOW)})
+    if "jumped_ago" in case:
+        shown = replace(shown, jumped_at=NOW - case["jumped_ago"])
     if "pace" in case:
         shown = replace(shown, pace=JoinPace(case["pace"], "c was busy 95% of the time", NOW - 20))
     return _silenced(_refused(_with_site(shown, case), case), case)
@@ -199,6 +204,14 @@ def _instance(name: str, about: dict[str, Any]) -> Any:
     )
 
 
+def _found(name: str, about: dict[str, Any]) -> Any:
+    """What the cloud says of its id: nothing of one that is gone, else its state, with the tag or without."""
+    by_id = about.get("by_id")
+    if by_id is None:
+        return None
+    return replace(_instance(name, {**about, "cloud": by_id}), tagged=about.get("tagged", True))
+
+
 def _slot(name: str, about: dict[str, Any], flavor: str) -> Any:
     whole = FLAVORS[flavor][0]
     changes: dict[str, Any] = {"kind": kind_key("default", "g1", "c1", flavor), "total": whole}
@@ -233,8 +246,16 @@ def _record(name: str, about: dict[str, Any]) -> Any:
                 "terminate_asked": "terminate_asked_at",
             }
             changes[field.get(key, f"{key}_since")] = NOW - about[f"{key}_ago"]
+    if "gone" in about:
+        # Its cloud has said so before, asked by its id; since then nothing was heard of it.
+        changes["seen_at"], changes["gone_since"], changes["gone_heard"] = NOW - 3500, NOW - 12, NOW - 5
+        changes.setdefault("missing_since", NOW - 12)
     if "drain" in about:
         changes["drain"] = _drain(about["drain"])
+    if about.get("let_go"):
+        changes["let_go"] = Reason("let-go", "as the case says")
+    if "unanswered" in about:
+        changes["unanswered_since"], changes["unanswered_at"] = (NOW - ago for ago in about["unanswered"])
     if "wanted" in about:
         changes["wanted_drain"] = _drain(about["wanted"])
     return record(name, **changes)

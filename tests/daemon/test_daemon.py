@@ -5,7 +5,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
 from updraft.condor.demand import left_out
-from updraft.core.model import Plan, ScheddView, Snapshot
+from updraft.core.model import Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
-from updraft.daemon import Daemon, Herald, StateLock, Switch, controller_id, run_once
+from updraft.daemon import Daemon, Herald, StateLock, Switch, run_once
 from updraft.daemon.herald import Rhythm
-from updraft.errors import ConfigError, ProblemFound
+from updraft.errors import AuthFailed, ConfigError, ProblemFound
 from updraft.ledger import RequestKind
 
 
@@ -354,12 +354,6 @@ def test_one_state_directory_has_one_daemon(tmp_path: Path) -> None:
         pass
 
 
-def test_a_controller_keeps_its_name(tmp_path: Path) -> None:
-    assert controller_id(tmp_path, "head") == controller_id(tmp_path, "head")
-    assert controller_id(tmp_path, "head") != controller_id(tmp_path, "other")
-    assert controller_id(tmp_path / "new", "head") != controller_id(tmp_path, "head")
-
-
 RHYTHM = Rhythm(interval=5, lifetime=40)
 
 
@@ -443,6 +437,57 @@ def test_without_a_collector_nobody_acts() -> None:
     assert two.acting(two.a, seconds=20) == set()
 
 
+def test_a_cloud_that_does_not_take_the_order_to_end_a_machine_is_warned_of(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, machine = rig.one_busy()
+    end, refusals = rig.driver.terminate, []
+
+    def refuse(ids: Iterable[str]) -> None:
+        refusals.append(tuple(ids))
+        raise AuthFailed("UnauthorizedOperation")
+
+    monkeypatch.setattr(rig.driver, "terminate", refuse)
+    rig.pool.finish(machine)
+    rig.turn(daemon, 150)
+    assert len(refusals) > 1, "it is asked for again"
+    cycle = daemon.cycle()
+    [warning] = [one for one in cycle.plan.warnings if one.code == "end-failed"]
+    assert machine in warning.text
+    assert "did not take the order to end it: UnauthorizedOperation" in warning.text
+    assert [one.reason.code for one in cycle.plan.machines] == ["end-failed"]
+    monkeypatch.setattr(rig.driver, "terminate", end)
+    rig.turn_to_zero(daemon, 100)
+    assert rig.alive() == []
+    assert rig.ledger is not None
+    [record] = rig.ledger.view(rig.clock()).machines
+    assert record.end is not None
+    assert record.end.code == "idle-limit"
+
+
+def test_one_that_is_barred_only_reports_and_speaks_under_no_name(rig: Rig) -> None:
+    """As the copy of a head does: its name is that of the controller that it is a copy of."""
+    rig.pool.queues["schedd"].idle = 4
+    why = Reason("another-host", "as a test says")
+    daemon = rig.start(herald=Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM, barred=why))
+    for _ in range(30):
+        cycle = daemon.cycle()
+        assert cycle.standing == why
+        assert any(isinstance(one, Launch) for one in cycle.plan.actions), "it says what it would do"
+        rig.clock.forward(2)
+    assert rig.pool.ads == {}
+    assert rig.site.calls_by_name().keys() <= {"machines", "offers", "quota"}
+
+
+def test_a_second_pool_of_the_same_name_is_called_so() -> None:
+    two = Two()
+    two.a.identity, two.b.identity = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+    two.acting(two.a, two.b, seconds=30)
+    reason = two.b.standing(two.pool.started)
+    assert reason is not None
+    assert "another pool of this name (identity aaaaaaaaaaaa)" in reason.text
+
+
 def test_a_waiting_controller_touches_nothing(rig: Rig, tmp_path: Path) -> None:
     rig.pool.queues["schedd"].idle = 4
     first = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
@@ -457,6 +502,37 @@ def test_a_waiting_controller_touches_nothing(rig: Rig, tmp_path: Path) -> None:
         rig.clock.forward(2)
     assert rig.site.calls_by_name().keys() <= {"machines", "offers", "quota"}
     assert ask_open(rig)
+
+
+@pytest.mark.parametrize("deferred", [True, False])
+def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(rig: Rig, deferred: bool) -> None:
+    _, machine = rig.one_busy()
+    other = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
+    if deferred:
+        other.standing(rig.pool.started)
+        rig.clock.forward(2)
+    daemon = rig.start(herald=Herald(rig.pool, "b@two", "two", rig.clock, RHYTHM))
+    for _ in range(20):
+        if deferred:
+            other.standing(rig.pool.started)
+        daemon.cycle()
+        rig.clock.forward(2)
+    rig.pool.finish(machine)
+    rig.driver.terminate([machine])
+    rig.clock.forward(20)
+    if deferred:
+        other.stop()
+    rig.turn_to_zero(daemon, 200)
+    assert rig.standing() == []
+    assert rig.ledger is not None
+    told = [
+        event.text
+        for event in rig.ledger.events(kinds=("warning", "gone"))
+        if machine in event.text + event.subject
+    ]
+    assert told
+    assert any("was not asked to end it" in text for text in told) is not deferred
+    assert any("another controller acted until then" in text for text in told) is deferred
 
 
 def ask_open(rig: Rig) -> bool:

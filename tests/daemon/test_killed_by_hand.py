@@ -17,7 +17,7 @@ from updraft.ledger import RequestKind
 
 REFUSED = ("drain: refused", "drain: untagged")
 TAKEN_BACK = ("undrain: asked",)
-FORCED = ("drain: asked", "terminate: before the record", "terminate: recorded", "terminate: asked")
+FORCED = ("terminate: before the record", "terminate: recorded", "terminate: asked")
 
 
 class Killed(BaseException):

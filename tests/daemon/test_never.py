@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.rigs.rig import POOL, Rig, nothing
 from tests.rigs.virtualpool import Clock, VirtualPool
-from updraft.cli import wiring
+from updraft.cli import serving
 from updraft.clouds.fake import Fault
 from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot
@@ -145,7 +145,7 @@ PLACES = ("cloud", "unexpected", "pool", "console", "bug")
 def logging(form: str) -> Iterator[StringIO]:
     """What the daemon logs meanwhile, as it does on a head."""
     with redirect_stderr(StringIO()) as said:
-        wiring.start_log(form)
+        serving.start_log(form)
         try:
             yield said
         finally:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.pools.controlling import LONG_AT_FIRST
+from tests.rigs.pools.controlling import LONG_AT_FIRST, await_done, let_end, waiters
 from tests.rigs.pools.realpool import settings, until
+from updraft.clouds.base import TAG_POOL
 from updraft.demo.pool import USER, RealPool, Wishes
 
 MIXED = """\
@@ -164,7 +165,8 @@ def test_jobs_of_a_worker_that_dies_run_again(shared: RealPool) -> None:
             "condor_status", "-any", "-af", "MyType", "Name", "-constraint", constraint
         ).stdout.split()
 
-    until(lambda: not ads(), 10, f"condor_status without any ad of {host}")
+    # The cloud is asked for it by its id, twice, 10 s apart.
+    until(lambda: not ads(), 25, f"condor_status without any ad of {host}")
     until(
         lambda: not pool.queue(f'JobStatus == 2 && regexp("@{victim}@", RemoteHost)'),
         60 - (time.monotonic() - word),
@@ -221,3 +223,34 @@ def test_jobs_that_fit_no_offer_launch_nothing(shared: RealPool) -> None:
             assert offer["holds"] == 0
             assert any(clause in reason["text"] for reason in offer["fails"]), offer
         assert clause in shared.updraft("explain", f"{cluster}.0").stdout
+
+
+def test_a_machine_whose_tag_is_removed_keeps_its_job_and_is_named(shared: RealPool) -> None:
+    """Its cloud lists it no more; asked by its id, it has it."""
+    pool = shared
+    cluster = pool.submit(waiters(1, "tagged-again"))
+
+    def hosts() -> list[str]:
+        return [job["RemoteHost"] for job in pool.queue(f"ClusterId == {cluster} && JobStatus == 2")]
+
+    (host,) = until(hosts, 60, "the job runs")
+    machine = host.split("@")[1]
+    tags = next(one["tags"] for one in pool.workers("running") if one["id"] == machine)
+    pool.cloud.client().tag([machine], {TAG_POOL: None})
+
+    def named() -> bool:
+        return any(one["code"] == "untagged" and machine in one["text"] for one in pool.events())
+
+    until(named, 40, "it is named")
+    looks(pool, 3)
+    assert hosts() == [host]
+    assert pool.slots(), "and its ads are there"
+    pool.cloud.client().tag([machine], {TAG_POOL: tags[TAG_POOL]})
+    let_end(pool, "tagged-again")
+    await_done(pool, [cluster], 60)
+    assert [
+        one["NumJobStarts"]
+        for one in pool.history(["ClusterId", "NumJobStarts"])
+        if one["ClusterId"] == cluster
+    ] == [1]
+    until(lambda: machine not in [one["id"] for one in pool.workers("running")], 90, "it ends like any other")

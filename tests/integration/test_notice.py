@@ -69,8 +69,12 @@ def test_a_notice_gives_the_jobs_back_before_the_machines_end(pool: RealPool) ->
     assert starts == {obedient: 2, stubborn: 2}
     # Nobody had to wait for a lease, and no schedd lost sight of a job.
     assert not {"022", "024"} & {kind for kind, _ in job_log(pool)}
-    ends = {e["subject"]: e["code"] for e in pool.events() if e["kind"] == "gone"}
-    assert {ends[machine] for machine in taken} <= {"spot-notice", "powered-off"}
+
+    def ends() -> list[str]:
+        found = {e["subject"]: e["code"] for e in pool.events() if e["kind"] == "gone"}
+        return [found[machine] for machine in taken] if set(taken) <= set(found) else []
+
+    assert set(until(ends, 40, "both have ended by their cloud's word")) <= {"spot-notice", "powered-off"}
 
 
 def test_a_machine_is_let_go_and_taken_in_again(pool: RealPool) -> None:

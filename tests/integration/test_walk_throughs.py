@@ -49,9 +49,19 @@ def start(image: Image, updraft_path: str, tmp_path: Path) -> Iterator[Start]:
 
 
 def left(folder: Path) -> list[str]:
-    """What is still there of what a script made: files, mounts, processes."""
+    """What a script made and didn't take away, some seconds after its end."""
+    until_nothing(_footprint(folder), 10)
+    return there(folder)
+
+
+def _footprint(folder: Path) -> Footprint:
+    return Footprint(folder, frozenset(), frozenset(), frozenset())
+
+
+def there(folder: Path) -> list[str]:
+    """What is there now of what a script made: files, mounts, processes."""
     found = [str(path) for path in folder.iterdir() if path.name != "said"]
-    found += until_nothing(Footprint(folder, frozenset(), frozenset(), frozenset()), 10)
+    found += _footprint(folder).left()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             if str(folder) in (words := path.read_bytes().replace(b"\0", b" ").decode(errors="replace")):
@@ -101,6 +111,6 @@ def test_cloud_schedulers_test_drive(start: Start, tmp_path: Path) -> None:
 def test_one_that_is_broken_off_leaves_nothing(start: Start, tmp_path: Path) -> None:
     process = start("cloud-scheduler.sh")
     until(lambda: "is running" in (tmp_path / "said").read_text(), 60, "the head is launched")
-    assert left(tmp_path), "there is a cloud by now"
+    assert there(tmp_path), "there is a cloud by now"
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30 * patience()) == 130

@@ -173,7 +173,7 @@ def test_no_schedd_is_no_demand_only_where_the_collector_can_know(rig: Rig) -> N
     assert isinstance(observer(rig).look(rig.clock()).schedds[ANY], Unknown)
 
 
-def test_running_jobs_are_asked_for_only_where_there_are_suspects(rig: Rig) -> None:
+def test_running_jobs_are_asked_for_only_where_a_plan_has_to_know(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 2
     daemon = rig.start()
     rig.turn(daemon, 30)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.rigs.virtualpool import VirtualPool
-from updraft.cli import wiring
+from updraft.cli import serving, wiring
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot
@@ -61,15 +61,15 @@ def held_plan(_snapshot: Snapshot, _policy: Policy) -> Plan:
 
 
 def main(config: Path, fault: str) -> None:
-    wiring.HTCondorPool = lambda access: Pool(access, fault)  # type: ignore[misc,assignment]
+    wiring.HTCondorPool = serving.HTCondorPool = lambda access: Pool(access, fault)  # type: ignore[misc,assignment]
     if fault == "lane":
         watchdog.LANE = watchdog.CALL = 0.5
     if fault == "loop":
         watchdog.LOOP = 8.0
-        wiring.Planning = lambda: stuck_plan  # type: ignore[misc,assignment]
+        serving.Planning = lambda: stuck_plan  # type: ignore[misc,assignment]
     if fault == "python":
-        wiring.Planning = lambda: held_plan  # type: ignore[misc,assignment]
-    wiring.run_daemon(config, "text")
+        serving.Planning = lambda: held_plan  # type: ignore[misc,assignment]
+    serving.run_daemon(config, "text")
 
 
 if __name__ == "__main__":  # the daemon's children import this file

@@ -61,6 +61,7 @@ class Rig:
         self.ledger: Ledger | None = None
         self.user_data: UserData = _user_data
         self.matcher = Everything()
+        self._set_by = 0.0
 
     @property
     def queue(self) -> object:
@@ -90,9 +91,18 @@ class Rig:
         )  # fmt: skip
         return Daemon(
             parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=decide,
-            clock=self.clock, switch=self.switch, herald=herald, reload=reload, stopwatch=lambda: 0.0,
+            clock=self.clock, switch=self.switch, herald=herald, reload=reload, stopwatch=self.steady,
             notify=lambda _s: None,
         )  # fmt: skip
+
+    def steady(self) -> float:
+        """The clock that nobody sets."""
+        return self.clock() - self._set_by
+
+    def set_clock(self, by: float) -> None:
+        """Set the clock on the wall, of the host and of all that it asks."""
+        self.clock.forward(by)
+        self._set_by += by
 
     def look(self) -> Snapshot:
         """What a new controller sees."""

@@ -1,6 +1,6 @@
 """Snapshots for tests: small builders with sensible defaults, and Hypothesis strategies over odd ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -117,6 +117,13 @@ def record(name: str, **changes: object) -> MachineRecord:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
+def gone(name: str, **changes: object) -> MachineRecord:
+    """One that had joined, and of which its cloud said 12 s ago, asked by its id, that it is no more."""
+    told = {"joined_at": NOW - 3500, "busy_at": NOW - 9, "job_starts": 3, "seen_at": NOW - 3590}
+    said = {"missing_since": NOW - 15, "gone_since": NOW - 12, "gone_heard": NOW - 5}
+    return record(name, **(told | said | changes))
+
+
 def slot(name: str, busy: bool = False, **changes: object) -> Slot:
     """The partitionable slot of a machine; `busy` carves one claimed child out of it."""
     children = (Child("Claimed", "Busy", ASK, "alice@pool"),) if busy else ()
@@ -151,9 +158,10 @@ def snapshot(
     records: Iterable[MachineRecord] = (),
     running: tuple[RunningJob, ...] | None = (),
     offers: Iterable[Offer] | None = None,
+    found: Mapping[str, Instance | None] | None = None,
     **changes: object,
 ) -> Snapshot:
-    """A pool in which every source has answered."""
+    """A pool in which every source has answered; `found` is what the cloud says of ids."""
     sold = tuple(offers) if offers is not None else (offer("small"), offer("large"))
     kinds = {k.key: k for k in (kind("small"), kind("large"))}
     waiting = tuple(groups)
@@ -161,6 +169,7 @@ def snapshot(
         Known(tuple(instances), NOW),
         Known(tuple(CloudOffer("c1", "z1", n, "on-demand", r, p) for n, (r, p) in FLAVORS.items()), NOW),
         Known(Quota(unlimited=frozenset({"machines", "cores", "memory"})), NOW),
+        {name: Known(one, NOW) for name, one in (found or {}).items()},
     )
     made = Snapshot(
         NOW,

@@ -155,7 +155,8 @@ def test_the_jobs_of_a_machine_that_dies_run_again_within_a_minute() -> None:
     doomed = [job for job in sim.pool.jobs if victim in job.slot.split("@")]
     sim.sites["f"].kill(victim)
     died = sim.timeline()
-    assert sim.run(10, lambda: victim not in sim.pool.listed), "a ghost in the collector"
+    # Its cloud is asked for it by its id, twice, 10 s apart.
+    assert sim.run(20, lambda: victim not in sim.pool.listed), "a ghost in the collector"
     assert sim.run(60, lambda: all(job.state != "running" or victim not in job.slot for job in doomed))
     assert watch.between(died, died + 60, RequeueJobs)
     assert watch.between(died, died + 60, Forget)

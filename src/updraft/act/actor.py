@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from updraft.act.consoles import boot_failure
+from updraft.act.consoles import keep_consoles
 from updraft.act.lanes import Lanes, Task, UnderWay
-from updraft.act.launching import Launcher, UserData
+from updraft.act.launching import LAUNCH, Launcher, UserData, pool_tags, why
 from updraft.act.leases import Leases
 from updraft.act.sightings import Sightings, news, sightings
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
+    TAG_IDENTITY,
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
@@ -40,11 +41,10 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.core.settings import Policy
-from updraft.errors import DrainRefused, LedgerError, UpdraftError
+from updraft.errors import DrainRefused, LedgerError, PoolDenied, PoolError, UpdraftError
 from updraft.ledger import Ledger, annexes
 
 DEADLINE = 10.0
-CONSOLES_AT_ONCE = 5  # of a broken image's machines: one console tells as much as a hundred
 
 
 def _no_step(_name: str) -> None:
@@ -79,7 +79,7 @@ class Actor:
         """Go on with a changed configuration."""
         self._pool = pool
         self._drivers = dict(drivers)
-        self._pool_name = policy.pool
+        self._pool_tags = pool_tags(policy)
         self._launcher = Launcher(
             policy=policy,
             pool=pool,
@@ -125,7 +125,7 @@ class Actor:
             try:
                 self._leases.tell(self._driver, cloud, until, ids, snapshot.now)
             except Exception as error:
-                self._event("failed", cloud, _why(error), {"wanted": "tell machines of their lease"})
+                self._event("failed", cloud, why(error), {"wanted": "tell machines of their lease"})
 
         for (cloud, until), ids in self._leases.untold(snapshot).items():
             name = f"tell {cloud} {until:.0f} {' '.join(ids)}"
@@ -155,7 +155,7 @@ class Actor:
         except LedgerError:
             raise
         except Exception as error:  # one action's failure is news, and no reason to leave the others
-            self._event("failed", name, _why(error), {"wanted": action.reason.text})
+            self._event("failed", name, why(error), {"wanted": action.reason.text})
 
     def _end(self, action: Undrain | Terminate | Disown | RequeueJobs | Forget, seen: Sightings) -> None:
         match action:
@@ -186,7 +186,7 @@ class Actor:
             try:
                 self._driver(cloud).tag(ids, {TAG_RETIRING: "yes"})
             except Exception as error:
-                self._event("failed", cloud, _why(error), {"wanted": "tag machines as retiring"})
+                self._event("failed", cloud, why(error), {"wanted": "tag machines as retiring"})
                 return
             marked.add(cloud)
             self._step("drain: tagged")
@@ -214,8 +214,14 @@ class Actor:
         except DrainRefused as error:
             self._busy_again(action, error)
             return
+        except PoolDenied:
+            raise
+        except PoolError:
+            self._unanswered(action)
+            raise
         self._step("drain: asked")
-        self._ledger.change(action.cloud, (action.machine,), drain=replace(drain, accepted_at=self._clock()))
+        accepted = replace(drain, accepted_at=self._clock())
+        self._ledger.change(action.cloud, (action.machine,), drain=accepted, unanswered_since=None)
         self._event("drain", action.machine, action.reason, {"mode": str(action.mode)})
         self._step("drain: accepted")
 
@@ -230,20 +236,37 @@ class Actor:
         # Asked by hand to go if it is empty: it isn't, and that is the answer.
         kept = None if wanted is not None and wanted.mode is DrainMode.EMPTY else wanted
         self._ledger.change(
-            action.cloud, (action.machine,), drain=None, wanted_drain=kept, busy_at=self._clock()
+            action.cloud,
+            (action.machine,),
+            drain=None,
+            wanted_drain=kept,
+            busy_at=self._clock(),
+            unanswered_since=None,
         )
-        text = f"{action.machine} is busy again and stays: {_why(error).text}"
+        text = f"{action.machine} is busy again and stays: {why(error).text}"
         self._event("busy-again", action.machine, Reason("busy-again", text))
+
+    def _unanswered(self, action: Drain | Undrain) -> None:
+        """Its startd was asked in vain: what becomes of it, the next plan says."""
+        record, now = self._ledger.record(action.cloud, action.machine), self._clock()
+        since = record.unanswered_since if record and record.unanswered_since else now
+        self._ledger.change(action.cloud, (action.machine,), unanswered_since=since, unanswered_at=now)
 
     def _undrain(self, action: Undrain, seen: Sightings) -> None:
         slots = seen.slots_of(action.cloud, action.machine)
-        if slots:
-            self._pool.undrain(slots, DEADLINE)
+        try:
+            if slots:
+                self._pool.undrain(slots, DEADLINE)
+        except PoolDenied:
+            raise
+        except PoolError:
+            self._unanswered(action)
+            raise
         self._step("undrain: asked")
         instance = seen.instances.get((action.cloud, action.machine))
         if instance is not None and instance.retiring:
             self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
-        self._ledger.change(action.cloud, (action.machine,), drain=None)
+        self._ledger.change(action.cloud, (action.machine,), drain=None, unanswered_since=None)
         self._event("undrain", action.machine, action.reason)
 
     def _terminate(self, action: Terminate, seen: Sightings) -> None:
@@ -254,36 +277,20 @@ class Actor:
             self._event("failed", stranger, Reason("not-ours", text))
         if not ids:
             return
-        said = self._keep_consoles(driver, action.cloud, ids)
+        said = keep_consoles(driver, action.cloud, ids, self._ledger, self._clock)
         self._step("terminate: before the record")
         self._ledger.change(action.cloud, ids, terminate_asked_at=self._clock())
         self._step("terminate: recorded")
-        driver.terminate(ids)
+        try:
+            driver.terminate(ids)
+        except Exception as error:
+            self._ledger.change(action.cloud, ids, end_failed=why(error))
+            raise
+        failed = [one for one in ids if (r := self._ledger.record(action.cloud, one)) and r.end_failed]
+        self._ledger.change(action.cloud, failed, end_failed=None)
         self._step("terminate: asked")
         for machine in ids:
             self._event("terminate", machine, said.get(machine, action.reason))
-
-    def _keep_consoles(self, driver: Driver, cloud: str, ids: Iterable[str]) -> Mapping[str, Reason]:
-        """What machines that never joined have printed is lost with them; to fail at that stops nothing.
-
-        Returns why they end, in the words of their own boots, of those that said what failed.
-        """
-        said: dict[str, Reason] = {}
-        records = [self._ledger.record(cloud, machine) for machine in ids]
-        silent = [r.id for r in records if r and r.joined_at is None and r.terminate_asked_at is None]
-        for machine in silent[:CONSOLES_AT_ONCE]:
-            try:
-                text = driver.console(machine)
-            except Exception as error:
-                self._event("failed", machine, _why(error), {"wanted": "its console output"})
-                continue
-            if text:
-                self._ledger.keep_console(cloud, machine, text, self._clock())
-            record, line = self._ledger.record(cloud, machine), boot_failure(text)
-            if line and record is not None and record.end is not None:
-                said[machine] = Reason(record.end.code, f"{record.end.text}; its boot said: {line}")
-                self._ledger.change(cloud, (machine,), end=said[machine])
-        return said
 
     def _adopt(self, action: Adopt) -> None:
         if action.worker_class:
@@ -291,7 +298,7 @@ class Actor:
                 TAG_CLASS: action.worker_class,
                 TAG_LAUNCH: action.launch_key,
                 TAG_GENERATION: action.generation,
-                TAG_POOL: self._pool_name,
+                **self._pool_tags,
             }
             self._driver(action.cloud).tag(
                 (action.machine,), {name: text or None for name, text in tags.items()}
@@ -300,7 +307,7 @@ class Actor:
         self._event("adopt", action.machine, action.reason)
 
     def _disown(self, action: Disown) -> None:
-        tags = (TAG_RETIRING, TAG_VARIANT, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_POOL)
+        tags = (TAG_RETIRING, TAG_VARIANT, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_IDENTITY, TAG_POOL)
         # The pool's tag goes last and by itself: while it is there, a crash leaves the machine ours.
         self._driver(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
         self._step("disown: half")
@@ -343,7 +350,7 @@ def _name(action: Action) -> tuple[str, str]:
     """The lane of an action, and its name: one that is under way under that name isn't begun again."""
     match action:
         case Launch():
-            return action.offer.cloud, f"launch {action.key}"
+            return action.offer.cloud, LAUNCH + action.key
         case Terminate():
             return action.cloud, f"terminate {action.cloud} {' '.join(action.machines)}"
         case RequeueJobs():
@@ -366,10 +373,3 @@ def _machines(action: Action) -> int:
             return len(action.machines)
         case _:
             return 1
-
-
-def _why(error: Exception) -> Reason:
-    text = " ".join(str(error).split())[:500]
-    if isinstance(error, UpdraftError):
-        return Reason(getattr(error, "code", "failed"), text or type(error).__name__)
-    return Reason("unexpected", f"{type(error).__name__}: {text}")

@@ -1,10 +1,13 @@
 """Launching: the intent, the token, the user-data, the call, and what came of it."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from updraft.act.lanes import UnderWay
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
+    TAG_IDENTITY,
     TAG_LAUNCH,
     TAG_LEASE,
     TAG_POOL,
@@ -24,6 +27,20 @@ from updraft.ledger.issued import Issued, note
 
 UserData = Callable[[Launch, str], bytes]
 """From a launch and the token of its machines to their user-data; raises BootstrapError."""
+
+
+LAUNCH = "launch "  # how the name of a launch's task begins; its key follows
+
+
+def going_on(tasks: Iterable[UnderWay]) -> frozenset[str]:
+    """The keys of the launches whose calls go on."""
+    return frozenset(task.name.removeprefix(LAUNCH) for task in tasks if task.name.startswith(LAUNCH))
+
+
+def pool_tags(policy: Policy) -> dict[str, str]:
+    """The tags by which a machine is known to be this pool's, and not that of another of its name."""
+    identity = {TAG_IDENTITY: policy.identity} if policy.identity else {}
+    return {TAG_POOL: policy.pool, **identity}
 
 
 class Launcher:
@@ -55,17 +72,17 @@ class Launcher:
         try:
             request = self._request(action)
         except Exception as error:  # the cloud was not asked: certainly nothing was made
-            self._failed(action, LaunchState.REFUSED, _why(error, "not-prepared"))
+            self._failed(action, LaunchState.REFUSED, why(error, "not-prepared"))
             return
         self._step("launch: prepared")
         try:
             made = driver.launch(request)
         except CloudUnavailable as error:
-            self._failed(action, LaunchState.UNKNOWN, _why(error))
+            self._failed(action, LaunchState.UNKNOWN, why(error))
         except CloudError as error:
-            self._failed(action, LaunchState.REFUSED, _why(error))
+            self._failed(action, LaunchState.REFUSED, why(error))
         except Exception as error:  # whatever it was, it came after the request may have gone out
-            self._failed(action, LaunchState.UNKNOWN, _why(error, "unexpected"))
+            self._failed(action, LaunchState.UNKNOWN, why(error, "unexpected"))
         else:
             self._step("launch: asked")
             self._made(action, intent, made)
@@ -88,7 +105,7 @@ class Launcher:
         own = {} if action.annex is None else action.annex.tags
         tags = {
             **own,
-            TAG_POOL: self._policy.pool,
+            **pool_tags(self._policy),
             TAG_CLASS: offer.worker_class,
             TAG_LAUNCH: action.key,
             TAG_GENERATION: offer.generation,
@@ -114,7 +131,9 @@ class Launcher:
         ids = tuple(instance.id for instance in made)
         with self._ledger.together():
             self._ledger.outcome(action.key, LaunchState.ACCEPTED, ids)
-            self._ledger.add(record_of(intent, instance.id, instance.zone) for instance in made)
+            # Its boot is counted from here: the call may have taken minutes.
+            asked = replace(intent, asked_at=self._clock())
+            self._ledger.add(record_of(asked, instance.id, instance.zone) for instance in made)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "ids": list(ids)}
             self._ledger.event(
                 self._clock(), "launch", action.key, action.reason, {**detail, "asked": action.count}
@@ -124,7 +143,8 @@ class Launcher:
     def _failed(self, action: Launch, state: LaunchState, reason: Reason) -> None:
         self._step("launch: failed")
         with self._ledger.together():
-            self._ledger.outcome(action.key, state, error=reason)
+            failed_at = self._clock() if state is LaunchState.UNKNOWN else None
+            self._ledger.outcome(action.key, state, error=reason, failed_at=failed_at)
             detail = {"cloud": action.offer.cloud, "offer": action.offer.key, "asked": action.count}
             self._ledger.event(self._clock(), f"launch-{state}", action.key, reason, detail)
 
@@ -162,10 +182,11 @@ def record_of(intent: LaunchRecord, machine: str, zone: str = "") -> MachineReco
     )
 
 
-def _why(error: Exception, code: str = "") -> Reason:
+def why(error: Exception, code: str = "") -> Reason:
+    """The reason for which something failed; `code` where the error itself has none."""
     text = " ".join(str(error).split())[:500]
     if isinstance(error, CloudError):
         return Reason(error.code, text or error.code)
     if isinstance(error, UpdraftError):
-        return Reason(code, text)
-    return Reason(code, f"{type(error).__name__}: {text}")
+        return Reason(code or getattr(error, "code", "failed"), text or type(error).__name__)
+    return Reason(code or "unexpected", f"{type(error).__name__}: {text}")

@@ -98,6 +98,7 @@ class WorkerSpec:
     cernvm: bool = False
     layers: tuple[Layer, ...] = ()
     lease_end: float | None = None
+    identity: str = ""
 
 
 def worker_user_data(spec: WorkerSpec, *, limit: int = EC2_LIMIT) -> bytes:
@@ -226,7 +227,14 @@ def _notice_files(spec: WorkerSpec) -> list[dict[str, Any]]:
 
 def _slots(static: int | None) -> dict[str, str | int | bool]:
     if static is None:
-        return {"NUM_SLOTS_TYPE_1": 1, "SLOT_TYPE_1": "100%", "SLOT_TYPE_1_PARTITIONABLE": True}
+        # Whose jobs are in its children: a schedd that flocks here may be in nobody's list.
+        rolled_up = "$(STARTD_PARTITIONABLE_SLOT_ATTRS) GlobalJobId"
+        return {
+            "NUM_SLOTS_TYPE_1": 1,
+            "SLOT_TYPE_1": "100%",
+            "SLOT_TYPE_1_PARTITIONABLE": True,
+            "STARTD_PARTITIONABLE_SLOT_ATTRS": rolled_up,
+        }
     return {
         "NUM_SLOTS_TYPE_1": static,
         "SLOT_TYPE_1": f"1/{static}",
@@ -241,6 +249,7 @@ def _attributes(spec: WorkerSpec) -> dict[str, str | int | bool]:
     """
     own = {
         "UpdraftPool": spec.pool,
+        **({"UpdraftIdentity": spec.identity} if spec.identity else {}),
         "UpdraftClass": spec.worker_class,
         "UpdraftCloud": spec.cloud,
         "UpdraftZone": spec.zone,

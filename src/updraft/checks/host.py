@@ -15,6 +15,8 @@ from updraft.config.model import Settings
 from updraft.config.units import spell
 from updraft.core.model import MachineRecord
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED
+from updraft.errors import LedgerError
+from updraft.ledger.identity import Host, elsewhere, found
 
 HERE = Area("here")
 LITTLE_ROOM = 1 << 30
@@ -93,6 +95,24 @@ def state_dir(path: Path) -> Iterator[Finding]:
         yield HERE.warning("disk", text, "make room before the ledger has none")
     else:
         yield HERE.ok("disk", text)
+
+
+def identity(path: Path, here: Host) -> Iterator[Finding]:
+    """This host is the one that the pool's identity was made for."""
+    try:
+        known = found(path)
+    except LedgerError as error:
+        yield HERE.problem("identity", str(error), "see docs/howto/head.md, another host")
+        return
+    if known is None:
+        yield HERE.ok("identity", "none yet: the daemon makes it at its first start")
+        return
+    why = elsewhere(known, here)
+    if why is None:
+        blind = "; it says nothing by which a copy of it could be told" if here == Host() else ""
+        yield HERE.ok("identity", f"this host is the head of the pool (identity {known.pool}){blind}")
+    else:
+        yield HERE.problem("identity", why.text, "see docs/howto/head.md, another host")
 
 
 def daemon(facts: LedgerFacts) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from updraft.checks.host import LedgerFacts
 from updraft.checks.role import Held
 from updraft.clouds.base import Driver
 from updraft.config.model import Settings
+from updraft.ledger.identity import this_host
 
 DEADLINE = 7.5
 _FOR_CHILDREN = 1.0  # a child's own deadline ends a little earlier, so that its answer says which
@@ -57,6 +58,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     yield from host.versions()
     yield from host.configuration(site.file, site.settings)
     yield from host.state_dir(site.settings.pool.state_dir)
+    yield from host.identity(site.settings.pool.state_dir, this_host())
     yield from host.daemon(site.ledger)
     yield from host.boots(site.ledger)
     yield from role.judge(answers["role"], site.people)

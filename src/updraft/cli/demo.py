@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli.terminal import raw
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def demo(
     """
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, file=raw(sys.stdout))
     if fake:
         from updraft.cli.demo_fake import demo_fake
 

@@ -1,11 +1,13 @@
 """`updraft demo --fake`: the story of the demo on a fake cloud, in virtual time, for those without root."""
 
+import sys
 import time
 from collections import Counter
 
 from rich.console import Console
 
 from updraft.cli.show import Closing, Decision, Scene, Stage, closing_table, sentence
+from updraft.cli.terminal import raw
 from updraft.clouds.fake import site_settings
 from updraft.core.model import Forget, Phase, Plan, Resources, Snapshot
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
@@ -29,7 +31,7 @@ def demo_fake(
 
     At a terminal it takes 15 to 20 s; `fast`, or any other output, plays it as quickly as it can.
     """
-    console = console or Console()
+    console = console or Console(file=raw(sys.stdout))
     engine = demo_engine(jobs, seed)
     live = console.is_terminal and not fast
     note = f"virtual time, {speed:.0f} times as fast; nothing of this is real" if live else ""

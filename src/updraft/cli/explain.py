@@ -22,6 +22,7 @@ from updraft.cli.output import (
     table,
     waiting,
 )
+from updraft.cli.terminal import printable
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
 
@@ -291,7 +292,7 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
     if document["console"]:
         yield "the end of its console (all of it with --json)"
         for line in document["console"].splitlines()[-CONSOLE_LINES:]:
-            yield f"  | {_printable(line)}"
+            yield f"  | {printable(line)}"
 
 
 def _life(machine: Mapping[str, Any], now: float) -> str:
@@ -307,8 +308,3 @@ def _life(machine: Mapping[str, Any], now: float) -> str:
     elif machine["busy_at"] is not None:
         parts.append(f"last seen busy {ago(now - machine['busy_at'])} ago")
     return ", ".join(parts)
-
-
-def _printable(line: str) -> str:
-    """A console's line without what would act on the terminal: images are not ours to trust."""
-    return "".join(letter if letter.isprintable() else " " for letter in line)

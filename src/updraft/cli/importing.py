@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from updraft import importers
-from updraft.cli.output import count
+from updraft.cli.output import console, count
 from updraft.importers.report import Fate, Report, Row
 
 KEY_COLUMN = 26
@@ -40,9 +40,8 @@ def import_(pool: str, files: tuple[Path, ...]) -> None:
 
 
 def _show(report: Report) -> None:
-    from rich.console import Console
 
-    out = Console(stderr=True, highlight=False, soft_wrap=False, emoji=False)
+    out = console(err=True)
     for (file, section), rows in groupby(
         report.rows, key=lambda row: (row.file, row.section if row.file else "")
     ):

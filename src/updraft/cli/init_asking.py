@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import click
 
+from updraft.cli.output import console
+from updraft.cli.terminal import printable
 from updraft.errors import UsageError
 
 T = TypeVar("T")
@@ -149,14 +151,13 @@ class Asker:
         every = list(choices)
         if not every:
             return
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
         shown = Table.grid(padding=(0, 2, 0, 0))
         for number, one in every[:SHOWN]:
-            shown.add_row(Text(f"{number:4}", style="cyan"), *map(Text, one.cells))
-        Console(stderr=True, highlight=False, emoji=False).print(shown)
+            shown.add_row(Text(f"{number:4}", style="cyan"), *(Text(printable(cell)) for cell in one.cells))
+        console(err=True).print(shown)
         more = len(every) - SHOWN
         if more > 0:
             self.say(f"  and {more} more: a part of the name shows those that have it")

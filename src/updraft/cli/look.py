@@ -143,6 +143,6 @@ def run(call: Call, log_form: str, record: Path | None) -> None:
     SIGHUP takes up a changed configuration; machines of an older one finish their work and are replaced. A
     second daemon for the same pool, on whatever host, waits until the first is gone.
     """
-    from updraft.cli.wiring import run_daemon
+    from updraft.cli.serving import run_daemon
 
     run_daemon(call.file, log_form, record)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from updraft import __version__, config
+from updraft.cli.terminal import plain_streams
 from updraft.cli.verbs import Verbs
 from updraft.errors import UpdraftError
 
@@ -64,6 +65,11 @@ def main() -> None:
 
 def call(arguments: list[str]) -> int:
     """Run one call; its exit code. Every error ends here: one sentence on stderr, never a traceback."""
+    with plain_streams():
+        return _call(arguments)
+
+
+def _call(arguments: list[str]) -> int:
     try:
         result = updraft.main(args=arguments, prog_name="updraft", standalone_mode=False)
         sys.stdout.flush()

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli.terminal import printable, raw
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 JSON_VERSION = 1
 NARROW = 110
+LONGEST_NAME = 36
 PHASE_STYLES: Mapping[str, str] = {
     "requested": "cyan",
     "booting": "cyan",
@@ -43,14 +46,32 @@ class Column:
 def say_json(document: Mapping[str, Any]) -> None:
     """Print a document with the version of its form first."""
     text = json.dumps({"version": JSON_VERSION, **document}, indent=2, ensure_ascii=False, default=list)
-    click.echo(text)
+    click.echo(json_text(text))
 
 
-def console() -> "Console":
-    """Where tables are printed: as wide as the terminal, plain where stdout is none."""
+def json_text(text: str) -> str:
+    """JSON with what a terminal would obey in JSON's own escapes: it says the same to programs."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    return json.dumps(letter)[1:-1] if ord(letter) > 0x7F else f"\\u{ord(letter):04x}"
+
+
+def console(*, err: bool = False) -> "Console":
+    """Where tables are printed: as wide as the terminal, and plain where stdout (or stderr) is none."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False, emoji=False)
+    class Ours(Console):
+        """Its own colours are the only orders that it gives to the terminal."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **how)
+
+    file = raw(sys.stderr if err else sys.stdout)
+    return Ours(file=file, highlight=False, soft_wrap=False, emoji=False)
 
 
 def is_narrow(out: "Console") -> bool:
@@ -59,7 +80,10 @@ def is_narrow(out: "Console") -> bool:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], title: str = "") -> "RenderableType":
-    """A table without vertical lines. Cells are plain texts, never markup; long ones are folded, not cut."""
+    """A table without vertical lines. Cells are plain texts, never markup; long ones are folded, not cut.
+
+    A name that is longer than most is folded within its column, and takes nobody's room.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -73,14 +97,18 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], title: str =
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    for column in columns:
+    cells = [[printable(cell, "\n") for cell in row] for row in rows]
+    for at, column in enumerate(columns):
+        longest = max((len(row[at]) for row in cells), default=0)
+        folds = not (column.wide or column.right) and longest > LONGEST_NAME
         made.add_column(
             column.title,
             justify="right" if column.right else "left",
             overflow="fold",
-            no_wrap=not column.wide,
+            no_wrap=not (column.wide or folds),
+            max_width=LONGEST_NAME if folds else None,
         )
-    for row in rows:
+    for row in cells:
         made.add_row(*(Text(cell, style=PHASE_STYLES.get(cell, "")) for cell in row))
     return made
 
@@ -121,7 +149,5 @@ def waiting(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} …"):
+    with console(err=True).status(f"{what} …"):
         yield

@@ -199,13 +199,12 @@ def _progress(settings: int) -> Iterator[Callable[[str, float], None]]:
     if not sys.stderr.isatty():
         yield lambda _name, _share: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     name = TextColumn("{task.description}", markup=False)
     columns = (name, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=console(err=True), transient=True) as bars:
 
         def tell(name: str, share: float) -> None:
             if name not in tasks:

@@ -1,17 +1,12 @@
 """From the settings to working parts: the one place that knows which room is plugged into which."""
 
-import socket
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-import structlog
-
-from updraft.act import Actor, UserData
+from updraft.act import UserData
 from updraft.bootstrap.cvmfs import Repository, SharedSoftware
 from updraft.bootstrap.head import SIGNING_KEY
 from updraft.bootstrap.identities import WORKER_USER
@@ -22,34 +17,26 @@ from updraft.bootstrap.sizing import update_interval
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
 from updraft.cli.headfacts import filled
 from updraft.cli.poolsize import children, largest
-from updraft.cli.serving import annex_desk
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import Driver, Pace
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
 from updraft.condor.access import PoolAccess
-from updraft.condor.base import Pool
 from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.tokens import life
 from updraft.condor.tools import Tools
-from updraft.config import load
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.worker import Layer, WorkerClass
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.model import Launch, Variant, variant
-from updraft.core.plan import Planning, plan
-from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch, controller_id
-from updraft.daemon.loop import Seen
+from updraft.daemon import Parts
 from updraft.errors import CloudError, UsageError
-from updraft.garbage import look_seldom
-from updraft.ledger import Ledger
 from updraft.ledger.annexes import layer_text
-from updraft.ledger.rows import scrub
+from updraft.ledger.identity import found
 from updraft.observe import Kinds, Observer, Remembered
-from updraft.recording import Planner, Recorder
 
 Say = Callable[[str, CloudError | None], None]
 
@@ -62,7 +49,14 @@ def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Par
     """
     drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
     pool = HTCondorPool(access(settings))
-    return Parts(settings.policy(), pool, drivers, user_data(settings, pool), pool.close)
+    policy = replace(settings.policy(), identity=identity(settings))
+    return Parts(policy, pool, drivers, user_data(settings, pool), pool.close)
+
+
+def identity(settings: Settings) -> str:
+    """What tells this pool from others of its name; "" before its controller has first run."""
+    known = found(settings.pool.state_dir)
+    return "" if known is None else known.pool
 
 
 def make_observer(parts: Parts, ledger: Remembered, judge: Judge) -> Observer:
@@ -167,6 +161,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
     collectors = collectors_of(settings, ask)
     return WorkerSpec(
         pool=pool.name,
+        identity=identity(settings),
         collectors=collectors,
         trust_domain=trust_domain,
         uid_domain=pool.uid_domain or (trust_domain if pool.collector else ask("UID_DOMAIN")),
@@ -247,111 +242,4 @@ def software(worker: WorkerClass) -> SharedSoftware:
         repositories=tuple(Repository(one.name, one.server, one.key_text) for one in worker.cvmfs),
         proxy=worker.cvmfs_proxy,
         client=worker.cvmfs_client,
-    )
-
-
-def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
-    """The daemon of this configuration, until it is told to stop; its decisions are kept in `record`."""
-    settings = load(file)
-    start_log(log_form)
-    look_seldom()
-    decide: Planner = Planning()
-    if record is not None:
-        decide = Recorder(record, decide, warn=_tell_of_recording)
-    pools: list[Pool] = []
-
-    def parts_now() -> Parts:
-        parts = make_parts(load(file), _tell_of_cloud)
-        pools.append(parts.pool)
-        return parts
-
-    with StateLock(settings.pool.state_dir), Ledger(settings.pool.ledger) as ledger, Judge() as judge:
-        judge.begin()
-        switch = Switch()
-        switch.install()
-        try:
-            with annex_desk(settings, ledger) as desk:
-                make_daemon(settings, ledger, judge, switch, parts_now, decide, desk.watch).run()
-        finally:
-            if isinstance(decide, Recorder):
-                decide.close()
-            for pool in pools:
-                cast(HTCondorPool, pool).close()
-            switch.close()
-
-
-def _tell_of_recording(why: str) -> None:
-    structlog.get_logger("updraft").warning(why, code="recording-failed")
-
-
-def _tell_of_cloud(name: str, error: CloudError | None) -> None:
-    log = structlog.get_logger("updraft")
-    if error is None:
-        log.info(f"cloud {name} can be asked now", code="cloud-ready")
-    else:
-        log.warning(f"cloud {name} can't be asked, and is waited for: {error}", code=error.code)
-
-
-def make_daemon(
-    settings: Settings,
-    ledger: Ledger,
-    judge: Judge,
-    switch: Switch,
-    parts_now: Callable[[], Parts],
-    decide: Planner = plan,
-    seen: Seen | None = None,
-) -> Daemon:
-    """The daemon with everything plugged in; `parts_now` makes the parts of the configuration as it is."""
-    parts, host = parts_now(), socket.getfqdn()
-    actor = Actor(
-        policy=parts.policy,
-        pool=parts.pool,
-        drivers=parts.drivers,
-        user_data=parts.user_data,
-        ledger=ledger,
-        clock=time.time,
-    )
-    return Daemon(
-        parts=parts,
-        ledger=ledger,
-        observer=make_observer(parts, ledger, judge),
-        actor=actor,
-        plan=decide,
-        clock=time.time,
-        switch=switch,
-        herald=Herald(
-            parts.pool,
-            controller_id(settings.pool.state_dir, host),
-            host,
-            time.time,
-            Rhythm(settings.pool.announce, 8 * settings.pool.announce),
-        ),
-        reload=parts_now,
-        seen=seen,
-    )
-
-
-def _scrubbed(_logger: object, _method: str, line: Any) -> str:
-    # Errors quote what a cloud or a daemon has said, and that may be anything.
-    return scrub(str(line))
-
-
-def start_log(form: str) -> None:
-    """Log lines to stderr: for people, or one JSON object a line. What looks like a token is left out."""
-    shape: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            shape,
-            _scrubbed,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger("info"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )

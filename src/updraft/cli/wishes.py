@@ -20,7 +20,9 @@ from updraft.cli.output import ago, count, json_option, say_json, waiting
 from updraft.cli.status import START
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
+from updraft.daemon.lock import StateLock
 from updraft.errors import ProblemFound, UsageError
+from updraft.ledger.identity import take_over, this_host, well_formed
 from updraft.ledger.reader import Reader, RequestKind
 from updraft.ledger.store import Ledger
 
@@ -72,22 +74,61 @@ def terminate(call: Call, machines: tuple[str, ...], kill_jobs: bool, wait: bool
 
 
 @click.command()
-@machines_argument
+@click.argument("machines", nargs=-1, metavar="[MACHINE…]")
 @click.option("--class", "worker_class", default="", help="Its worker class. Default: the one it advertises.")
 @click.option("--cloud", default="", help="The cloud it is on, where two have an instance of this id.")
+@click.option("--take-over", is_flag=True, help="No machine: this host is the pool's head from now on.")
+@click.option(
+    "--identity", default="", help="With --take-over: the pool's, where its state directory is lost."
+)
+@click.option("--yes", is_flag=True, help="With --take-over: don't ask.")
 @wait_option
 @json_option
 @click.pass_obj
 def adopt(
-    call: Call, machines: tuple[str, ...], worker_class: str, cloud: str, wait: bool, as_json: bool
+    call: Call,
+    machines: tuple[str, ...],
+    worker_class: str,
+    cloud: str,
+    take_over: bool,
+    identity: str,
+    yes: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Take instances into the pool's care: they are tagged, counted, and go when they are idle.
 
     A machine is named by its whole id, and must have joined the pool as one of this pool's: one that was let
     go with `updraft disown`, or one started by hand with what `updraft userdata worker --with-token` prints.
+
+    With --take-over it is the whole pool that this host takes into its care: after a move to another host, or
+    where a copy of the head is to go on in its place. Only when the former head is gone for good.
     """
+    if take_over:
+        if machines or worker_class or cloud or wait or as_json:
+            raise UsageError("--take-over takes over the whole pool: it goes with --identity and --yes alone")
+        _take_over(call, identity, yes=yes)
+        return
+    if identity or yes:
+        raise UsageError("--identity and --yes go with --take-over")
+    if not machines:
+        raise UsageError("name the machines to adopt by their ids, or say --take-over")
     detail = {name: text for name, text in (("class", worker_class), ("cloud", cloud)) if text}
     _ask(call, RequestKind.ADOPT, machines, kill_jobs=False, wait=wait, as_json=as_json, detail=detail)
+
+
+def _take_over(call: Call, identity: str, *, yes: bool) -> None:
+    """Make this host the pool's head, where no daemon runs on it."""
+    if identity and not well_formed(identity):
+        raise UsageError(
+            f"{identity!r} is no pool's identity: twelve digits from 0 to f, as the machines' tags say"
+        )
+    place = call.place
+    with StateLock(place.state_dir):
+        if not yes:
+            confirm(f"Make this host the head of pool {place.pool}? The former one must be gone for good.")
+        taken = take_over(place.state_dir, this_host(), identity)
+    click.echo(f"this host is the head of pool {place.pool} (identity {taken.pool}): start its daemon")
 
 
 @click.command()

@@ -7,7 +7,7 @@ meanwhile, for the other clouds, and goes on with this one when it can; until th
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
-from updraft.clouds.base import Aged, Driver, LaunchRequest, Remembering
+from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError
 
@@ -55,6 +55,10 @@ class Awaited:
         """See `Remembering`."""
         driver = self._there()
         return driver.aged_quota() if isinstance(driver, Remembering) else Aged(driver.quota(), 0.0)
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """See `Driver`."""
+        return self._there().look_up(ids)
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """See `Driver`."""

@@ -11,9 +11,12 @@ from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from updraft.core.model import CloudOffer, Instance, Quota
 
+Found = Mapping[str, Instance | None]
+
 T = TypeVar("T")
 
 TAG_POOL = "updraft:pool"
+TAG_IDENTITY = "updraft:identity"  # which of the pools of this name; see `core.model.Policy`
 TAG_CLASS = "updraft:class"
 TAG_LAUNCH = "updraft:launch"
 TAG_GENERATION = "updraft:generation"
@@ -55,6 +58,14 @@ class Driver(Protocol):
         """Every instance that carries this pool's tag, also one that the ledger doesn't know; all pages.
 
         Terminated ones may be listed for a while or not at all.
+        """
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """What the cloud says of these instances, asked for each by its id; None where it has no such one.
+
+        A listing may leave out what lives: an instance whose tag was removed, or one in a part of the cloud
+        that is down. This tells them apart. An instance without this pool's tag is shown too, with `tagged`
+        False. Of which the cloud can say nothing now isn't in the answer. Raises as `machines`.
         """
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:

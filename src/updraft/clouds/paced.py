@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from updraft.clouds.base import Aged, Driver, LaunchRequest, Pace
+from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Pace
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
 from updraft.errors import CloudError
 
@@ -91,6 +91,10 @@ class Paced:
     def aged_machines(self) -> Aged[tuple[Instance, ...]]:
         """The same, with the age of the answer."""
         return self._machines.get(self.driver.machines, self._machines_last)
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """As the driver, and never from memory: it is asked where the listing isn't enough."""
+        return self.driver.look_up(ids)
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """As the driver."""

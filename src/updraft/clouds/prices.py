@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from updraft.clouds.base import Driver, LaunchRequest
+from updraft.clouds.base import Driver, Found, LaunchRequest
 from updraft.core.model import CloudOffer, Instance, Quota
 
 
@@ -18,6 +18,10 @@ class Priced:
     def machines(self) -> tuple[Instance, ...]:
         """As the driver."""
         return self.driver.machines()
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """As the driver."""
+        return self.driver.look_up(ids)
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """As the driver."""

@@ -12,6 +12,7 @@ from updraft.core.model import CollectorView, DrainMode, ScheddView, Slot
 
 # Attributes that each worker advertises in its machine ad (STARTD_ATTRS), all strings.
 ATTR_POOL = "UpdraftPool"
+ATTR_IDENTITY = "UpdraftIdentity"
 ATTR_CLASS = "UpdraftClass"
 ATTR_CLOUD = "UpdraftCloud"
 ATTR_ZONE = "UpdraftZone"
@@ -40,12 +41,13 @@ class PoolSlots:
 
 @dataclass(frozen=True, slots=True)
 class ControllerAd:
-    """A controller that advertises itself in the collector: who acts for this pool."""
+    """A controller that advertises itself in the collector: who acts for this pool, of which `identity`."""
 
     id: str
     host: str
     since: float
     heard: float
+    identity: str = ""
 
 
 class Pool(Protocol):

@@ -12,8 +12,9 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, ParamSpec, TypeVar
@@ -108,10 +109,10 @@ class Children:
         if not there:
             self._begun[source] = self._pool(source).schedule(_ready, args=(_ready,))
 
-    def drop(self, keep: frozenset[str]) -> None:
-        """End the children of sources that are no more; `keep` names those to leave."""
+    def drop(self, sources: Iterable[str]) -> None:
+        """End the children of these sources, which are no more. A call that is under way has no answer."""
         with self._lock:
-            gone = [self._pools.pop(source) for source in set(self._pools) - keep]
+            gone = [self._pools.pop(source) for source in sources if source in self._pools]
         for pool in gone:
             _end(pool)
 
@@ -119,7 +120,8 @@ class Children:
         """End all children. A call that is under way has no answer, and there are no further ones."""
         with self._lock:
             self._closed = True
-        self.drop(frozenset())
+            every = tuple(self._pools)
+        self.drop(every)
         self._starter.shutdown(wait=False)
 
 
@@ -127,6 +129,15 @@ def _end(pool: pebble.ProcessPool) -> None:
     pool.stop()  # type: ignore[no-untyped-call]
     with contextlib.suppress(FutureTimeout):
         pool.join(5)
+
+
+def expect_sudden_death() -> None:
+    """Before the first child: whoever is killed outright leaves nothing behind, and no alarm that it did.
+
+    Python's own tracker of semaphores outlives its process and removes what that had; it warns of them as
+    leaked, in the log of a daemon that was killed. It takes the options for warnings of who starts it.
+    """
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
 
 
 def prepare(environment: Mapping[str, str], parent: int) -> None:

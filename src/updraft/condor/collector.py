@@ -45,7 +45,7 @@ _PROJECTION = [
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
     *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
     *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
-    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining"),
+    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     "UpdateSequenceNumber",
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
@@ -58,6 +58,7 @@ _BARE = ["Name", "MyAddress", "LastHeardFrom", SHOWN_IDENTITY]
 _UNREAD = "UpdraftUnread"  # set by us in such an ad, and never asked for
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 1_000
+_SCHEDDS_KEPT = 16  # of one slot: its machine's owner can write any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,18 @@ class SlotMemory:
 
 
 def read_schedds(collector: str | None) -> tuple[str, ...]:
-    """Names of all schedds that the collector knows, sorted."""
+    """Names of all schedds that the collector knows, sorted: by their own ads, and by those of their users.
+
+    A schedd that flocks here sends both (`schedd.cpp` of releases 23.9 and 25: "send the schedd ad to our
+    flock collectors too").
+    """
     import htcondor2
 
-    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Schedd, projection=["Name"])
-    return tuple(sorted({name for ad in ads if (name := text(ad, "Name"))}))
+    source = htcondor2.Collector(collector)
+    ads = source.query(htcondor2.AdType.Schedd, projection=["Name"])
+    flocking = source.query(htcondor2.AdType.Submitter, projection=["ScheddName"])
+    names = {text(ad, "Name") for ad in ads} | {text(ad, "ScheddName") for ad in flocking}
+    return tuple(sorted(names - {""}))
 
 
 def read_slots(
@@ -142,7 +150,15 @@ def slot(ad: Any, pool: str) -> Slot:
         retirement=seconds(value(ad, "RetirementTimeRemaining")),
         user="" if partitionable else text(ad, "AccountingGroup") or text(ad, "RemoteUser"),
         fault=_fault(ad),
+        schedds=_schedds(ad),
     )
+
+
+def _schedds(ad: Any) -> tuple[str, ...]:
+    """Whose jobs are in this slot and its children: the first part of a job's id for all pools."""
+    ids = (text(ad, "GlobalJobId"), *map(word, items(ad, "ChildGlobalJobId")))
+    names = dict.fromkeys(one.partition("#")[0] for one in ids)
+    return tuple(name for name in names if name and name.isprintable())[:_SCHEDDS_KEPT]
 
 
 def _fault(ad: Any) -> str:

@@ -24,7 +24,13 @@ def read_controllers(collector: str | None, pool: str) -> tuple[ControllerAd, ..
     ads = source.query(htcondor2.AdType.Generic, constraint)
     now = max((integer(ad, "StatsLastUpdateTime") for ad in own_ads(source)), default=0)
     return tuple(
-        ControllerAd(text(ad, "ControllerId"), text(ad, "Host"), real(ad, "Since"), real(ad, "LastHeardFrom"))
+        ControllerAd(
+            text(ad, "ControllerId"),
+            text(ad, "Host"),
+            real(ad, "Since"),
+            real(ad, "LastHeardFrom"),
+            text(ad, "PoolIdentity"),
+        )
         for ad in ads
         if integer(ad, "LastHeardFrom") + integer(ad, "ClassAdLifetime") >= now
     )
@@ -43,6 +49,7 @@ def announce_controller(collector: str | None, pool: str, who: ControllerAd, lif
             ATTR_POOL: pool,
             "ControllerId": who.id,
             "Host": who.host,
+            "PoolIdentity": who.identity,
             "Since": who.since,
             "ClassAdLifetime": max(1, math.ceil(lifetime)),
         }

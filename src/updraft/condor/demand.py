@@ -107,10 +107,21 @@ def read_demand(
 
 
 def locate(collector: str | None, schedd: str) -> str:
-    """Where this schedd is: its location ad as text."""
+    """Where this schedd is: its location ad as text. Where it has no ad of its own, its users' ads say it."""
+    import classad2
     import htcondor2
 
-    return repr(htcondor2.Collector(collector).locate(htcondor2.DaemonType.Schedd, schedd))
+    source = htcondor2.Collector(collector)
+    try:
+        return repr(source.locate(htcondor2.DaemonType.Schedd, schedd))
+    except htcondor2.HTCondorException:
+        wanted = f"ScheddName == {classad2.quote(schedd)}"
+        found = source.query(htcondor2.AdType.Submitter, wanted, ["MyAddress", "CondorVersion", "Machine"])
+        if not found:
+            raise
+        ad = found[0]
+        ad.update({"MyType": "Scheduler", "Name": schedd})
+        return repr(ad)
 
 
 def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView, ScheddMemory]:

@@ -30,6 +30,7 @@ _COLLECTOR = "the collector"
 _TEMPLATE_AGE = 1800.0
 _MINT_DEADLINE = 20.0
 _LOOK_AGAIN = 0.3
+_LEFT = 1800.0  # seconds without an ad after which nobody waits for a schedd any more
 _TOKEN = re.compile(r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$")
 
 
@@ -44,6 +45,7 @@ class HTCondorPool:
         self._tools = Tools(access.tools, given, access.collector)
         self._lock = threading.Lock()
         self._schedds: dict[str, ScheddMemory] = {}
+        self._listed: dict[str, float] = {}
         self._slots = ads.SlotMemory()
         self._heard: Listener[Slot] = Listener()
         self._refreshed = time.monotonic()
@@ -67,10 +69,17 @@ class HTCondorPool:
     def schedds(self, deadline: float) -> tuple[str, ...]:
         """Names of all schedds that the collector knows."""
         names = self._children.call(_COLLECTOR, deadline, ads.read_schedds, self._access.collector)
+        now = time.monotonic()
         with self._lock:
             fresh = [name for name in names if name not in self._schedds]
+            self._listed.update(dict.fromkeys(names, now))
+            left = [name for name, at in self._listed.items() if now - at > _LEFT]
+            for name in left:
+                del self._listed[name]
+                self._schedds.pop(name, None)
         for name in fresh:
             self._children.begin(f"schedd {name}")
+        self._children.drop(f"schedd {name}" for name in left)
         return names
 
     def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:

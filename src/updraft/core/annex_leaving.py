@@ -1,6 +1,6 @@
 """How the machines of an annex leave: at the end of its lease for certain, before it when it is stopped."""
 
-from updraft.core.fates import Fate, Look, cloud_answers, drained, proves_empty, terminate
+from updraft.core.fates import Fate, Look, cloud_answers, drained, end, end_by_deadline, end_by_hand
 from updraft.core.lifecycle import LEASE
 from updraft.core.model import Annex, Machine, Phase, Reason
 from updraft.core.wording import moment
@@ -48,15 +48,16 @@ def _over(machine: Machine, look: Look, annex: Annex) -> Fate:
     reason = _reason(annex)
     if machine.busy and look.now < annex.until + GRACE:
         return Fate(reason, deadline=annex.until + GRACE)
-    return terminate(machine, look, reason)
+    return end_by_deadline(machine, look, reason)
 
 
 def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Fate | None:
     """It is closed to new jobs, and ends when it is empty; with its jobs where that was asked for."""
     if annex.kill_jobs:
-        return terminate(machine, look, reason)
+        return end_by_hand(machine, look, reason)
     if machine.phase in (Phase.REQUESTED, Phase.BOOTING) and machine.record.joined_at is None:
-        return terminate(machine, look, reason) if proves_empty(machine, look) else None
+        found = end(machine, look, reason)
+        return found if found.actions else None
     if machine.phase is not Phase.JOINED or not machine.slots or machine.record.drain is not None:
         return None
     return drained(machine, look, reason, annex.until) if cloud_answers(machine, look) else None

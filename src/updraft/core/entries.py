@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from updraft.core.lifecycle import Key
+from updraft.core.census import Key
 from updraft.core.model import Child, Machine, MachineOutlook, Phase, Reason, Slot
 
 Rank = tuple[int, float, float, str, str]
@@ -22,8 +22,9 @@ class Entry:
 
     `rank` is its place among those worth keeping, `account` what it counts as against limits (cloud, class,
     cores, memory, price); `settled` says that time alone changes nothing about it before `due`, when its
-    lifetime ends; `roomy` that some slot may have room; `claims` are those that wait for a job, with the kind
-    of their slot; `outlook` is what is to be said of it where nothing is to be done.
+    lifetime ends or its ads are too old to say anything; `roomy` that some slot may have room; `claims` are
+    those that wait for a job, with the kind of their slot; `outlook` is what is to be said of it where
+    nothing is to be done.
     """
 
     machine: Machine

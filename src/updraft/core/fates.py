@@ -17,40 +17,47 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.variants import annex_of
+from updraft.core.witnesses import not_ours, objection, unsettled
 
+_FIRST_LOOKS = 60.0  # seconds in which a controller that takes over has seen what became of its machines
 ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is asked for again
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of a machine: actions now, the reason, by when; `ended` True where it is over."""
+    """What becomes of a machine: actions now, the reason, by when; `ended` True where it is over.
+
+    `failed` that it counts as a launch that failed, though it can't be ended yet.
+    """
 
     reason: Reason
     actions: tuple[Action, ...] = ()
     deadline: float | None = None
     ended: bool = False
     warn: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away."""
+    """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away.
+
+    `asked_for` are machines of which a rule had to know what jobs run there.
+    """
 
     snapshot: Snapshot
     policy: Policy
     surplus: frozenset[tuple[str, str]] = frozenset()
-    _running: list[Mapping[str, Sequence[RunningJob]] | None] = field(default_factory=list)
+    asked_for: set[tuple[str, str]] = field(default_factory=set)
+    _running: list["_Running"] = field(default_factory=list)
     _annexes: dict[str, Annex] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._annexes.update((one.name, one) for one in self.snapshot.annexes)
 
     @property
-    def running(self) -> Mapping[str, Sequence[RunningJob]] | None:
-        """Jobs that some schedd believes to run, by the machine; None where not every schedd has said.
-
-        A worker's slots carry its instance id in their name (`slot1_1@i-0abc@host`): host names come back.
-        """
+    def running(self) -> "_Running":
+        """Jobs that the schedds believe to run, as far as these have said."""
         if not self._running:
             self._running.append(_running(self.snapshot))
         return self._running[0]
@@ -59,6 +66,16 @@ class Look:
     def now(self) -> float:
         """The decision's time."""
         return self.snapshot.now
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether no deadline has passed for certain, since the clock has jumped."""
+        return unsettled(self.snapshot, self.policy)
+
+    def meanwhile(self, since: float) -> bool:
+        """Whether what was first seen then happened while another controller acted."""
+        over = self.snapshot.taken_over_at
+        return over is not None and abs(since - over) < _FIRST_LOOKS
 
     def worker(self, machine: Machine) -> WorkerClass | None:
         """The machine's class, None where the configuration doesn't have it any more."""
@@ -72,12 +89,60 @@ class Look:
 Rule = Callable[[Machine, Look], Fate | None]
 
 
-def terminate(machine: Machine, look: Look, reason: Reason, deadline: float | None = None) -> Fate:
-    """End it, unless that was asked for and no look since shows that it was in vain."""
-    asked = machine.record.terminate_asked_at
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """Jobs by the machine, in the words of the schedds that have `said`; `complete` if all have, `asked` if
+    all that answer were asked for them.
+    """
+
+    jobs: Mapping[str, Sequence[RunningJob]]
+    complete: bool
+    asked: bool
+    said: frozenset[str]
+
+
+def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None) -> Fate:
+    """End it where the cloud and the pool both bear it out; else say who objects.
+
+    `held` is how that is called, where it isn't the reason of the end.
+    """
+    why = objection(machine, look.snapshot, look.policy, lambda: jobs_there(machine, look))
+    if why is None:
+        return _terminate(machine, look, reason)
+    shown = held or reason
+    # What no schedd was asked before is found out by the next look: that is no news.
+    return Fate(Reason(shown.code, f"{shown.text}; {why.text}: reported only"), warn=look.running.asked)
+
+
+def end_by_deadline(machine: Machine, look: Look, reason: Reason) -> Fate:
+    """End it, whatever the pool says: a deadline has passed that the policy or a person has named."""
+    foreign = not_ours(machine.instance, look.policy)
+    if foreign is not None:
+        return Fate(foreign, warn=True)
+    if look.unsettled:
+        text = f"{reason.text}; but this host's clock has jumped: no deadline is acted on for a while"
+        return Fate(Reason("clock-jumped", text), warn=True)
+    return _terminate(machine, look, reason)
+
+
+def end_by_hand(machine: Machine, look: Look, reason: Reason) -> Fate:
+    """End it, whatever the pool and the clock say: a person has said that it goes now, with its jobs."""
+    foreign = not_ours(machine.instance, look.policy)
+    return Fate(foreign, warn=True) if foreign is not None else _terminate(machine, look, reason)
+
+
+def _terminate(machine: Machine, look: Look, reason: Reason) -> Fate:
+    """Ask for its end, unless that was asked for and no look since shows that it was in vain."""
+    asked, failed = machine.record.terminate_asked_at, machine.record.end_failed
+    told = reason
+    if failed is not None:
+        told = Reason(
+            "end-failed", f"{reason.text}; its cloud did not take the order to end it: {failed.text}"
+        )
     if asked is not None and _looked_at(machine.cloud, look) - asked < ASK_AGAIN:
-        return Fate(reason, deadline=deadline)
-    return Fate(reason, (Terminate((machine.id,), machine.cloud, reason),), deadline)
+        return Fate(told, warn=failed is not None)
+    order = Terminate((machine.id,), machine.cloud, reason)
+    return Fate(told, (order,), warn=failed is not None)
 
 
 def _looked_at(cloud: str, look: Look) -> float:
@@ -88,43 +153,39 @@ def _looked_at(cloud: str, look: Look) -> float:
 
 def jobs_there(machine: Machine, look: Look) -> tuple[RunningJob, ...] | None:
     """Jobs that some schedd believes to run on it; None where not every schedd has said."""
-    running = look.running
-    return None if running is None else tuple(running.get(machine.id, ()))
+    known = jobs_known(machine, look)
+    said = look.running.complete and look.running.said.issuperset(machine.record.other_schedds)
+    return known if said else None
 
 
-def _running(snapshot: Snapshot) -> Mapping[str, Sequence[RunningJob]] | None:
-    if not snapshot.schedds:
-        return None
+def jobs_known(machine: Machine, look: Look) -> tuple[RunningJob, ...]:
+    """Jobs that the schedds that have said believe to run on it."""
+    look.asked_for.add((machine.cloud, machine.id))
+    return tuple(look.running.jobs.get(machine.id, ()))
+
+
+def _running(snapshot: Snapshot) -> _Running:
+    """By every part of the slot's name: a worker's slots carry its instance id in theirs
+    (`slot1_1@i-0abc@host`), since host names come back.
+    """
     found: dict[str, list[RunningJob]] = {}
-    for source in snapshot.schedds.values():
+    complete, asked = bool(snapshot.schedds), True
+    said: set[str] = set()
+    for name, source in snapshot.schedds.items():
         if not isinstance(source, Known) or source.value.running is None:
-            return None
+            complete, asked = False, asked and not isinstance(source, Known)
+            continue
+        said.add(name)
         for job in source.value.running:
             for part in dict.fromkeys(job.slot.split("@")):
                 found.setdefault(part, []).append(job)
-    return found
+    return _Running(found, complete, asked, frozenset(said))
 
 
 def cloud_answers(machine: Machine, look: Look) -> bool:
     """Has the machine's cloud said what machines there are?"""
     view = look.snapshot.clouds.get(machine.cloud)
     return view is not None and isinstance(view.machines, Known)
-
-
-def proves_empty(machine: Machine, look: Look) -> bool:
-    """Is it certain that a machine without an ad runs nothing?
-
-    Either the collector has run since before the machine was asked for and never heard of it, or it is old
-    enough and no schedd has a job there.
-    """
-    collector = look.snapshot.collector
-    if not isinstance(collector, Known) or not cloud_answers(machine, look):
-        return False
-    if not machine.record.adopted and collector.value.started <= machine.record.requested_at:
-        return True
-    old = look.now - collector.value.started >= look.policy.timings.collector_age
-    jobs = jobs_there(machine, look)
-    return old and jobs is not None and not jobs
 
 
 def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Fate:
@@ -134,7 +195,7 @@ def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None
     (`MaxJobRetirementTime`): such a machine waits until it is empty, or for its deadline.
     """
     mode = DrainMode.BUSY if machine.busy else DrainMode.EMPTY
-    now_or_never = deadline is not None and look.now >= deadline
+    now_or_never = deadline is not None and look.now >= deadline and not look.unsettled
     if mode is DrainMode.BUSY and not now_or_never and _impatient(machine, look):
         text = f"{reason.text}; a job on it would be thrown off by a drain: it waits until it is empty"
         return Fate(Reason("impatient-job", text), deadline=deadline)

@@ -23,7 +23,8 @@ class Bin:
     """One slot with room: `free` is what it has left, `kind` the key of its kind.
 
     Among bins of one kind those of the smaller `order` are filled first. A job that may need more than `life`
-    seconds is not put there.
+    seconds is not put there. `total` is the whole slot, None where it is its kind's: machines of one kind
+    differ by a few KiB of disk, or by a MiB.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Bin:
     free: Resources
     order: float = 0.0
     life: float = float("inf")
+    total: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class _Shelf:
         column = {key: at for at, key in enumerate(self.kinds)}
         self._kind = np.array([column[item.kind] for item in found], dtype=np.intp)
         self._free = np.array([vector(item.free) for item in found], dtype=np.int64).reshape(-1, 4).T.copy()
+        wholes = [(ENDLESS,) * 4 if item.total is None else vector(item.total) for item in found]
+        self._total = np.array(wholes, dtype=np.int64).reshape(-1, 4).T.copy()
         self._life = np.array([item.life for item in found], dtype=np.float64)
         self._shortest = min((item.life for item in found), default=0.0)
         # The number of the bin in each place, as places are closed up when bins are full.
@@ -151,8 +155,9 @@ class _Shelf:
         """How many jobs start in each place: see `fitting.room`."""
         number: Ints = np.full(len(places), ENDLESS, dtype=np.int64)
         for d in page.asked:
-            asks, least = page.asks[d][row, kind], page.least[d][row, kind]
-            rest = self._free[d][places] - least
+            # What was learned of a whole slot of the kind is true of this one, too, when it is whole.
+            least = np.minimum(page.least[d][row, kind], self._total[d][places])
+            asks, rest = page.asks[d][row, kind], self._free[d][places] - least
             # Where nothing is asked for, there is room for all or, below the least, for none.
             many = np.where(asks > 0, rest // np.maximum(asks, 1) + 1, np.where(rest < 0, 0, ENDLESS))
             np.minimum(number, many, out=number)
@@ -171,7 +176,7 @@ class _Shelf:
         if 4 * self._full > len(self._bin):
             keep = self._free[0] >= 0
             self._kind, self._bin, self._free = self._kind[keep], self._bin[keep], self._free[:, keep]
-            self._life = self._life[keep]
+            self._life, self._total = self._life[keep], self._total[:, keep]
             self._full = 0
             self._most = self._free.max(axis=1).tolist() if len(self._bin) else [-1] * 4
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from updraft.core.caps import Caps, Tally, capped, owner
+from updraft.core.census import Key
 from updraft.core.filling import Filling
-from updraft.core.lifecycle import Key
 from updraft.core.model import JobGroup, Machine, Phase
 from updraft.core.parties import short
 from updraft.core.policy import Outstanding

@@ -8,12 +8,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from updraft.core.annex_leaving import lease_over, of_annex
-from updraft.core.fates import Fate, Look, Rule, cloud_answers, drained, jobs_there, proves_empty, terminate
+from updraft.core.fates import (
+    Fate,
+    Look,
+    Rule,
+    cloud_answers,
+    drained,
+    end,
+    end_by_deadline,
+    end_by_hand,
+    jobs_known,
+    jobs_there,
+)
 from updraft.core.lifecycle import SPOT_NOTICE
 from updraft.core.model import (
     Action,
     CloudState,
     Disown,
+    Drain,
     DrainMode,
     Forget,
     Known,
@@ -29,6 +41,8 @@ from updraft.core.model import (
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
 from updraft.core.settings import CLOUD_DRAINED
 from updraft.core.variants import annex_of
+from updraft.core.witnesses import ANOTHERS, closed_for_good, not_ours
+from updraft.core.wording import moment
 
 OPERATOR = "operator"
 
@@ -37,7 +51,12 @@ def fate(machine: Machine, look: Look) -> Fate | None:
     """The first rule's opinion; None where the machine may stay."""
     if machine.record.let_go is not None and (found := _let_go(machine, look)) is not None:
         return found
+    foreign = not_ours(machine.instance, look.policy)
+    if foreign is not None and machine.phase is not Phase.GONE:
+        return Fate(foreign, warn=True)
     if machine.record.variant and (found := of_annex(machine, look)) is not None:
+        return found
+    if machine.record.wanted_drain is not None and (found := _killed(machine, look)) is not None:
         return found
     # Most machines are joined, and to hash a phase takes longer than to compare it.
     rules = _OF_JOINED if machine.phase is Phase.JOINED else RULES[machine.phase]
@@ -49,12 +68,6 @@ def fate(machine: Machine, look: Look) -> Fate | None:
 
 
 # --------------------------------------------------------------------------------------- who is let go
-
-
-def closed_for_good(record: MachineRecord) -> bool:
-    """Has the pool closed it in the way that can't be taken back?"""
-    drain = record.drain
-    return drain is not None and drain.mode is DrainMode.EMPTY and drain.accepted_at is not None
 
 
 def _let_go(machine: Machine, look: Look) -> Fate | None:
@@ -69,9 +82,20 @@ def _let_go(machine: Machine, look: Look) -> Fate | None:
         return None
     if not cloud_answers(machine, look):
         return Fate(reason)
+    foreign = not_ours(machine.instance, look.policy)
+    if foreign is not None and foreign.code == ANOTHERS:
+        return Fate(reason, ended=True)  # its tags are another's, and stay
     if record.drain is not None and machine.slots:
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
     return Fate(reason, (Disown(machine.id, machine.cloud, reason),))
+
+
+def _killed(machine: Machine, look: Look) -> Fate | None:
+    """An operator has said that it goes with its jobs: nobody else is asked, and its startd may be dead."""
+    wanted = machine.record.wanted_drain
+    if machine.phase is Phase.GONE or wanted is None or wanted.deadline is None or look.now < wanted.deadline:
+        return None
+    return end_by_hand(machine, look, wanted.reason)
 
 
 # ------------------------------------------------------------------------------------------ who is gone
@@ -83,7 +107,9 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         return None
     record = machine.record
     reason = record.end or lease_over(machine, look)
-    reason = reason or Reason("gone", "the cloud has it no more, and it was not asked to end it")
+    ours = not look.meanwhile(record.missing_since or look.now)
+    told_by = "it was not asked to end it" if ours else _NOT_US
+    reason = reason or Reason("gone", f"the cloud has it no more, and {told_by}")
     if record.end is None and record.drain is not None and record.drain.reason.code == SPOT_NOTICE:
         reason = record.drain.reason
     actions: list[Action] = []
@@ -93,25 +119,30 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
     emptied = record.drain is not None and record.drain.mode is DrainMode.EMPTY and record.drain.accepted_at
     if record.joined_at is None or emptied:
         return Fate(reason, tuple(actions), ended=True)
-    jobs = jobs_there(machine, look)
-    if jobs is None:
-        since = record.missing_since or look.now
-        waited = look.now - since >= look.policy.timings.schedd_patience
-        text = f"{reason.text}; it is not known yet whether jobs believe to run there"
-        return Fate(Reason(reason.code, text), tuple(actions), ended=waited)
-    by_schedd: dict[str, list[str]] = {}
     # What its owner, or whoever held it, wants out of the queue is none to give back.
-    jobs = tuple(job for job in jobs if not job.leaving)
+    jobs = tuple(job for job in jobs_known(machine, look) if not job.leaving)
+    actions.extend(_given_back(machine, jobs, reason, look))
+    if jobs_there(machine, look) is None:
+        since = record.missing_since or look.now
+        waited = look.running.asked and look.now - since >= look.policy.timings.schedd_patience
+        text = f"{reason.text}; not every schedd has said which jobs it believes to run there"
+        return Fate(Reason(reason.code, text), tuple(actions), ended=waited and not jobs)
+    return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone" and ours)
+
+
+_NOT_US = "another controller acted until then"
+
+
+def _given_back(machine: Machine, jobs: Iterable[RunningJob], reason: Reason, look: Look) -> list[Action]:
+    by_schedd: dict[str, list[str]] = {}
     for job in jobs:
-        if _fails_by_itself(job, record, look):
-            continue
-        by_schedd.setdefault(job.schedd, []).append(job.job_id)
+        if not _fails_by_itself(job, machine.record, look):
+            by_schedd.setdefault(job.schedd, []).append(job.job_id)
     why = Reason("machine-gone", f"machine {machine.id} is gone: {reason.text}")
-    actions.extend(
+    return [
         RequeueJobs(schedd, tuple(dict.fromkeys(ids)), machine.id, why)
         for schedd, ids in sorted(by_schedd.items())
-    )
-    return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone")
+    ]
 
 
 def _fails_by_itself(job: RunningJob, record: MachineRecord, look: Look) -> bool:
@@ -146,7 +177,9 @@ def _failed(machine: Machine, look: Look) -> Fate | None:
     if machine.phase is not Phase.FAILED:
         return None
     fault = machine.instance.fault if machine.instance else ""
-    return terminate(machine, look, Reason(CLOUD_ERROR, f"the cloud reports an error: {fault or 'no text'}"))
+    why = Reason(CLOUD_ERROR, f"the cloud reports an error: {fault or 'no text'}")
+    found = end(machine, look, why)
+    return replace(found, failed=machine.record.joined_at is None)
 
 
 def _ending(machine: Machine, look: Look) -> Fate | None:
@@ -157,13 +190,15 @@ def _ending(machine: Machine, look: Look) -> Fate | None:
     why = machine.record.end or Reason("powered-off", "it was shut down from inside")
     if state is CloudState.STOPPING:
         return Fate(why)
+    if state is CloudState.TERMINATED:
+        return Fate(Reason(why.code, f"{why.text}; its cloud is asked for it by its id"))
     if state is CloudState.STOPPED:
-        return terminate(machine, look, why)
+        return end(machine, look, why)
     drain = machine.record.drain
     reason = drain.reason if drain is not None else why
     if not cloud_answers(machine, look):
         return Fate(reason)
-    return terminate(machine, look, reason)
+    return end(machine, look, reason)
 
 
 def _lost(machine: Machine, look: Look) -> Fate | None:
@@ -175,17 +210,15 @@ def _lost(machine: Machine, look: Look) -> Fate | None:
     told = record.drain.reason if record.drain and record.drain.reason.code == SPOT_NOTICE else None
     retiring = told is not None or (record.drain is not None and record.drain.mode is DrainMode.EMPTY)
     patience = 0.0 if retiring else look.policy.timings.end_patience
-    text = told.text if told else f"it left the pool without being asked to, {look.now - since:.0f} s ago"
+    ago = f"{look.now - since:.0f} s ago"
+    text = f"it left the pool without being asked to, {ago}"
+    if look.meanwhile(since):
+        text = f"it was seen to be in the pool no more {ago}, and {_NOT_US}"
+    text = told.text if told else text
     if look.now - since < patience or not cloud_answers(machine, look):
         return Fate(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
-    jobs = jobs_there(machine, look)
-    if jobs is None:
-        return Fate(Reason("lost", f"{text}; not every schedd has said what it runs there"), warn=True)
-    live = list(dict.fromkeys(job.job_id for job in jobs if job.lease_until > look.now))
-    if live:
-        ids = ", ".join(live[:3])
-        return Fate(Reason("lost", f"{text}; job {ids} still has a lease there: reported only"), warn=True)
-    return terminate(machine, look, told or Reason("vanished", f"{text}, and no job has a lease there"))
+    gone = told or Reason("vanished", f"{text}, and no job has a lease there")
+    return end(machine, look, gone, Reason("lost", text))
 
 
 # ------------------------------------------------------------------------------------------- who is late
@@ -201,18 +234,16 @@ def _booting(machine: Machine, look: Look) -> Fate | None:
     deadline = boot_deadline(record, look.worker(machine), look.policy, look.snapshot.ledger)
     if record.wanted_drain is not None or look.policy.closing:
         reason = record.wanted_drain.reason if record.wanted_drain else _CLOSING
-        if proves_empty(machine, look):
-            return terminate(machine, look, reason)
-    if look.now < deadline:
+        found = end(machine, look, reason)
+        if found.actions:
+            return found
+    if look.now < deadline or look.unsettled:
         return Fate(
             Reason("booting", f"it has until {deadline - look.now:.0f} s from now to join"), deadline=deadline
         )
     waited = look.now - record.requested_at
-    if not proves_empty(machine, look):
-        return Fate(
-            Reason("overdue", "it is late to join, but the pool can't prove it: reported only"), warn=True
-        )
-    return terminate(machine, look, Reason(NEVER_JOINED, f"it has not joined the pool in {waited:.0f} s"))
+    late = Reason(NEVER_JOINED, f"it has not joined the pool in {waited:.0f} s")
+    return end(machine, look, late, Reason("overdue", "it is late to join"))
 
 
 # ------------------------------------------------------------------------------------------- who drains
@@ -227,20 +258,35 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         return Fate(Reason("foreign-drain", "somebody else drains it: left alone"))
     if not cloud_answers(machine, look):
         return Fate(drain.reason, deadline=drain.deadline)
+    if drain.accepted_at is None:  # nobody but its startd can say whether it is closed
+        mode = DrainMode.BUSY if machine.busy else DrainMode.EMPTY
+        return Fate(drain.reason, (Drain(machine.id, machine.cloud, mode, drain.reason, drain.deadline),))
     if not machine.busy:
-        accepted = drain.accepted_at or look.now
-        leaving = drain.mode is DrainMode.EMPTY and look.now - accepted < look.policy.timings.end_patience
-        return Fate(drain.reason) if leaving else terminate(machine, look, drain.reason)
+        leaving = drain.mode is DrainMode.EMPTY
+        leaving = leaving and look.now - drain.accepted_at < look.policy.timings.end_patience
+        return Fate(drain.reason) if leaving else end(machine, look, drain.reason)
     wanted = machine.record.wanted_drain
     if wanted is not None and wanted.deadline is not None:
         drain = replace(drain, deadline=min(wanted.deadline, drain.deadline or wanted.deadline))
     if drain.deadline is not None and look.now >= drain.deadline:
         text = f"{drain.reason.text}; its deadline has passed and jobs still ran"
-        return terminate(machine, look, Reason("deadline", text))
+        return end_by_deadline(machine, look, Reason("deadline", text))
     if _takes_back(machine, look):
         reason = Reason("taken-back", "what it was drained for is over: it may work on")
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
     return Fate(drain.reason, deadline=drain.deadline)
+
+
+def _unanswered(machine: Machine, look: Look) -> Fate | None:
+    """Its startd was asked in vain: it rests, and is judged as lost once its ads are too old."""
+    since, last = machine.record.unanswered_since, machine.record.unanswered_at
+    if since is None or last is None or look.now - last >= _ASK_AGAIN:
+        return None
+    text = f"its startd has not answered since {moment(since)}"
+    return Fate(Reason("unanswered", f"{text}; it is asked again in a minute"), warn=True)
+
+
+_ASK_AGAIN = 60.0  # seconds before a startd that didn't answer is asked again: each try takes ten
 
 
 def _takes_back(machine: Machine, look: Look) -> bool:
@@ -288,7 +334,7 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         why = Reason("drifted", f"class {machine.worker_class} is not configured")
         return None if promised else drained(machine, look, why, None)
     age = look.now - record.requested_at
-    if age >= worker.lifetime:
+    if age >= worker.lifetime and not look.unsettled:
         reason = Reason(
             "lifetime", f"it is {age / 3600:.1f} h old, its lifetime is {worker.lifetime / 3600:.1f} h"
         )
@@ -303,13 +349,13 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
     return None if leaving is None else drained(machine, look, leaving, None)
 
 
-_OF_JOINED: tuple[Rule, ...] = (_unfinished, _cause)
+_OF_JOINED: tuple[Rule, ...] = (_unanswered, _unfinished, _cause)
 # The rules of each phase. Who is let go was asked before.
 RULES: Mapping[Phase, tuple[Rule, ...]] = {
     Phase.REQUESTED: (_booting,),
     Phase.BOOTING: (_booting,),
     Phase.JOINED: _OF_JOINED,
-    Phase.DRAINING: (_draining,),
+    Phase.DRAINING: (_unanswered, _draining),
     Phase.ENDING: (_ending,),
     Phase.LOST: (_lost,),
     Phase.FAILED: (_failed,),

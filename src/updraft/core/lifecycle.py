@@ -5,8 +5,8 @@ ledger's) and brings the record up to date: joined, busy, silent, missing, drain
 does it for all machines.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -17,18 +17,16 @@ from updraft.core.model import (
     DrainRecord,
     Instance,
     Known,
-    LaunchRecord,
     LedgerView,
     Machine,
     MachineRecord,
-    Offer,
     Phase,
     Reason,
-    Resources,
     Slot,
     Snapshot,
 )
 from updraft.core.settings import Policy
+from updraft.core.witnesses import alive, is_over, lately, noted, said_by_id, shown
 
 OUR_DRAINS = "updraft"  # how the reason of a drain begins that this program asked for
 SPOT_NOTICE = "spot-notice"  # the code of a drain that a machine has begun itself, told by its cloud
@@ -36,6 +34,7 @@ LEASE = "lease"  # the code of a drain that a machine has begun itself, before i
 LET_GO = "let-go"  # the reason code by which a record ends whose machine stays
 _SHORTEST_GAP = 20.0  # a shorter pause between two claims says nothing about waves of jobs
 _GAPS_KEPT = 6
+_SCHEDDS_KEPT = 16
 
 # What the cloud says ↓, what the pool says →. *never*: no ad, and none was ever seen. *open*, *closing*: an
 # ad, the latter of a slot that drains. *left*: no ad any more, after a drain of ours that was atomic.
@@ -85,23 +84,9 @@ _CLOUD_WORDS = {
     CloudState.RUNNING: "running",
     CloudState.STOPPING: "stopping",
     CloudState.STOPPED: "stopped",
-    CloudState.TERMINATED: "gone",
+    CloudState.TERMINATED: "stopping",  # until that was confirmed, see `witnesses`
     CloudState.ERROR: "error",
 }
-
-
-Key = tuple[str, str]
-"""A machine's cloud and id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Census:
-    """All machines, the adopted among them, and the slots that claim to be ours and are explained by none."""
-
-    machines: tuple[Machine, ...]
-    adopted: tuple[Machine, ...]
-    unexplained: tuple[Slot, ...]
-    site_slots: tuple[Slot, ...]
 
 
 def collector_knows(collector: CollectorView, since: float, now: float, policy: Policy) -> bool:
@@ -112,77 +97,6 @@ def collector_knows(collector: CollectorView, since: float, now: float, policy: 
     return collector.started <= since or now - collector.started >= policy.timings.collector_age
 
 
-def adopt(instance: Instance, snapshot: Snapshot) -> MachineRecord:
-    """The record of an instance that carries our tag and that the ledger doesn't know."""
-    return Origins(snapshot).record(instance)
-
-
-class Origins:
-    """Where instances without a record come from: the launches that are known, and what is on sale."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._now = snapshot.now
-        self._launches: dict[str, LaunchRecord] = {}
-        for launch in snapshot.ledger.launches:
-            self._launches.setdefault(launch.key, launch)
-        self._offers: dict[tuple[str, str, str], Offer] = {}
-        for offer in snapshot.offers:
-            self._offers.setdefault((offer.cloud, offer.flavor, offer.market), offer)
-
-    def record(self, instance: Instance) -> MachineRecord:
-        """What is known of it: by its launch, else by an offer of its flavor, else nothing."""
-        launch = self._launches.get(instance.launch_key)
-        worth = launch or self._offers.get((instance.cloud, instance.flavor, instance.market))
-        return MachineRecord(
-            id=instance.id,
-            cloud=instance.cloud,
-            launch_key=instance.launch_key,
-            worker_class=instance.worker_class,
-            flavor=instance.flavor,
-            generation=instance.generation,
-            requested_at=launch.asked_at if launch else instance.launched_at,
-            resources=worth.resources if worth else Resources(),
-            zone=instance.zone,
-            market=instance.market,
-            image=instance.image,
-            price=worth.price if worth else None,
-            seen_at=self._now,
-            adopted=launch is None,
-            variant=launch.variant if launch else instance.variant,
-        )
-
-
-def by_machine(
-    slots: Iterable[Slot],
-    records: Mapping[Key, MachineRecord],
-    ended: Mapping[Key, MachineRecord],
-    instances: Mapping[Key, Instance],
-) -> tuple[dict[Key, tuple[Slot, ...]], list[Slot], list[Slot]]:
-    """Slots by the machine that explains them; slots of the site's own; slots that nobody explains."""
-    explained: dict[Key, tuple[Slot, ...]] = {}
-    site: list[Slot] = []
-    strangers: list[Slot] = []
-    launches: set[str] | None = None
-    for slot in slots:
-        if not slot.instance_id:
-            if slot.launch_key and launches is None:
-                launches = {record.launch_key for record in records.values()}
-            # With a token of ours, and it says that it is of another pool.
-            lies = bool(slot.launch_key) and slot.launch_key in (launches or ())
-            (strangers if lies else site).append(slot)
-            continue
-        key = (slot.cloud, slot.instance_id)
-        ours = instances.get(key) or records.get(key)
-        past = None if ours is not None else ended.get(key)
-        if ours is not None and ours.launch_key == slot.launch_key:
-            explained[key] = (*explained[key], slot) if key in explained else (slot,)
-        elif past is not None and past.end is not None and past.end.code == LET_GO:
-            site.append(slot)
-        elif past is None or past.launch_key != slot.launch_key:
-            strangers.append(slot)
-    return explained, site, strangers
-
-
 def merged(
     record: MachineRecord,
     instance: Instance | None,
@@ -190,11 +104,18 @@ def merged(
     snapshot: Snapshot,
     policy: Policy,
 ) -> Machine:
-    """A machine with its phase, from what the ledger, its cloud and the pool say of it."""
+    """A machine with its phase, from what the ledger, its cloud and the pool say of it.
+
+    `instance` is the listing's; what the cloud says of its id comes before it. Ads that nobody has renewed
+    for long say nothing of it any more, though the collector may keep them.
+    """
+    seen, slots = slots, lately(slots, snapshot.now, policy)
     fresh = refresh(record, instance, slots, snapshot, policy)
+    if fresh.missing_since is not None:
+        instance = shown(instance, said_by_id(fresh, snapshot))
     # To hash a state takes longer than to compare it, and most machines run.
     running = instance is not None and instance.state is CloudState.RUNNING
-    cloud_word = "running" if running else _cloud_word(fresh, instance, snapshot, policy)
+    cloud_word = "running" if running else _cloud_word(fresh, instance, slots, snapshot, policy)
     pool_word = _pool_word(fresh, slots, snapshot, policy)
     if pool_word == "unknown" and fresh.joined_at is None and cloud_word == "running":
         pool_word = "never"
@@ -208,20 +129,23 @@ def merged(
         fresh.generation,
         fresh,
         instance,
-        slots,
+        seen,
     )
 
 
-def _cloud_word(record: MachineRecord, instance: Instance | None, snapshot: Snapshot, policy: Policy) -> str:
+def _cloud_word(
+    record: MachineRecord,
+    instance: Instance | None,
+    slots: tuple[Slot, ...],
+    snapshot: Snapshot,
+    policy: Policy,
+) -> str:
+    if is_over(record, instance, slots, snapshot, policy):
+        return "gone"
     if instance is not None:
         return _CLOUD_WORDS[instance.state]
     view = snapshot.clouds.get(record.cloud)
-    if view is None or not isinstance(view.machines, Known):
-        return "unknown"
-    if record.missing_since is None:
-        return "unlisted"
-    patience = policy.timings.settle if record.seen_at is None else policy.timings.missing_confirm
-    return "gone" if snapshot.now - record.missing_since >= patience else "unlisted"
+    return "unlisted" if view is not None and isinstance(view.machines, Known) else "unknown"
 
 
 def _pool_word(record: MachineRecord, slots: tuple[Slot, ...], snapshot: Snapshot, policy: Policy) -> str:
@@ -248,11 +172,13 @@ def refresh(
 ) -> MachineRecord:
     """The record with what this look adds: first seen, joined, busy, silent, missing, drained."""
     now = snapshot.now
+    record = _not_ahead(record, now)
     changes: dict[str, Any] = {}
-    _listed(record, instance, snapshot, changes)
-    worked = _last_work(record, snapshot.ledger)
+    _listed(record, instance, slots, snapshot, changes)
+    worked = _last_work(record, snapshot.ledger, now)
     if slots:
         _heard(record, slots, now, worked, changes)
+        _served(record, slots, snapshot, changes)
     elif record.joined_at is not None and isinstance(snapshot.collector, Known):
         knows = collector_knows(snapshot.collector.value, record.joined_at, now, policy)
         if knows and record.silent_since is None:
@@ -277,27 +203,56 @@ def changed(record: MachineRecord, changes: Mapping[str, Any]) -> MachineRecord:
 
 
 def _listed(
-    record: MachineRecord, instance: Instance | None, snapshot: Snapshot, changes: dict[str, Any]
+    record: MachineRecord,
+    instance: Instance | None,
+    slots: tuple[Slot, ...],
+    snapshot: Snapshot,
+    changes: dict[str, Any],
 ) -> None:
-    """What its cloud tells, into `changes`."""
-    if instance is not None:
-        if not record.seen_at:
-            changes["seen_at"] = snapshot.now
-        if instance.state is CloudState.TERMINATED:
-            if not record.missing_since:
-                changes["missing_since"] = snapshot.now
-        elif record.missing_since is not None:
-            changes["missing_since"] = None
-    elif record.missing_since is None:
-        view = snapshot.clouds.get(record.cloud)
-        if view is not None and isinstance(view.machines, Known):
-            changes["missing_since"] = snapshot.now
+    """What its cloud tells, into `changes`: by its listing and, where that has it no more, by its id."""
+    if instance is not None and not record.seen_at:
+        changes["seen_at"] = snapshot.now
+    if alive(instance):
+        if record.missing_since is not None:
+            changes.update(missing_since=None, gone_since=None)
+        return
+    view = snapshot.clouds.get(record.cloud)
+    if view is None or not isinstance(view.machines, Known):
+        return
+    if record.missing_since is None:
+        changes["missing_since"] = view.machines.at
+    changes.update(noted(record, slots, snapshot))
 
 
-def _last_work(record: MachineRecord, ledger: LedgerView) -> float | None:
+_TIMES = (
+    *("requested_at", "seen_at", "joined_at", "busy_at", "silent_since", "missing_since", "gone_since"),
+    *("terminate_asked_at", "unanswered_since", "unanswered_at"),
+)
+_times = attrgetter(*_TIMES)
+
+
+def _not_ahead(record: MachineRecord, now: float) -> MachineRecord:
+    """The record without times that are still to come: the clock was set back since, and nothing is to wait
+    until it is as late again.
+    """
+    found = _times(record)
+    drain = record.drain
+    late = max([at for at in found if at is not None]) > now + 1.0
+    if not late and (drain is None or max(drain.asked_at, drain.accepted_at or 0.0) <= now + 1.0):
+        return record
+    changes: dict[str, Any] = {
+        name: now for name, at in zip(_TIMES, found, strict=True) if at is not None and at > now
+    }
+    if drain is not None:
+        accepted = None if drain.accepted_at is None else min(drain.accepted_at, now)
+        changes["drain"] = replace(drain, asked_at=min(drain.asked_at, now), accepted_at=accepted)
+    return changed(record, changes)
+
+
+def _last_work(record: MachineRecord, ledger: LedgerView, now: float) -> float | None:
     """When the last decision was, if it saw a claim on it and that is not in its record."""
     last = ledger.at_work
-    return last.at if last is not None and (record.cloud, record.id) in last.machines else None
+    return min(last.at, now) if last is not None and (record.cloud, record.id) in last.machines else None
 
 
 def _heard(
@@ -314,7 +269,8 @@ def _heard(
         changes["job_starts"] = starts
         begun = record.job_starts is not None and starts is not None
     if not record.joined_at:
-        changes["joined_at"] = now
+        # One that its cloud had given up, and that comes all the same, hasn't failed.
+        changes.update(joined_at=now, end=record.end if record.terminate_asked_at else None)
     if record.silent_since is not None:
         changes["silent_since"] = None
     if worked is not None:
@@ -324,6 +280,20 @@ def _heard(
         changes["busy_at"] = now
         if busy or begun:
             changes["gaps"] = _gaps(record, now)
+
+
+def _served(
+    record: MachineRecord, slots: tuple[Slot, ...], snapshot: Snapshot, changes: dict[str, Any]
+) -> None:
+    """Schedds with jobs there that the pool doesn't list, into `changes`: an end has to ask them, too.
+
+    Never fewer: another machine may forge an ad that says that nothing runs on this one.
+    """
+    for slot in slots:
+        for name in slot.schedds:
+            if name not in snapshot.schedds and name not in record.other_schedds:
+                known = changes.get("other_schedds", record.other_schedds)
+                changes["other_schedds"] = (*known, name)[-_SCHEDDS_KEPT:]
 
 
 def _closing(slots: tuple[Slot, ...]) -> Slot | None:
@@ -344,7 +314,10 @@ def _gaps(record: MachineRecord, now: float) -> tuple[float, ...]:
 def _drained(
     record: MachineRecord, instance: Instance | None, slots: tuple[Slot, ...], now: float, policy: Policy
 ) -> MachineRecord:
-    """What tags and slots say of a drain, where the ledger doesn't know it (or knows too much)."""
+    """What tags and slots say of a drain, where the ledger doesn't know it (or knows too much).
+
+    An ad that says that it drains for us proves nothing: its startd has yet to say so when it is asked.
+    """
     closing = _closing(slots)
     drain = record.drain
     if closing is not None and drain is None and closing.drain_reason.startswith(OUR_DRAINS):
@@ -354,9 +327,7 @@ def _drained(
         found = Reason(code, f"a drain of ours was found under way: {closing.drain_reason}")
         if code == SPOT_NOTICE:
             found = Reason(code, closing.drain_reason.partition(": ")[2])
-        return replace(record, drain=DrainRecord(mode, now, found, accepted_at=now))
-    if closing is not None and drain is not None and drain.accepted_at is None:
-        return replace(record, drain=replace(drain, accepted_at=now))
+        return replace(record, drain=DrainRecord(mode, now, found))
     if drain is None and instance is not None and instance.retiring:
         found = Reason("retiring-tag", "its tag says that it was to be drained")
         return replace(record, drain=DrainRecord(DrainMode.EMPTY, now, found))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from updraft.core.annex_use import bound_to_annexes
 from updraft.core.budget import Budget
+from updraft.core.census import Census
 from updraft.core.entries import Entry, idle_claims
 from updraft.core.holdings import caps
-from updraft.core.lifecycle import Census
 from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from updraft.core.annexes import annexed, parted, unknown
 from updraft.core.budget import budget
+from updraft.core.census import Census, Key, of_others
 from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.fates import Fate, Look
 from updraft.core.joining import slowed
 from updraft.core.launching import Wish, launches, minimum
 from updraft.core.leaving import fate, left_on_hold
 from updraft.core.left_out import left_out
-from updraft.core.lifecycle import Census, Key
 from updraft.core.model import (
     Action,
     Adopt,
@@ -30,6 +30,7 @@ from updraft.core.model import (
     MachineRecord,
     Phase,
     Plan,
+    Questions,
     Reason,
     Slot,
     Snapshot,
@@ -44,7 +45,10 @@ from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
 from updraft.core.supply import demand
 from updraft.core.variants import annex_of
+from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
 
+_TAGGED = Reason("tagged", "it carries the pool's tag and was not in the ledger")
+_CAME_BACK = Reason("came-back", "it was taken for ended, and its cloud shows it again")
 _SOON = 1.0  # seconds: of what is due so soon the exact rule is asked
 
 
@@ -59,12 +63,13 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     census = roll.look(snapshot, policy)
     # Of the launches only those that may still bring something have a say here.
     waits = replace(snapshot.ledger, launches=roll.open)
-    over = set(settled(waits, snapshot.clouds, policy.timings))
+    over = set(settled(roll.open, snapshot, policy.timings))
     waiting = tuple(item for item in outstanding(waits, census.machines) if item.launch.key not in over)
-    fates = _fates(roll, Look(snapshot, policy, _surplus(census.machines, policy)))
+    look = Look(snapshot, policy, _surplus(census.machines, policy))
+    fates = _fates(roll, look)
     undecided = _undecided(roll, fates)
-    reopened = _reopened(roll, fates)
-    staying = sorted((*undecided, *reopened), key=by_rank) if reopened else undecided
+    others = [*_reopened(roll, fates), *_untouched(roll, fates)]
+    staying = sorted((*undecided, *others), key=by_rank) if others else undecided
     records = _records(roll, fates, snapshot.now)
     money = budget(roll, waiting, *_history(roll, records, snapshot, policy), snapshot, policy)
     annexes = annexed(own, census.machines, waiting, snapshot, policy, money, roll.held)
@@ -83,6 +88,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         warnings=(*_warnings(census, fates, roll.unread, snapshot), *left_out(queue, snapshot)),
         annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
+        questions=_questions(roll, look),
     )
 
 
@@ -112,6 +118,17 @@ def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
     return {key: found for key in asked if (found := fate(roll.entries[key].machine, look)) is not None}
 
 
+def _questions(roll: Roll, look: Look) -> Questions:
+    """What the next look is to ask besides: all that an end wants to know and this look didn't say."""
+    doubted = [
+        (one.key, one.machine.record)
+        for one in roll.others
+        if in_doubt(one.machine.record, look.snapshot, look.policy)
+    ]
+    joined = {key for key, record in doubted if record.joined_at is not None}
+    return Questions(frozenset(key for key, _ in doubted), frozenset(joined | look.asked_for))
+
+
 def _undecided(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
     """Machines that count as room and towards a minimum, those worth keeping first."""
     some = [one for one in roll.others if _stays(one.machine, fates.get(one.key))]
@@ -135,6 +152,12 @@ def _reopened(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
             slots = tuple(replace(slot, draining=False) for slot in machine.slots)
             found.append(entry(replace(machine, slots=slots)))
     return found
+
+
+def _untouched(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
+    """Machines that aren't ours to end any more, and whose room is there all the same."""
+    found = (roll.entries[key] for key, own in fates.items() if own.reason.code in (UNTAGGED.code, ANOTHERS))
+    return [one for one in found if one.machine.phase is Phase.JOINED]
 
 
 def _promised(waiting: Sequence[Outstanding]) -> dict[str, int]:
@@ -187,8 +210,7 @@ def _actions(
     snapshot: Snapshot,
 ) -> tuple[Action, ...]:
     adopted: list[Action] = [
-        Adopt(m.id, m.cloud, Reason("tagged", "it carries the pool's tag and was not in the ledger"))
-        for m in census.adopted
+        Adopt(m.id, m.cloud, _CAME_BACK if m.record.end else _TAGGED) for m in census.adopted
     ]
     single: list[Action] = []
     ends: dict[tuple[str, Reason], list[str]] = {}
@@ -212,7 +234,7 @@ def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[Machine
         record, found = roll.entries[key].machine.record, fates.get(key)
         if found is not None and found.ended:
             record = replace(record, ended_at=now, end=record.end or found.reason)
-        elif found is not None and any(isinstance(action, Terminate) for action in found.actions):
+        elif found is not None and (found.failed or any(isinstance(a, Terminate) for a in found.actions)):
             record = replace(record, end=record.end or found.reason)
         known = roll.records.get(key)
         if known is not record and known != record:
@@ -264,7 +286,7 @@ def _unexplained(slot: Slot) -> Reason:
 def _warnings(
     census: Census, fates: Mapping[Key, Fate], unread: Mapping[Key, str], snapshot: Snapshot
 ) -> tuple[Reason, ...]:
-    found = [_unexplained(slot) for slot in census.unexplained]
+    found = [*of_others(census.others), *(_unexplained(slot) for slot in census.unexplained)]
     for (_, machine), text in sorted(unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))

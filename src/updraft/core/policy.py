@@ -3,13 +3,12 @@
 Each is a small function of values. Limits and quotas are in `budget`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from updraft.core.model import (
-    CloudView,
     Cooldown,
     Known,
     LaunchRecord,
@@ -18,6 +17,7 @@ from updraft.core.model import (
     Machine,
     MachineRecord,
     Reason,
+    Snapshot,
     Variant,
     variant,
 )
@@ -83,16 +83,24 @@ def outstanding(ledger: LedgerView, machines: Iterable[Machine]) -> tuple[Outsta
     return tuple(Outstanding(launch, count) for launch, count in missing if count > 0)
 
 
-def settled(ledger: LedgerView, clouds: Mapping[str, CloudView], timings: Timings) -> tuple[str, ...]:
-    """Launches without an answer of which nothing more will come: their cloud was looked at since."""
+def settled(launches: Iterable[LaunchRecord], snapshot: Snapshot, timings: Timings) -> tuple[str, ...]:
+    """Launches without an answer of which nothing more will come: their cloud was looked at since.
+
+    Since their calls ended, that is: one that goes on may take longer than a cloud needs to show a machine.
+    """
     keys = []
-    for launch in ledger.launches:
-        if launch.state not in (LaunchState.INTENDED, LaunchState.UNKNOWN):
+    for launch in launches:
+        if (
+            launch.state not in (LaunchState.INTENDED, LaunchState.UNKNOWN)
+            or launch.key in snapshot.launching
+        ):
             continue
-        view = clouds.get(launch.cloud)
+        view = snapshot.clouds.get(launch.cloud)
         if view is None or not isinstance(view.machines, Known):
             continue
-        if view.machines.at >= launch.asked_at + timings.settle:
+        cut_off = min(snapshot.awake_since, snapshot.now)
+        ended = cut_off if launch.failed_at is None else min(launch.failed_at, snapshot.now)
+        if view.machines.at >= max(launch.asked_at, ended) + timings.settle:
             keys.append(launch.key)
     return tuple(keys)
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from updraft.core.census import Census, Key, Origins, by_machine, revived
 from updraft.core.entries import Entry, by_rank, entry
-from updraft.core.lifecycle import Census, Key, Origins, by_machine, merged
+from updraft.core.lifecycle import LET_GO, merged
 from updraft.core.model import (
     CloudState,
     Instance,
@@ -28,6 +29,7 @@ from updraft.core.policy import booted
 from updraft.core.settings import Policy
 from updraft.core.shares import Held
 from updraft.core.variants import annex_of, read
+from updraft.core.witnesses import not_ours
 
 T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
@@ -80,11 +82,13 @@ class Roll:
     unread: dict[Key, str] = field(default_factory=dict)
     _ended: dict[Key, MachineRecord] = field(default_factory=dict)
     _instances: dict[Key, Instance] = field(default_factory=dict)
+    _others: set[Key] = field(default_factory=set)
     _seen_records: _Seen[MachineRecord] = field(default_factory=_Seen)
     _launches: tuple[LaunchRecord, ...] = ()
     _seen_slots: _Seen[Slot] = field(default_factory=_Seen)
     _seen_instances: dict[str, _Seen[Instance]] = field(default_factory=dict)
     _policy: Policy | None = None
+    _jumped_at: float | None = None
     _unwritten: list[Key] = field(default_factory=list)
     _odd: bool = True
 
@@ -92,8 +96,9 @@ class Roll:
         """The machines of this snapshot, as `lifecycle.merged` makes them of what is known of each."""
         if not self._goes_on(snapshot, policy):
             self.__init__()  # type: ignore[misc]
-        self._policy = policy
+        self._policy, self._jumped_at = policy, snapshot.jumped_at
         todo = {one.key for one in self.others}
+        todo.update(one.key for one in self.settled if one.due <= snapshot.now)
         self._read_records(snapshot.ledger.machines, todo)
         self._read_launches(snapshot.ledger.launches)
         self._read_instances(snapshot, todo)
@@ -107,12 +112,13 @@ class Roll:
             adopted=tuple([entries[key].machine for key in adopted]),
             unexplained=tuple(strangers),
             site_slots=tuple(site),
+            others=tuple([self._instances[key] for key in self._others if key not in self.records]),
         )
 
     def _goes_on(self, snapshot: Snapshot, policy: Policy) -> bool:
         """Whether this look follows the last one: the same policy, every source known, and the ledger knows
         what was said."""
-        if self._policy is not policy and self._policy != policy:
+        if (self._policy is not policy and self._policy != policy) or self._jumped_at != snapshot.jumped_at:
             return False
         known = isinstance(snapshot.collector, Known) and all(
             isinstance(view.machines, Known) for view in snapshot.clouds.values()
@@ -164,8 +170,11 @@ class Roll:
             fresh, gone = seen.turn(view.machines.value if isinstance(view.machines, Known) else ())
             for instance in gone:
                 self._instances.pop((name, instance.id), None)
+                self._others.discard((name, instance.id))
             for instance in fresh:
                 self._instances[name, instance.id] = instance
+                if self._policy is not None and not_ours(instance, self._policy) is not None:
+                    self._others.add((name, instance.id))
             todo.update((name, instance.id) for instance in (*gone, *fresh))
 
     def _read_slots(
@@ -181,19 +190,21 @@ class Roll:
         todo.update((slot.cloud, slot.instance_id) for slot in (*gone, *fresh))
         if not self._odd:
             mine = [slot for slot in found if (slot.cloud, slot.instance_id) in todo]
-            explained = by_machine(mine, self.records, self._ended, self._instances)
+            explained = by_machine(mine, self.records, self._ended, self._instances, self._others)
             if not explained[1] and not explained[2]:
                 return explained
-        explained = by_machine(found, self.records, self._ended, self._instances)
+        explained = by_machine(found, self.records, self._ended, self._instances, self._others)
         self._odd = bool(explained[1] or explained[2])
         return explained
 
     def _unknown(self, key: Key) -> bool:
-        """Whether it carries our tag, and the ledger doesn't know it."""
+        """Whether it carries our tag, and the ledger doesn't know it, or takes it for ended."""
         instance = self._instances.get(key)
-        if instance is None or instance.state is CloudState.TERMINATED:
+        if instance is None or instance.state is CloudState.TERMINATED or key in self._others:
             return False
-        return key not in self.records and key not in self._ended
+        past = self._ended.get(key)
+        let_go = past is not None and past.end is not None and past.end.code == LET_GO
+        return key not in self.records and not let_go
 
     # -------------------------------------------------------------------------------------- what comes of it
 
@@ -213,7 +224,8 @@ class Roll:
             record = self.records.get(key)
             self.unread.pop(key, None)
             if record is None and origins is not None and key in taken:
-                record = origins.record(self._instances[key])
+                past = self._ended.get(key)
+                record = origins.record(self._instances[key]) if past is None else revived(past)
             if record is None:
                 moved = entries.pop(key, None) is not None or moved
                 continue
@@ -250,10 +262,12 @@ def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
         and (snapshot.ledger.at_work is not None or not machine.busy)
         and not annex_of(machine.record.variant)  # whose lease may be changed at any time
         and _quiet(machine)
+        and not_ours(machine.instance, policy) is None
     )
     if worker is None or not quiet:
         return entry(machine)
-    return entry(machine, settled=True, due=machine.record.requested_at + worker.lifetime)
+    unheard = min(slot.heard for slot in machine.slots) + policy.timings.stale_ad
+    return entry(machine, settled=True, due=min(machine.record.requested_at + worker.lifetime, unheard))
 
 
 def _quiet(machine: Machine) -> bool:
@@ -272,4 +286,5 @@ def _quiet(machine: Machine) -> bool:
         and record.terminate_asked_at is None
         and record.silent_since is None
         and record.missing_since is None
+        and record.unanswered_since is None
     )

@@ -165,7 +165,8 @@ class Policy:
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
     `annex_budgets` are of the users (names or patterns) who may have annexes; the first that fits counts.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
-    holds.
+    holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
+    that carries another's isn't ours. "" where the pool has none, as in a simulation.
     """
 
     pool: str
@@ -178,6 +179,7 @@ class Policy:
     high_priority_users: tuple[str, ...] = ()
     clouds: Mapping[str, CloudRule] = field(default_factory=dict)
     annex_budgets: Mapping[str, AnnexBudget] = field(default_factory=dict)
+    identity: str = ""
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

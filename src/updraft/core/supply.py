@@ -161,10 +161,10 @@ def _slot_bin(
     if slot.partitionable:
         if slot.free.cpus <= 0 or slot.free.memory <= 0:
             return None
-        return Bin(slot.name, slot.kind, slot.free, order, life)
+        return Bin(slot.name, slot.kind, slot.free, order, life, slot.total)
     if slot.state != "Unclaimed":
         return None
-    return Bin(slot.name, slot.kind, slot.total, order, life)
+    return Bin(slot.name, slot.kind, slot.total, order, life, slot.total)
 
 
 def _whole(key: str, kind: str, order: float, snapshot: Snapshot, life: float = float("inf")) -> list[Bin]:

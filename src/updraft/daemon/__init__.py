@@ -1,8 +1,8 @@
 """The loop: look, plan, act, save, sleep. One controller for one pool, however many are started."""
 
-from updraft.daemon.herald import Herald, Rhythm, controller_id
+from updraft.daemon.herald import Herald, Rhythm
 from updraft.daemon.lock import StateLock
 from updraft.daemon.loop import Cycle, Daemon, Parts, run_once
 from updraft.daemon.switch import Switch
 
-__all__ = ["Cycle", "Daemon", "Herald", "Parts", "Rhythm", "StateLock", "Switch", "controller_id", "run_once"]
+__all__ = ["Cycle", "Daemon", "Herald", "Parts", "Rhythm", "StateLock", "Switch", "run_once"]

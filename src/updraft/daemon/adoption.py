@@ -7,9 +7,10 @@ ended as a machine that never joined, whatever runs on it.
 
 from dataclasses import replace
 
-from updraft.core.lifecycle import adopt
+from updraft.core.census import adopt
 from updraft.core.model import Adopt, Instance, Known, MachineRecord, Reason, Slot, Snapshot
 from updraft.core.settings import Policy
+from updraft.core.witnesses import not_ours
 from updraft.ledger import Ledger, Request, RequestKind
 
 ADOPTED = "adopted"
@@ -70,6 +71,10 @@ def _found(request: Request, snapshot: Snapshot, policy: Policy) -> Adopt | str:
         return f"refused: it may be on {' or '.join(clouds)}; say which with --cloud"
     if clouds[0] not in snapshot.clouds:
         return f"refused: cloud {clouds[0]} is not in the configuration"
+    for one in _instances(clouds[0], snapshot):
+        foreign = not_ours(one, policy) if one.id == request.machine else None
+        if foreign is not None:
+            return f"refused: {foreign.text}; its own pool can let it go with `updraft disown`"
     advertised, generation = _advertised(slots[0])
     name = request.detail.get("class") or advertised
     if name not in policy.classes:
@@ -103,6 +108,10 @@ def _record(found: Adopt, snapshot: Snapshot) -> MachineRecord | None:
 
 
 def _listed(found: Adopt, snapshot: Snapshot) -> Instance | None:
-    source = snapshot.clouds[found.cloud].machines
-    listed = source.value if isinstance(source, Known) else ()
+    listed = _instances(found.cloud, snapshot)
     return next((one for one in listed if one.id == found.machine and one.alive), None)
+
+
+def _instances(cloud: str, snapshot: Snapshot) -> tuple[Instance, ...]:
+    source = snapshot.clouds[cloud].machines
+    return source.value if isinstance(source, Known) else ()

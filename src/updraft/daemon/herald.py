@@ -9,35 +9,16 @@ newcomers wait for three intervals more then.
 """
 
 import threading
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from updraft.condor.base import ControllerAd, Pool
 from updraft.core.model import Reason
-from updraft.errors import LedgerError, PoolError
+from updraft.errors import PoolError
 
 STARTING = ("not-announced", "listening")
 """The reasons not to act that pass by themselves, soon after the start."""
 _NOT_YET = float(2**40)  # younger than every controller that knows its age
-
-
-def controller_id(state_dir: Path, host: str) -> str:
-    """The name of the controller of this state directory on this host: the same after a restart."""
-    path = state_dir / "controller"
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            # A temporary file first: a crash in between must not leave an empty name.
-            fresh = path.with_suffix(".new")
-            fresh.write_text(uuid.uuid4().hex[:12] + "\n", encoding="ascii")
-            fresh.replace(path)
-        return f"{path.read_text(encoding='ascii').strip()}@{host}"
-    except OSError as error:
-        raise LedgerError(
-            f"{path} can't be written ({error.strerror}): run as the owner of {state_dir}"
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +34,28 @@ class Rhythm:
 
 
 class Herald:
-    """Announces this controller, and says whether it may act. Its thread renews the ad meanwhile."""
+    """Announces this controller, and says whether it may act. Its thread renews the ad meanwhile.
+
+    `identity` is the pool's. `barred` says why this controller may never act: then it isn't announced either,
+    since a copy of a controller would speak under its name.
+    """
 
     def __init__(
-        self, pool: Pool, identity: str, host: str, clock: Callable[[], float], rhythm: Rhythm | None = None
+        self,
+        pool: Pool,
+        controller: str,
+        host: str,
+        clock: Callable[[], float],
+        rhythm: Rhythm | None = None,
+        *,
+        identity: str = "",
+        barred: Reason | None = None,
     ) -> None:
         self.pool = pool
-        self.id = identity
+        self.id = controller
         self.host = host
+        self.identity = identity
+        self.barred = barred
         self.rhythm = rhythm or Rhythm()
         self._clock = clock
         self._lock = threading.Lock()
@@ -109,6 +104,8 @@ class Herald:
     def standing(self, collector_started: float | None) -> Reason | None:
         """None where this controller may act now; else why it waits, and for whom."""
         self._alive = self._clock()
+        if self.barred is not None:
+            return self.barred
         try:
             if self._renewed is None or self._alive - self._renewed >= self.rhythm.interval:
                 self.beat()
@@ -124,7 +121,9 @@ class Herald:
         first = min(living, key=lambda ad: (ad.since, ad.id))
         if first.id != self.id:
             self._acted = False
-            text = f"the controller {first.id} on {first.host} acts for this pool: this one waits"
+            other = first.identity not in ("", self.identity)
+            whose = f"another pool of this name (identity {first.identity})" if other else "this pool"
+            text = f"the controller {first.id} on {first.host} acts for {whose}: this one waits"
             return Reason("second-controller", text)
         return self._ripe(own.heard, collector_started)
 
@@ -140,7 +139,7 @@ class Herald:
         return None
 
     def _ad(self, now: float) -> ControllerAd:
-        return ControllerAd(self.id, self.host, self._since, now)
+        return ControllerAd(self.id, self.host, self._since, now, self.identity)
 
     def _own(self, ads: tuple[ControllerAd, ...]) -> ControllerAd | None:
         return next((ad for ad in ads if ad.id == self.id), None)
@@ -149,6 +148,8 @@ class Herald:
 
     def start(self) -> None:
         """Renew the ad from a thread from now on, as long as the loop moves."""
+        if self.barred is not None:
+            return
         self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-herald")
         self._thread.start()
 
@@ -167,6 +168,8 @@ class Herald:
         self._quit.set()
         if self._thread is not None:
             self._thread.join(2 * self.rhythm.deadline)
+        if self.barred is not None:
+            return
         try:
             with self._lock:
                 self.pool.retract(self._ad(self._clock()), self.rhythm.deadline)

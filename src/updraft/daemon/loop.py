@@ -10,12 +10,14 @@ from typing import Protocol
 import structlog
 
 from updraft.act import Actor, UserData
+from updraft.act.launching import going_on
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
 from updraft.core.model import Known, Plan, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report, requests
 from updraft.daemon.adoption import adoptions
+from updraft.daemon.clockwatch import ClockWatch
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.tallies import tallies
@@ -120,6 +122,9 @@ class Daemon:
         self._logged = max((event.id for event in ledger.events(limit=1)), default=0)
         self._stood: str | None = ""
         self._acts_since: float | None = None
+        self._times = ClockWatch()
+        self._deferred = False  # to another controller, since this one last acted
+        self._taken_over_at: float | None = None
         self.destroyed = False
 
     def run(self) -> None:
@@ -167,8 +172,21 @@ class Daemon:
     def cycle(self) -> Cycle:
         """Look, plan, and act if this controller may."""
         times = {"begun": self._stopwatch()}
-        snapshot = self._observer.look(self._clock())
+        now = self._clock()
+        if self._times.look(now, times["begun"]):
+            self._say("clock-jumped", self._times.reason)
+        launching = going_on(
+            self._actor.under_way()
+        )  # before the ledger is read, which then has what became of others
+        seen = self._observer.look(now)
+        snapshot = replace(
+            seen,
+            jumped_at=self._times.jumped_at,
+            launching=launching,
+            awake_since=self._started,
+        )
         standing = self._standing(snapshot)
+        snapshot = replace(snapshot, taken_over_at=self._taken_over(standing, snapshot.now))
         if standing is None:
             self._acts_since = since = snapshot.now if self._acts_since is None else self._acts_since
             snapshot = requests.take_up(self._ledger, snapshot, self.parts.policy, since)
@@ -177,6 +195,7 @@ class Daemon:
         times["looked"] = self._stopwatch()
         policy = self.policy
         plan = self._plan(snapshot, policy)
+        self._observer.questions = plan.questions
         if standing is None:
             asked = adoptions(self._ledger, snapshot, policy)
             plan = replace(plan, actions=(*asked, *plan.actions)) if asked else plan
@@ -203,6 +222,14 @@ class Daemon:
             return None
         collector = snapshot.collector
         return self._herald.standing(collector.value.started if isinstance(collector, Known) else None)
+
+    def _taken_over(self, standing: Reason | None, now: float) -> float | None:
+        """When this controller began to act in another's place."""
+        if standing is not None:
+            self._deferred = self._deferred or standing.code == "second-controller"
+        elif self._deferred:
+            self._deferred, self._taken_over_at = False, now
+        return self._taken_over_at
 
     def _finish_destroying(self, now: float) -> None:
         for request in requests.closing(self._ledger):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from updraft.core.leaving import closed_for_good
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     CloudState,
@@ -16,6 +15,7 @@ from updraft.core.model import (
     Snapshot,
 )
 from updraft.core.settings import Policy
+from updraft.core.witnesses import closed_for_good
 from updraft.daemon.adoption import adoption
 from updraft.ledger import Ledger, Request, RequestKind, annexes
 from updraft.ledger.reader import Reader

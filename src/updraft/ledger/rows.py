@@ -23,7 +23,7 @@ _ANNEX_FIELDS = frozenset(field.name for field in fields(Annex))
 _LAUNCH_FIELDS = frozenset(field.name for field in fields(LaunchRecord))
 _MACHINE_FIELDS = frozenset(field.name for field in fields(MachineRecord))
 _RESOURCES = tuple(field.name for field in fields(Resources))
-_NESTED = ("drain", "wanted_drain", "end", "let_go")
+_NESTED = ("drain", "wanted_drain", "end", "let_go", "end_failed")
 
 # HTCondor's tokens, and PEM keys. Workers' consoles are printed by images that we don't write.
 _SECRETS = re.compile(
@@ -104,7 +104,9 @@ def machine_from_doc(doc: str) -> MachineRecord:
         values["wanted_drain"] = _drain(values["wanted_drain"])
         values["end"] = _reason(values["end"])
         values["let_go"] = _reason(values.get("let_go"))
+        values["end_failed"] = _reason(values.get("end_failed"))
         values["gaps"] = tuple(values.get("gaps", ()))
+        values["other_schedds"] = tuple(values.get("other_schedds", ()))
         return MachineRecord(**values)
 
 

@@ -99,7 +99,12 @@ class Ledger(Queries):
             self._put_launch(rows, record)
 
     def outcome(
-        self, key: str, state: LaunchState, ids: Iterable[str] = (), error: Reason | None = None
+        self,
+        key: str,
+        state: LaunchState,
+        ids: Iterable[str] = (),
+        error: Reason | None = None,
+        failed_at: float | None = None,
     ) -> None:
         """Write down what the cloud said to a launch. A key that isn't known is left alone."""
         with self._writing() as rows:
@@ -110,7 +115,8 @@ class Ledger(Queries):
             # A launch that was looked at again and settled meanwhile stays so: ids are only added.
             kept = record.state if record.state is LaunchState.SETTLED else state
             all_ids = tuple(dict.fromkeys((*record.ids, *ids)))
-            self._put_launch(rows, replace(record, state=kept, ids=all_ids, error=error or record.error))
+            told = replace(record, state=kept, ids=all_ids, error=error or record.error)
+            self._put_launch(rows, replace(told, failed_at=failed_at or record.failed_at))
 
     def settle(self, keys: Iterable[str]) -> None:
         """Nothing more will come of these launches."""

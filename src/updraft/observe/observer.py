@@ -19,7 +19,6 @@ from typing import Any, Protocol
 from updraft.clouds.base import Driver, Remembering
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.annexes import on_sale
-from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     Annex,
     CloudOffer,
@@ -30,7 +29,7 @@ from updraft.core.model import (
     Kind,
     Known,
     LedgerView,
-    MachineRecord,
+    Questions,
     Quota,
     Reason,
     ScheddView,
@@ -43,6 +42,7 @@ from updraft.core.settings import Policy
 from updraft.core.spare import spare_groups
 from updraft.core.variants import most_for, wanted
 from updraft.observe import places
+from updraft.observe.byid import ById
 from updraft.observe.gate import PACE, Gate
 from updraft.observe.offers import Kinds, Shelf
 from updraft.observe.same import SameSources
@@ -107,6 +107,7 @@ class _Cloud:
         )
         self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, asking=asking)
         self.quota: Asker[Quota] = Asker(what, stale_after=late, asking=asking)
+        self.by_id = ById(what, late, asking)
 
     def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
         remembers = driver if isinstance(driver, Remembering) else None
@@ -118,7 +119,8 @@ class _Cloud:
 
 
 def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
-    return asker.asked_at is None or now - asker.asked_at >= (retry if asker.failing else every)
+    # A clock that was set back makes nothing wait until it is as late again.
+    return asker.asked_at is None or not 0 <= now - asker.asked_at < (retry if asker.failing else every)
 
 
 class Observer:
@@ -159,6 +161,7 @@ class Observer:
         self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, self._asking)
         self._gate = Gate(ledger.noted(PACE))
         self.fresh: dict[str, str] = {}
+        self.questions = Questions()  # what the last plan wants to know besides: told by whoever has it
 
     def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
         """Go on with a changed configuration; what the sources said last is kept."""
@@ -190,11 +193,10 @@ class Observer:
         self._ledger.view(now)  # while the others think: to read it for the first time takes a while
         collector = self._collector.answer(self._deadlines.pool, clock())
         clouds = self._cloud_views(begun, clock)
-        known = self._ledger.view(now)
         answers = self._schedds.answers(
             self.pool,
             wanted=self.policy.timings.schedd_patience,
-            running=suspects(known, _view(collector), clouds),
+            running=bool(self.questions.jobs),
             collector=_view(collector),
             young=self.policy.timings.collector_age,
             clock=clock,
@@ -223,7 +225,9 @@ class Observer:
             first = cloud.offers.asked_at == cloud.machines.asked_at
             offers = cloud.offers.answer(left if first else 0.0, clock())
             quota = cloud.quota.answer(left if first else 0.0, clock())
-            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()))
+            wanted = sorted(id_ for where, id_ in self.questions.machines if where == name)
+            found = cloud.by_id.found(self.drivers[name], wanted, left, clock)
+            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found)
             views[name] = self._same.cloud(name, view)
         return views
 
@@ -286,40 +290,6 @@ class Observer:
         return self._templates
 
 
-def suspects(ledger: LedgerView, collector: Source[CollectorView], clouds: Mapping[str, CloudView]) -> bool:
-    """Is there a machine of which only the schedds can tell whether jobs still run there?"""
-    started = collector.value.started if isinstance(collector, Known) else None
-    if any(_suspect(record, started) for record in ledger.machines):
-        return True
-    if not isinstance(collector, Known):
-        return False
-    alive = {
-        (name, one.id)
-        for name, view in clouds.items()
-        if isinstance(view.machines, Known)
-        for one in view.machines.value
-        if one.alive
-    }
-    known = {name for name, view in clouds.items() if isinstance(view.machines, Known)}
-    # A machine that was let go is in the pool without being ours: that is as it should be.
-    let_go = {(r.cloud, r.id) for r in ledger.machines if r.end is not None and r.end.code == LET_GO}
-    expected = alive | let_go
-    return any(
-        slot.instance_id and slot.cloud in known and (slot.cloud, slot.instance_id) not in expected
-        for slot in collector.value.slots
-    )
-
-
-def _suspect(record: MachineRecord, collector_started: float | None) -> bool:
-    """Silent, missing, or without an ad that the collector could vouch never was one."""
-    if record.ended_at is not None:
-        return False
-    if record.silent_since is not None or record.missing_since is not None:
-        return True
-    vouched = collector_started is not None and collector_started <= record.requested_at
-    return record.joined_at is None and (record.adopted or record.drain is not None or not vouched)
-
-
 def _with_forgotten(clouds: dict[str, CloudView], ledger: LedgerView, now: float) -> dict[str, CloudView]:
     """Clouds that machines of ours are on and that the configuration no longer has: unknown, never empty."""
     names = {record.cloud for record in ledger.machines if record.ended_at is None}
@@ -358,4 +328,4 @@ def _or_lately(quota: Source[Quota], now: float) -> Source[Quota]:
     return last if last is not None and now - last.at <= QUOTA_SERVES else quota
 
 
-__all__ = ["ANY", "Deadlines", "Matcher", "Observer", "Remembered", "suspects"]
+__all__ = ["ANY", "Deadlines", "Matcher", "Observer", "Remembered"]

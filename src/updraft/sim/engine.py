@@ -158,6 +158,7 @@ class Engine:
         self.ledger.note("schedds", {"seen": self._observer.schedds_seen}, begun)
         self.ledger.note(PACE, self._observer.pace_note, begun)
         made = self._decide(snapshot, self.policy)
+        self._observer.questions = made.questions
         for hear in self.on_cycle:
             hear(snapshot, made)
         self.timeline.run_until(begun + self._latency)

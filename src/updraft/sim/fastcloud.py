@@ -3,8 +3,9 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from updraft.clouds.base import Found
 from updraft.core.model import (
     CloudOffer,
     CloudState,
@@ -16,6 +17,8 @@ from updraft.core.model import (
     Quota,
 )
 from updraft.errors import NoCapacity, QuotaExceeded
+from updraft.observe.byid import ById
+from updraft.observe.sources import VIRTUAL
 from updraft.sim.agenda import Agenda
 from updraft.sim.conditions import Conditions, SimCloud
 from updraft.sim.fleet import Worker
@@ -60,6 +63,7 @@ class FastCloud:
         self._cores = 0
         self._serial = 0
         self._shown: tuple[Instance, ...] | None = ()
+        self._by_id = ById(f"cloud {name}", math.inf, VIRTUAL)
         self._offers: tuple[int, tuple[CloudOffer, ...]] | None = None
 
     # ------------------------------------------------------------------------------------ what it answers
@@ -69,8 +73,8 @@ class FastCloud:
         """What its machines cost per hour now."""
         return math.fsum(price * count for price, count in self._prices.items())
 
-    def view(self, now: float) -> CloudView:
-        """What the daemon sees of it."""
+    def view(self, now: float, asked: Iterable[str] = ()) -> CloudView:
+        """What the daemon sees of it, and what it says of the machines with these ids."""
         quota = Quota(
             machines=None if self.sold.machines is None else max(0, self.sold.machines - self._machines),
             cores=None if self.sold.cores is None else max(0, self.sold.cores - self._cores),
@@ -84,7 +88,13 @@ class FastCloud:
                 if most is None
             ),
         )
-        return CloudView(Known(self.machines(), now), Known(self.offers(), now), Known(quota, now))
+        found = self._by_id.found(self, sorted(asked), 0.0, lambda: now)
+        return CloudView(Known(self.machines(), now), Known(self.offers(), now), Known(quota, now), found)
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """What it says of these machines; None of those that it has forgotten."""
+        self.calls["look_up"] += 1
+        return {id_: None if (one := self.listing.get(id_)) is None else one.show() for id_ in ids}
 
     def asked(self, now: float) -> None:
         """Account for the calls of a look at this time, as often as the daemon asks each question."""

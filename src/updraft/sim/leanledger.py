@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
-from updraft.core.model import AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
 from updraft.core.settings import DAY
 from updraft.sim.memory import MemoryLedger
 
@@ -13,15 +13,12 @@ _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
 class LeanLedger(MemoryLedger):
     """Live machines, launches that may still bring some, both of the last day, and boots.
 
-    `suspects` are machines of which only the schedds can tell whether jobs still run there, as the daemon's
-    observer would say; the collector is taken to be older than every machine. `at_work` is who was busy at
-    the last decision, where its maker says so.
+    `at_work` is who was busy at the last decision, where its maker says so.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.at_work: AtWork | None = None
-        self.suspects: set[tuple[str, str]] = set()
         self._ended: deque[tuple[float, tuple[str, str]]] = deque()
         self._asked: deque[tuple[float, str]] = deque()
         self._launches: tuple[LaunchRecord, ...] | None = None
@@ -47,10 +44,15 @@ class LeanLedger(MemoryLedger):
         self._asked.append((record.asked_at, record.key))
 
     def outcome(
-        self, key: str, state: LaunchState, ids: Iterable[str] = (), error: object | None = None
+        self,
+        key: str,
+        state: LaunchState,
+        ids: Iterable[str] = (),
+        error: Reason | None = None,
+        failed_at: float | None = None,
     ) -> None:
         """Write down what the cloud said."""
-        super().outcome(key, state, ids, error)  # type: ignore[arg-type]
+        super().outcome(key, state, ids, error, failed_at)
         self._launches = None
 
     def remember(self, records: Iterable[MachineRecord]) -> None:
@@ -64,14 +66,3 @@ class LeanLedger(MemoryLedger):
             machines[key] = record
             if record.ended_at is not None:
                 self._ended.append((record.ended_at, key))
-                self.suspects.discard(key)
-            elif _suspect(record):
-                self.suspects.add(key)
-            elif self.suspects:
-                self.suspects.discard(key)
-
-
-def _suspect(record: MachineRecord) -> bool:
-    if record.silent_since is not None or record.missing_since is not None:
-        return True
-    return record.joined_at is None and (record.adopted or record.drain is not None)

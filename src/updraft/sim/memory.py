@@ -68,7 +68,12 @@ class MemoryLedger:
         self.launches[record.key] = record
 
     def outcome(
-        self, key: str, state: LaunchState, ids: Iterable[str] = (), error: Reason | None = None
+        self,
+        key: str,
+        state: LaunchState,
+        ids: Iterable[str] = (),
+        error: Reason | None = None,
+        failed_at: float | None = None,
     ) -> None:
         """Write down what the cloud said. A key that isn't known is left alone."""
         record = self.launches.get(key)
@@ -76,7 +81,8 @@ class MemoryLedger:
             return
         kept = record.state if record.state is LaunchState.SETTLED else state
         everything = tuple(dict.fromkeys((*record.ids, *ids)))
-        self.launches[key] = replace(record, state=kept, ids=everything, error=error or record.error)
+        told = replace(record, state=kept, ids=everything, error=error or record.error)
+        self.launches[key] = replace(told, failed_at=failed_at or record.failed_at)
 
     def settle(self, keys: Iterable[str]) -> None:
         """Nothing more will come of these launches."""

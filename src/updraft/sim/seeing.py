@@ -9,7 +9,7 @@ from updraft.core.bulk import judge_all
 from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.memory import Memo
-from updraft.core.model import CollectorView, Kind, Known, Offer, Slot, Snapshot, Verdict, Verdicts
+from updraft.core.model import CollectorView, Kind, Known, Offer, Questions, Slot, Snapshot, Verdict, Verdicts
 from updraft.core.settings import DAY, Policy
 from updraft.core.verdicts import Counts, VerdictTable
 from updraft.observe import Kinds
@@ -47,6 +47,7 @@ class Seeing:
         self._memo = Memo()
         self._stocked: tuple[object, tuple[Offer, ...], dict[str, Kind]] | None = None
         self._judged = _Judged({})
+        self.questions = Questions()  # of the last plan
         self._timed = any(
             "time" in expression.lower()
             for worker in policy.classes.values()
@@ -57,15 +58,18 @@ class Seeing:
         """The snapshot of this moment."""
         now, pool = self._agenda.now, self._pool
         slots = pool.floor.slots(now)
-        suspects = self._ledger.suspects
-        schedds = pool.queue.views(now, suspects if suspects or pool.ghosts else None)
+        jobs, asked = self.questions.jobs, self.questions.machines
+        schedds = pool.queue.views(now, jobs if jobs or pool.ghosts else None)
         offers, kinds = self._stock()
         return Snapshot(
             now=now,
             pool=self._policy.pool,
             schedds=schedds,
             collector=Known(CollectorView(slots, self._started, pool.cycle_ended), now),
-            clouds={name: cloud.view(now) for name, cloud in self._clouds.items()},
+            clouds={
+                name: cloud.view(now, [id_ for where, id_ in asked if where == name])
+                for name, cloud in self._clouds.items()
+            },
             ledger=self._ledger.view(now),
             offers=offers,
             kinds=kinds,

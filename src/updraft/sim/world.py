@@ -128,6 +128,7 @@ class World:
         plan = self.decide(self._seeing.look(), self._policy) if decided else None
         agenda.run_until(begun + conditions.answer)
         if plan is not None:
+            self._seeing.questions = plan.questions
             if plan.at_work is not None:
                 self.ledger.at_work = AtWork(plan.at_work, begun)
             self.deeds.carry_out(plan)

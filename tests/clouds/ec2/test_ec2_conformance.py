@@ -22,7 +22,7 @@ class _Awkward(DriverConformance):
     """The sentences of the contract that an awkward endpoint makes harder; the others are the same code."""
 
     test_errors_are_mapped = None
-    test_a_listing_that_fails_is_never_empty = None
+    test_a_look_that_fails_is_never_empty = None
     test_what_the_cloud_does_not_know_is_a_bad_request = None
     test_the_console_of_a_machine_is_text = None
     test_a_machine_that_never_was_has_no_console = None

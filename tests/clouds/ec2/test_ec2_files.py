@@ -12,7 +12,7 @@ import pytest
 
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_VARIANT
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_POOL, TAG_VARIANT
 from updraft.clouds.ec2 import Settings, from_settings
 from updraft.clouds.ec2.prices import shipped
 from updraft.clouds.ec2.reading import ATTRIBUTES, claims_in
@@ -119,6 +119,7 @@ def test_the_sdk_is_not_loaded_for_a_check_of_settings() -> None:
 def test_a_workers_user_data_says_whose_it_is() -> None:
     attributes = {
         condor.ATTR_POOL: TAG_POOL,
+        condor.ATTR_IDENTITY: TAG_IDENTITY,
         condor.ATTR_CLASS: TAG_CLASS,
         condor.ATTR_LAUNCH: TAG_LAUNCH,
         condor.ATTR_GENERATION: TAG_GENERATION,
@@ -127,6 +128,7 @@ def test_a_workers_user_data_says_whose_it_is() -> None:
     assert attributes == ATTRIBUTES
     spec = WorkerSpec(
         pool="physics",
+        identity="0123456789ab",
         collectors=("head.example.org",),
         trust_domain="example.org",
         uid_domain="example.org",
@@ -142,5 +144,6 @@ def test_a_workers_user_data_says_whose_it_is() -> None:
         layers=(parse_layer("site", "#!/bin/sh\necho 'more than ASCII: ä'\n"),),
     )
     wanted = {TAG_POOL: "physics", TAG_CLASS: "default", TAG_LAUNCH: "default-1-0", TAG_GENERATION: "abc"}
+    wanted[TAG_IDENTITY] = "0123456789ab"
     assert claims_in(worker_user_data(spec)) == wanted
     assert claims_in(gzip.compress(b"nothing")) == claims_in(b"\x1f\x8bbroken") == {}

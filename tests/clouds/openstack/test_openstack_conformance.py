@@ -17,7 +17,7 @@ class TestOwnPorts(DriverConformance):
     """Ports and addresses made for each machine: a call for each, and the same contract."""
 
     test_errors_are_mapped = None
-    test_a_listing_that_fails_is_never_empty = None
+    test_a_look_that_fails_is_never_empty = None
     test_offers_are_sane = None
     test_what_the_cloud_does_not_know_is_a_bad_request = None
     # Of calls one by one, only the first that isn't answered is unknown: the others are not made.

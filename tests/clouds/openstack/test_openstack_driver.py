@@ -64,6 +64,32 @@ def test_no_machine_is_missed_while_it_is_taken_up_by_a_cell(
     assert len(driver.machines()) == machines + built
 
 
+@pytest.mark.parametrize("version", ["2.93", "2.60"])
+def test_a_server_in_a_cell_that_is_down_is_left_out_and_not_denied(
+    harness: OpenStackHarness, cloud: FakeCloud, version: str
+) -> None:
+    """With a filter Nova leaves it out of the list; asked by its id it shows a stump, or fails."""
+    cloud.version = version
+    driver = harness.driver()
+    lost, other = driver.launch(request(harness, 2))
+    cloud.silent = {lost.id}
+    assert [one.id for one in driver.machines()] == [other.id]
+    assert set(driver.look_up([lost.id, other.id])) == {other.id}
+    cloud.silent = set()
+    found = driver.look_up([lost.id])[lost.id]
+    assert found is not None
+    assert found.tagged
+
+
+def test_only_nova_s_own_word_denies_a_server(driver: OpenStackDriver, front: Front) -> None:
+    """A proxy's 404 says nothing of the server, nor does a list whose label was removed."""
+    with (
+        front.trouble(Trouble("GET .*/servers/[^/]+$", refused(404, "Not Found"))),
+        pytest.raises(BadRequest),
+    ):
+        driver.look_up(["00000000-0000-4000-8000-00000000abcd"])
+
+
 def test_a_read_is_tried_again_where_its_connection_broke_and_only_there(
     driver: OpenStackDriver, front: Front
 ) -> None:

@@ -48,6 +48,7 @@ class FakeCloud(FakeImages, FakeGroups):
         self.capacity: int | None = None
         self.fail_building = ""
         self.taken_up = False  # whether servers that are built are in a cell, and wait for one, at once
+        self.silent: set[str] = set()  # servers in a cell that is down
         self.told = {name: data(name) for name in ANSWERS}
         self.servers: dict[str, dict[str, Any]] = {}
         self.inside: dict[str, dict[str, Any]] = {}  # what a server's description doesn't show
@@ -162,7 +163,12 @@ class FakeCloud(FakeImages, FakeGroups):
 
     def server_list(self, call: Call) -> Reply:
         labels = set(",".join(call.query.get("tags", [])).split(",")) - {""}
-        found = [one for one in self.servers.values() if labels <= set(one["tags"])]
+        # With filters or a limit, Nova leaves out what a cell has that is down; it shows the rest as a whole.
+        found = [
+            one
+            for one in self.servers.values()
+            if labels <= set(one["tags"]) and one["id"] not in self.silent
+        ]
         link = {"rel": "next", "href": "http://10.0.0.1:8774/nobody-can-reach-this"}
         if not self.taken_up:
             return self._page(call, "servers", found, lambda _: {"servers_links": [link]})
@@ -255,6 +261,10 @@ class FakeCloud(FakeImages, FakeGroups):
     def show(self, _call: Call, id_: str) -> Reply:
         if id_ not in self.servers:
             return fault("itemNotFound", 404, f"Instance {id_} could not be found.")
+        if id_ in self.silent:
+            if self.version < "2.69":
+                return fault("computeFault", 500, "Unexpected API Error.")
+            return Reply(200, {"server": {"id": id_, "status": "UNKNOWN", "links": []}})
         return Reply(200, {"server": self.servers[id_]})
 
     def metadata(self, call: Call, id_: str) -> Reply:

@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from updraft.cli import wiring
+from updraft.cli import serving
 
 SETTINGS = Path("/etc/updraft/updraft.toml")
 
@@ -35,5 +35,5 @@ class Killer:
 
 
 if __name__ == "__main__":  # the daemon's children import this file
-    wiring.Actor = partial(wiring.Actor, step=Killer(*sys.argv[1:]))  # type: ignore[misc,assignment]
-    wiring.run_daemon(SETTINGS, "text")
+    serving.Actor = partial(serving.Actor, step=Killer(*sys.argv[1:]))  # type: ignore[misc,assignment]
+    serving.run_daemon(SETTINGS, "text")

@@ -6,7 +6,7 @@ from typing import get_args
 
 from botocore.exceptions import ClientError
 
-from updraft.clouds.base import TAG_POOL, Finding, ImageInfo, LaunchRequest, Leases, Pace
+from updraft.clouds.base import TAG_POOL, Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
 from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.editing import terminate, write_tags
@@ -74,6 +74,11 @@ class EC2Driver:
         """Every instance of the pool, those terminated lately included; all pages."""
         self._learn_amazon()
         return self._listing.machines()
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """These by their ids, five hundred with a call; one without the pool's tag is shown too."""
+        self._learn_amazon()
+        return self._listing.by_id(ids)
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One RunInstances for all of them; see the contract."""

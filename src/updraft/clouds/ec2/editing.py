@@ -25,7 +25,7 @@ def terminate(connection: Connection, ids: Iterable[str]) -> list[str]:
         return connection.ask("terminate_instances", InstanceIds=some)
 
     with connection.translate("ending machines"):
-        return [one for batch in batches(ids) for one in _on_existing(act, batch)]
+        return [one for batch in batches(ids) for one in on_existing(act, batch)]
 
 
 def write_tags(connection: Connection, ids: Iterable[str], tags: Mapping[str, str | None]) -> list[str]:
@@ -41,7 +41,7 @@ def write_tags(connection: Connection, ids: Iterable[str], tags: Mapping[str, st
         for action, chosen in (("create_tags", new), ("delete_tags", old)):
             if chosen:
                 for batch in batches(named):
-                    missing += _on_existing(_tagging(connection, action, chosen), batch)
+                    missing += on_existing(_tagging(connection, action, chosen), batch)
     return missing
 
 
@@ -55,7 +55,7 @@ def _tagging(connection: Connection, action: str, tags: Sequence[Mapping[str, st
     return lambda some: connection.ask(action, Resources=some, Tags=tags)
 
 
-def _on_existing(act: Act, batch: list[str]) -> list[str]:
+def on_existing(act: Act, batch: list[str]) -> list[str]:
     """Do it to those that are there: a call that names one that isn't does nothing to the others.
 
     Returns those that aren't.

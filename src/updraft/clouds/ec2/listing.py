@@ -10,15 +10,15 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from updraft.clouds.base import TAG_LAUNCH, TAG_POOL
+from updraft.clouds.base import TAG_LAUNCH, TAG_POOL, Found
 from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
-from updraft.clouds.ec2.editing import terminate, write_tags
+from updraft.clouds.ec2.editing import batches, on_existing, terminate, write_tags
 from updraft.clouds.ec2.reading import claims_in, counts, instance_of, state_of, tags_of
 from updraft.clouds.ec2.settings import OURS, Settings
 from updraft.core.model import CloudState, Instance
@@ -69,9 +69,7 @@ class Listing:
             found = self._described()
         ours = []
         for raw in found:
-            tags = tags_of(raw)
-            if TAG_POOL not in tags:
-                tags = tags | self._proven(raw, tags)
+            tags = self._tags(raw)
             if tags.get(TAG_POOL) == self._pool:
                 ours.append((raw, tags))
         with self._lock:
@@ -82,6 +80,34 @@ class Listing:
             unseen = len(self._unseen)
         self._pay([raw["InstanceId"] for raw, _ in ours])
         return Look(tuple(ours), sum(counts(raw) for raw in found) + unseen)
+
+    def by_id(self, ids: Iterable[str]) -> Found:
+        """These instances, whatever their tags; None where the endpoint says that there is no such id.
+
+        Raises CloudError.
+        """
+        described: dict[str, Instance] = {}
+
+        def describe(some: list[str]) -> None:
+            answer = self._connection.ask("describe_instances", InstanceIds=some)
+            for raw in (
+                one for group in answer.get("Reservations", ()) for one in group.get("Instances", ())
+            ):
+                described[raw["InstanceId"]] = self._instance(raw)
+
+        with self._connection.translate("looking up machines"):
+            missing = [one for batch in batches(ids) for one in on_existing(describe, batch)]
+        return {**dict.fromkeys(missing), **described}
+
+    def _instance(self, raw: Mapping[str, Any]) -> Instance:
+        tags = self._tags(raw)
+        shown = instance_of(raw, tags, self._cloud)
+        return shown if tags.get(TAG_POOL) == self._pool else replace(shown, tagged=False)
+
+    def _tags(self, raw: Mapping[str, Any]) -> Mapping[str, str]:
+        """Its tags; of one without ours those that it should have, as far as anything proves it."""
+        tags = tags_of(raw)
+        return tags if TAG_POOL in tags else tags | self._proven(raw, tags)
 
     def counted(self) -> int:
         """How many machines count against the quota, everybody's: by the last `machines()` while it serves.

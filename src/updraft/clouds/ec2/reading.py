@@ -6,7 +6,15 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING, TAG_VARIANT
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_IDENTITY,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_RETIRING,
+    TAG_VARIANT,
+)
 from updraft.core.model import CloudState, Instance
 
 STATES: Mapping[str, CloudState] = {
@@ -21,6 +29,7 @@ STATES: Mapping[str, CloudState] = {
 # How a worker's configuration, in its user-data, says whose it is.
 ATTRIBUTES: Mapping[str, str] = {
     "UpdraftPool": TAG_POOL,
+    "UpdraftIdentity": TAG_IDENTITY,
     "UpdraftClass": TAG_CLASS,
     "UpdraftLaunch": TAG_LAUNCH,
     "UpdraftGeneration": TAG_GENERATION,
@@ -70,6 +79,7 @@ def instance_of(raw: Mapping[str, Any], tags: Mapping[str, str], cloud: str) -> 
         address="" if state is CloudState.TERMINATED else raw.get("PrivateIpAddress", "") or "",
         fault=_fault(raw, state),
         variant=tags.get(TAG_VARIANT, ""),
+        identity=tags.get(TAG_IDENTITY, ""),
         unknown_state="" if _said(raw) in STATES else _said(raw),
     )
 

@@ -9,11 +9,13 @@ from typing import Any
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
+    TAG_IDENTITY,
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
     TAG_VARIANT,
     Finding,
+    Found,
     ImageInfo,
     LaunchRequest,
     Leases,
@@ -49,6 +51,17 @@ class FakeCloud:
         for _ in range(self.site.settings.page_size, len(found), self.site.settings.page_size):
             self.site.record("machines", 0)
         return tuple(found)
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """These by their ids, a hundred with each call; nothing of those that are out of reach."""
+        found: dict[str, Instance | None] = {}
+        for batch in batches(ids, BATCH):
+            with self._call("look_up", len(batch)):
+                for machine in batch:
+                    if machine not in self.site.out_of_reach:
+                        known = self.site.shown(machine)
+                        found[machine] = None if known is None else self._shown(*known)
+        return found
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """Make machines of this request, once; see the contract."""
@@ -173,6 +186,8 @@ class FakeCloud:
             address=instance.address if state is CloudState.RUNNING else "",
             fault=instance.fault if state is CloudState.ERROR else "",
             variant=tags.get(TAG_VARIANT, ""),
+            identity=tags.get(TAG_IDENTITY, ""),
+            tagged=tags.get(TAG_POOL) == self.pool,
         )
 
 

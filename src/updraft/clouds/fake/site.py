@@ -50,6 +50,7 @@ class Site:
         self.faults = Faults(settings.faults)
         self.calls: list[Call] = []
         self.instances: dict[str, FakeInstance] = {}
+        self.out_of_reach: set[str] = set()  # in a part of the cloud that is down: listings leave them out
         self.watchers: list[Callable[[FakeInstance], None]] = []
         self.key_pairs: set[str] = set()
         self.made: dict[str, Any] = {}  # images, by id: see `imaging`
@@ -81,16 +82,30 @@ class Site:
 
     def listed(self, pool: str) -> Iterator[tuple[FakeInstance, CloudState]]:
         """The instances with this pool's tag as the listing shows them, which may lag behind."""
-        now, settings = self.clock(), self.settings
         for instance in self.current():
-            if instance.tags.get(TAG_POOL) != pool or instance.launched_at + settings.shows_after > now:
-                continue
-            if instance.end() + settings.hides_after > now:
-                ended_lately = min(instance.end(), instance.stop_asked_at) <= now
-                shown_at = now - settings.hides_after if ended_lately else now
-                yield instance, instance.state(max(shown_at, instance.launched_at))
-            elif instance.end() + settings.hides_after + settings.keeps_terminated > now:
-                yield instance, CloudState.TERMINATED
+            if instance.tags.get(TAG_POOL) == pool and instance.id not in self.out_of_reach:
+                state = self._state_shown(instance)
+                if state is not None:
+                    yield instance, state
+
+    def shown(self, machine: str) -> tuple[FakeInstance, CloudState] | None:
+        """One instance by its id, whatever its tags say; None where the cloud shows none."""
+        instance = self._current.get(machine) if self.current() else None
+        state = None if instance is None else self._state_shown(instance)
+        return None if instance is None or state is None else (instance, state)
+
+    def _state_shown(self, instance: FakeInstance) -> CloudState | None:
+        """Its state as the cloud shows it, which may lag behind; None before and after it is shown."""
+        now, settings = self.clock(), self.settings
+        if instance.launched_at + settings.shows_after > now:
+            return None
+        if instance.end() + settings.hides_after > now:
+            ended_lately = min(instance.end(), instance.stop_asked_at) <= now
+            shown_at = now - settings.hides_after if ended_lately else now
+            return instance.state(max(shown_at, instance.launched_at))
+        if instance.end() + settings.hides_after + settings.keeps_terminated > now:
+            return CloudState.TERMINATED
+        return None
 
     def quota(self) -> Quota:
         """What is left, everybody's machines counted."""

@@ -8,11 +8,13 @@ from typing import Any
 from updraft.clouds.base import (
     TAG_CLASS,
     TAG_GENERATION,
+    TAG_IDENTITY,
     TAG_LAUNCH,
     TAG_POOL,
     TAG_RETIRING,
     TAG_VARIANT,
     Finding,
+    Found,
     ImageInfo,
     LaunchRequest,
     Leases,
@@ -79,6 +81,13 @@ class LocalDriver:
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""
         return tuple(self._instance(machine) for machine in self._client.machines({TAG_POOL: self._pool}))
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """By their ids, from a listing of all machines whatever their tags."""
+        everything = {machine["id"]: machine for machine in self._client.machines()}
+        return {
+            one: self._instance(everything[one]) if one in everything else None for one in dict.fromkeys(ids)
+        }
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One call for all of them; the launch key is the cloud's own idempotency key."""
@@ -175,6 +184,8 @@ class LocalDriver:
             address=machine["address"],
             fault=machine["why_ended"],
             variant=tags.get(TAG_VARIANT, ""),
+            identity=tags.get(TAG_IDENTITY, ""),
+            tagged=tags.get(TAG_POOL) == self._pool,
         )
 
 

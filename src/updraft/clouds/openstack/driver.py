@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import quote
 
-from updraft.clouds.base import Finding, ImageInfo, LaunchRequest, Leases, Pace
+from updraft.clouds.base import Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection
 from updraft.clouds.openstack.counting import Uncounted
@@ -73,6 +73,10 @@ class OpenStackDriver:
         found = self._uncounted.look(self._listing.look)
         self._belongings.settle(found)
         return self._listing.machines(found)
+
+    def look_up(self, ids: Iterable[str]) -> Found:
+        """These by their ids, a call for each; one without the pool's metadata is shown too."""
+        return self._listing.by_id(ids)
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One POST for all of them, unless they need ports of their own; see the contract."""

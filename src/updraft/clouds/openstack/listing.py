@@ -7,11 +7,13 @@ shows them all the same, and they are written as soon as they can be.
 import contextlib
 import threading
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from urllib.parse import quote
 
-from updraft.clouds.base import TAG_LAUNCH, TAG_POOL
+from updraft.clouds.base import TAG_LAUNCH, TAG_POOL, Found
 from updraft.clouds.openstack.client import COMPUTE, Connection
-from updraft.clouds.openstack.editing import write_tags
-from updraft.clouds.openstack.errors import Garbled
+from updraft.clouds.openstack.editing import each, write_tags
+from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.reading import Raw, instance_of, is_settled, label, tags_of
 from updraft.clouds.openstack.settings import Settings
 from updraft.core.model import Instance
@@ -44,6 +46,36 @@ class Listing:
         merged = [_with(_with(raw, before), after) for raw in found]
         self._pay(found, before)
         return tuple(raw for raw in merged if tags_of(raw).get(TAG_POOL) == self._pool)
+
+    def by_id(self, ids: Iterable[str]) -> Found:
+        """These servers, whatever their labels and metadata; None where Nova says that there is no such one.
+
+        Nothing of one that Nova has and can't describe: the cell that has it is down. Such a one is shown as
+        UNKNOWN with hardly anything else, before version 2.69 as an error 500. Raises CloudError.
+        """
+        found: dict[str, Instance | None] = {}
+
+        def ask(one: str) -> None:
+            try:
+                raw = self._connection.get(COMPUTE, f"/servers/{quote(one, safe='')}").get("server") or {}
+            except Refused as error:
+                if error.status == 404 and one in error.message:  # Nova's own, and no proxy's
+                    found[one] = None
+                elif error.status != 500:
+                    raise
+                return
+            if "metadata" in raw and str(raw.get("id")) == one:
+                found[one] = self._instance(raw)
+
+        with self._connection.translate("looking up machines"):
+            each(ask, ids)
+        return found
+
+    def _instance(self, raw: Raw) -> Instance:
+        merged = _with(raw, self._owing())
+        tags = tags_of(merged)
+        shown = instance_of(merged, tags, self._cloud)
+        return shown if tags.get(TAG_POOL) == self._pool else replace(shown, tagged=False)
 
     def building(self) -> tuple[Raw, ...]:
         """The pool's servers that are being built, as few others as the service leaves out. CloudError."""

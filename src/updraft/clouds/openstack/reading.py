@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_RETIRING, TAG_VARIANT
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_RETIRING, TAG_VARIANT
 from updraft.core.model import CloudState, Instance
 
 Raw = Mapping[str, Any]
@@ -97,6 +97,7 @@ def instance_of(raw: Raw, tags: Mapping[str, str], cloud: str) -> Instance:
         address=address_of(raw),
         fault=_fault(raw),
         variant=tags.get(TAG_VARIANT, ""),
+        identity=tags.get(TAG_IDENTITY, ""),
         unknown_state="" if _said(raw) in STATES else _said(raw),
     )
 

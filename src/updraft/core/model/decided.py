@@ -177,6 +177,16 @@ class Cooldown:
 
 
 @dataclass(frozen=True, slots=True)
+class Questions:
+    """What the next look is to ask besides: clouds for these `machines`, each by its id, and schedds for the
+    jobs that run, where anybody has to know which run on `jobs`. Both are clouds and ids.
+    """
+
+    machines: frozenset[tuple[str, str]] = frozenset()
+    jobs: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to do about a snapshot.
 
@@ -184,7 +194,7 @@ class Plan:
     launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`
     are the machines that have a claim now, None where the ledger's records say it of each (see `LedgerView`).
     `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
-    `annexes` says what becomes of each.
+    `annexes` says what becomes of each. `questions` is what the next look has to find out.
     """
 
     actions: tuple[Action, ...] = ()
@@ -196,3 +206,4 @@ class Plan:
     warnings: tuple[Reason, ...] = ()
     at_work: frozenset[tuple[str, str]] | None = None
     annexes: tuple[AnnexOutlook, ...] = ()
+    questions: Questions = Questions()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from updraft.core.model.basics import Resources, Source
+from updraft.core.model.basics import Known, Resources, Source
 from updraft.core.model.joins import CollectorLoad
 from updraft.core.model.terms import NO_TERMS, Terms
 
@@ -61,7 +61,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class ScheddView:
-    """One schedd's answer. `running` is None where it was not asked for (only suspects make us ask).
+    """One schedd's answer. `running` is None where it was not asked for: only a plan that has to know does.
 
     `held` are jobs that are on hold for us: giving them back to the queue was cut short.
     """
@@ -97,7 +97,7 @@ class Slot:
     `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
     `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
     collector last heard of it; `started` when its startd started; `user` whose claim a static one has;
-    `fault` what in its ad makes no sense and counts as nothing, in words.
+    `fault` what in its ad makes no sense and counts as nothing, in words; `schedds` whose jobs are in it.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Slot:
     retirement: float | None = None
     user: str = ""
     fault: str = ""
+    schedds: tuple[str, ...] = ()
 
     @property
     def patience(self) -> float:
@@ -197,6 +198,8 @@ class Instance:
     """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text.
 
     `unknown_state` is the cloud's word for a state that nobody here knows: such a one counts as running.
+    `tagged` is False where it doesn't carry the pool's tag, which only an answer about its id can show;
+    `identity` is that of the pool that launched it, "" where no tag says it.
     `variant` is the text of its tag, as anybody may have written it; see `core.model.variants`.
     """
 
@@ -216,6 +219,8 @@ class Instance:
     fault: str = ""
     variant: str = ""
     unknown_state: str = ""
+    tagged: bool = True
+    identity: str = ""
 
     @property
     def alive(self) -> bool:
@@ -302,8 +307,13 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class CloudView:
-    """One cloud's answers, each with its own success or failure."""
+    """One cloud's answers, each with its own success or failure.
+
+    `found` is what it said of machines that were asked for by their ids, each with the time of that question;
+    None of one that it doesn't have.
+    """
 
     machines: Source[tuple[Instance, ...]]
     offers: Source[tuple[CloudOffer, ...]]
     quota: Source[Quota]
+    found: Mapping[str, Known[Instance | None]] = field(default_factory=dict)

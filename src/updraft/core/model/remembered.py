@@ -22,7 +22,10 @@ class LaunchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """The ledger's row of one launch, written before the cloud is asked; `variant` as of a machine's."""
+    """The ledger's row of one launch, written before the cloud is asked; `variant` as of a machine's.
+
+    `failed_at` is when the call ended without an answer, None where it has one, or was cut off.
+    """
 
     key: str
     cloud: str
@@ -40,6 +43,7 @@ class LaunchRecord:
     ids: tuple[str, ...] = ()
     error: Reason | None = None
     variant: str = ""
+    failed_at: float | None = None
 
 
 class DrainMode(StrEnum):
@@ -65,12 +69,16 @@ class MachineRecord:
     """What the ledger remembers of one machine: what neither cloud nor pool can say by itself.
 
     `busy_at` is when it was last seen (or known by its counter) to have a claim; `job_starts` the counter
-    then; `missing_since` when its cloud, known, stopped listing it; `silent_since` when an old-enough
-    collector stopped having an ad of it; `seen_at` when its cloud first listed it. `adopted` is True where
-    the tags were all that was known of it: then its past is not known either. `wanted_drain` is what an
-    operator asked for; `let_go` that an operator wants it to stay and be ours no longer. `gaps` are the
-    latest times, in seconds, that it was idle before it had a claim again. `variant` is the text of the one
-    that it is, "" for a plain one.
+    then; `missing_since` when its cloud, known, stopped listing it; `gone_since` when the cloud, asked for it
+    by its id, first said that it has ended, and `gone_heard` when the pool had last heard of it then (0:
+    never); `silent_since` when an old-enough collector stopped having an ad of it; `seen_at` when its cloud
+    first listed it. `adopted` is True where the tags were all that was known of it: then its past is not
+    known either. `wanted_drain` is what an operator asked for; `let_go` that an operator wants it to stay and
+    be ours no longer. `gaps` are the latest times, in seconds, that it was idle before it had a claim again.
+    `variant` is the text of the one that it is, "" for a plain one. `unanswered_since` is when its startd
+    was first asked something in vain, and `unanswered_at` when last; None since it has answered.
+    `other_schedds` have had jobs on it, by its ads, and were not in the pool's list then. `end_failed` is
+    why its cloud did not take the last order to end it.
     """
 
     id: str
@@ -100,6 +108,12 @@ class MachineRecord:
     let_go: Reason | None = None
     gaps: tuple[float, ...] = ()
     variant: str = ""
+    gone_since: float | None = None
+    gone_heard: float = 0.0
+    unanswered_since: float | None = None
+    unanswered_at: float | None = None
+    other_schedds: tuple[str, ...] = ()
+    end_failed: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +166,10 @@ class Snapshot:
 
     `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
     of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.
-    `pace` is how fast machines may join, by what the collectors have said up to now.
+    `pace` is how fast machines may join, by what the collectors have said up to now. `jumped_at` is when, by
+    the clock as it went on, it was last seen to jump; None for never. `launching` are the keys of launches
+    whose calls went on when the look began; calls from before `awake_since` were cut off then. Another
+    controller acted until `taken_over_at`; None where none has since this one began.
     """
 
     now: float
@@ -167,3 +184,7 @@ class Snapshot:
     spare: tuple[JobGroup, ...] = ()
     annexes: tuple[Annex, ...] = ()
     pace: JoinPace = JoinPace()  # noqa: RUF009 - frozen
+    jumped_at: float | None = None
+    launching: frozenset[str] = frozenset()
+    awake_since: float = 0.0
+    taken_over_at: float | None = None

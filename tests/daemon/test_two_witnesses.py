@@ -1,0 +1,114 @@
+"""A whole controller whose sources lie: what lives goes on, what is dead goes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.rig import POOL, Rig, policy
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
+from updraft.errors import PoolTimeout
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+def codes(rig: Rig) -> set[str]:
+    """The codes of all warnings up to now."""
+    assert rig.ledger is not None
+    return {event.code for event in rig.ledger.events(kinds=("warning",))}
+
+
+def works_on(rig: Rig, machine: str) -> bool:
+    """Whether nothing was done to it or to its jobs."""
+    untouched = not rig.pool.forgotten and not rig.pool.requeued and not rig.pool.killed_jobs
+    return untouched and machine in rig.standing() and machine in rig.alive()
+
+
+def test_one_whose_tag_was_removed_works_on_and_is_named(rig: Rig) -> None:
+    daemon, machine = rig.one_busy()
+    del rig.site.instances[machine].tags[TAG_POOL]
+    rig.turn(daemon, 120)
+    assert not rig.pool.forgotten
+    assert not rig.pool.requeued
+    assert machine in rig.standing()
+    assert "untagged" in codes(rig)
+    rig.pool.finish(machine)
+    rig.turn(daemon, 300)
+    assert rig.pool.drains == [], "it carries our tag no more: it isn't touched, busy or idle"
+    rig.site.instances[machine].tags[TAG_POOL] = POOL
+    rig.turn_to_zero(daemon, 300)
+    assert rig.alive() == []
+
+
+def test_one_in_a_part_of_the_cloud_that_is_down_works_on(rig: Rig) -> None:
+    daemon, machine = rig.one_busy()
+    rig.site.out_of_reach.add(machine)
+    rig.turn(daemon, 600)
+    assert works_on(rig, machine)
+    rig.site.out_of_reach.clear()
+    rig.pool.finish(machine)
+    rig.turn_to_zero(daemon, 300)
+    assert rig.alive() == []
+
+
+def test_a_clock_that_is_set_ends_nothing(rig: Rig) -> None:
+    daemon, machine = rig.one_busy()
+    rig.set_clock(40 * 86_400)
+    daemon.cycle()
+    rig.turn(daemon, 60)
+    assert works_on(rig, machine)
+    assert rig.ledger is not None
+    assert "clock-jumped" in {event.code for event in rig.ledger.events()}
+
+
+def test_a_machine_whose_startd_never_answers_is_asked_once_a_minute(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, machine = rig.one_busy()
+    rig.pool.finish(machine)
+    asked: list[float] = []
+
+    def silent(*_: object) -> None:
+        asked.append(rig.clock())
+        raise PoolTimeout("condor_drain was not done within 10 s")
+
+    monkeypatch.setattr(rig.pool, "drain", silent)
+    rig.turn(daemon, 400)
+    assert 3 <= len(asked) <= 8, asked
+    assert "unanswered" in codes(rig)
+    assert machine in rig.alive(), "it is heard of: somebody has to look"
+
+
+def test_a_second_head_of_the_same_name_touches_nothing_of_the_first_one(rig: Rig, tmp_path: Path) -> None:
+    """As with a copied configuration: the second has its own ledger, and sees the first one's machines."""
+    rig.pool.queues["schedd"].idle = 2
+    first = rig.start(using=policy(identity="aaaaaaaaaaaa"))
+    rig.turn(first, 30)
+    [machine] = rig.alive()
+    assert rig.site.instances[machine].tags[TAG_IDENTITY] == "aaaaaaaaaaaa"
+    rig.state = tmp_path / "second"
+    rig.state.mkdir()
+    rig.pool.queues["schedd"].idle = 0
+    second = rig.start(using=policy(identity="bbbbbbbbbbbb"))
+    rig.turn(second, 1200)
+    rig.pool.finish(machine)
+    rig.turn(second, 1200)
+    assert rig.alive() == [machine]
+    assert (rig.standing(), rig.pool.drains, rig.pool.forgotten) == ([], [], [])
+    assert "another-pool" in codes(rig)
+
+
+def test_a_lost_ledger_leaves_the_pool_its_machines(rig: Rig) -> None:
+    """The identity isn't in it."""
+    rig.pool.queues["schedd"].idle = 2
+    rig.turn(rig.start(using=policy(identity="aaaaaaaaaaaa")), 30)
+    [machine] = rig.alive()
+    rig.lose_ledger()
+    again = rig.start(using=policy(identity="aaaaaaaaaaaa"))
+    rig.turn(again, 30)
+    assert rig.standing() == [machine]
