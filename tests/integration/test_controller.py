@@ -11,7 +11,6 @@ from tests.rigs.pools.controlling import (
     FILE,
     LOG,
     LONG_AT_FIRST,
-    SERVICE,
     STATE,
     acting,
     await_done,
@@ -20,6 +19,7 @@ from tests.rigs.pools.controlling import (
     disturbed,
     edit,
     events,
+    kill_service,
     let_end,
     outcomes,
     reload,
@@ -27,6 +27,7 @@ from tests.rigs.pools.controlling import (
     sh,
     sleepers,
     slot_of,
+    start_service,
     waiters,
 )
 from tests.rigs.pools.realpool import RealPools, settings, until
@@ -70,9 +71,13 @@ def test_it_is_killed_and_all_it_had_is_lost_while_jobs_run(pool: RealPool) -> N
     cluster = pool.submit(sleepers(3, 20))
     await_running(pool, cluster, 3)
     before = {m["id"] for m in pool.workers(*ALIVE)}
-    sh(pool, f"kill -9 $(cat {SERVICE}.main); rm -f {STATE}/*")
-    # Its name is lost too: it waits until what it was called is dead for everybody.
-    until(lambda: pool.on_head("test", "-e", f"{STATE}/ledger.sqlite").returncode == 0, 30, "it is back")
+    kill_service(pool)
+    sh(pool, f"rm -f {STATE}/*")
+    # Nobody says what the pool's identity was, either.
+    alive = "PoolIdentity =!= undefined && LastHeardFrom + ClassAdLifetime >= time()"
+    until(lambda: not sh(pool, f"condor_status -generic -af Name -constraint '{alive}'").strip(), 60, "its ad runs out")
+    start_service(pool)
+    until(lambda: pool.on_head("test", "-e", f"{STATE}/ledger.sqlite").returncode == 0, 30, "its ledger is there")
     until(lambda: acting(pool), 90, "the controller acts again")
     known = {machine["id"] for machine in pool.show("machines")["machines"]}
     assert known <= before

@@ -26,6 +26,23 @@ def test_it_is_made_once_and_outlives_the_ledger(tmp_path: Path) -> None:
     assert [file.name for file in state.iterdir()] == ["identity"]
 
 
+def test_a_head_that_its_cloud_knows_finds_itself_again_when_all_was_lost(tmp_path: Path) -> None:
+    made = kept(tmp_path, HERE)
+    (tmp_path / "identity").unlink()
+    again = kept(tmp_path, HERE)
+    assert again.pool == made.pool
+    assert again.controller != made.controller
+    for other in (Host("i-2", HERE.dmi), Host(HERE.instance, "another"), Host("", HERE.dmi)):
+        (tmp_path / "identity").unlink()
+        assert kept(tmp_path, other).pool != made.pool
+
+
+def test_what_firmware_says_is_not_unique_enough_to_be_an_identity(tmp_path: Path) -> None:
+    kinds = {kept(tmp_path / str(number), Host("", HERE.dmi)).pool for number in range(2)}
+    (tmp_path / "0" / "identity").unlink()
+    assert kept(tmp_path / "0", Host("", HERE.dmi)).pool not in kinds
+
+
 @pytest.mark.parametrize(
     ("then", "now", "same"),
     [

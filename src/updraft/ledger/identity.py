@@ -5,10 +5,15 @@ head's disk was cloned. So a pool has an identity, made once and kept in a file 
 survives a ledger that is lost. With it stands which host it was made on. A clone brings the file along and is
 another host all the same: there nothing is done until a person says that this is the head now.
 
+Where the cloud has told the host its id, the identity is made from that and the directory, so that the same
+head finds it again although all that was kept is lost. What else a host says isn't unique enough: firmware
+comes with made-up UUIDs, and containers share their host's. There it is drawn by lot.
+
 A cloud tells its instances their ids, and a hypervisor its guests a UUID (DMI, `product_uuid`); neither is
 on the disk that is copied, but for cloud-init's note of the former, which it writes anew on another instance.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -89,7 +94,7 @@ def kept(state_dir: Path, host: Host, said: str = "") -> Identity:
     """
     known = found(state_dir)
     if known is None:
-        return _write(state_dir, Identity(said or _fresh(), _fresh(), host))
+        return _write(state_dir, Identity(said or _first(state_dir, host), _fresh(), host))
     learned = Host(known.host.instance or host.instance, known.host.dmi or host.dmi)
     if learned != known.host and known.host.known_as(host):
         return _write(state_dir, replace(known, host=learned))
@@ -102,7 +107,7 @@ def take_over(state_dir: Path, host: Host, pool: str = "") -> Identity:
     Its controller is a new one, so that a copy of it elsewhere isn't taken for it.
     """
     known = found(state_dir) if not pool else None
-    return _write(state_dir, Identity(pool or (known.pool if known else _fresh()), _fresh(), host))
+    return _write(state_dir, Identity(pool or (known.pool if known else _first(state_dir, host)), _fresh(), host))
 
 
 def elsewhere(known: Identity, host: Host) -> Reason | None:
@@ -120,6 +125,14 @@ def elsewhere(known: Identity, host: Host) -> Reason | None:
 def _words(host: Host) -> str:
     names = (("instance", host.instance), ("DMI UUID", host.dmi))
     return ", ".join(f"{name} {text}" for name, text in names if text) or "which says nothing of itself"
+
+
+def _first(state_dir: Path, host: Host) -> str:
+    """A pool's identity where none is kept."""
+    if not host.instance:
+        return _fresh()
+    said = json.dumps([host.instance, host.dmi, str(state_dir.absolute())])
+    return hashlib.sha256(said.encode()).hexdigest()[:12]
 
 
 def _fresh() -> str:
