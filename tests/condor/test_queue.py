@@ -7,8 +7,9 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.demand import names_to_group_by, unread_groups
-from updraft.condor.queue import ALL, RUNNING, WAITING_OR_RUNNING, Queue, failing
+from updraft.condor.demand import running_jobs, unread_groups
+from updraft.condor.naming import names_to_group_by
+from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue, failing
 from updraft.core.kinds import problem
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
@@ -186,3 +187,48 @@ def test_halves_tell_apart_what_fails() -> None:
     many = tuple(range(0, 100, 5))
     assert set(many) <= set(those(*many)), "what is not told apart in time is taken together"
     assert len(those(*many)) < 60
+
+
+def ladder(**said: str) -> dict[str, Any]:
+    rungs = {f"Rung{n}": classad2.ExprTree(f"Rung{n + 1} + Rung{n + 1}") for n in range(60)}
+    return {**rungs, **{name: classad2.ExprTree(text) for name, text in said.items()}}
+
+
+WIDER = (*NAMES, "JobPrio", "UpdraftRunTime", "UpdraftSpot", "Foo", "RequestGPUs")
+
+
+def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> None:
+    """Each with as much as is safe to ask for: nothing else is said of it."""
+    schedd = Schedd(
+        job(1, "ada", UpdraftRunTime=60),
+        job(2, "eve", **ladder(UpdraftRunTime="Rung0")),
+        job(3, "eve", **ladder(Foo="Rung0"), UpdraftRunTime=60),
+        job(4, "eve", **ladder(UpdraftSpot="Rung0")),
+        job(5, "eve", **ladder(UpdraftRunTime="RequestCpus * 60", RequestCpus="2")),
+    )
+    queue = Queue(schedd, {}, walked={"requirements", "requestcpus"})
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    assert queue.odd == {"eve"}
+    rows = {row["JobIds"]: row for row in queue.grouped(WAITING_OR_RUNNING, WIDER)}
+    assert set(rows) == {"1.0", "2.0", "3.0", "4.0", "5.0"}
+    assert [("UpdraftRunTime" in rows[id_], UNTOLD in rows[id_]) for id_ in sorted(rows)] == [
+        (True, False), (False, False), (True, False), (False, True), (True, False),
+    ]  # fmt: skip
+    assert "Foo" not in rows["3.0"]
+    assert {row["JobStatus"] for row in rows.values()} == {1}
+
+
+def test_new_clusters_are_looked_at_and_all_from_time_to_time() -> None:
+    schedd = Schedd(job(1, "eve", **ladder(Foo="Rung0")), job(2, "bob", **ladder(Foo="Rung0")))
+    queue = Queue(schedd, {}, walked={"requirements"})
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 1)
+    assert queue.odd == {"bob"}
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    assert queue.odd == {"bob", "eve"}
+
+
+def test_a_running_job_that_can_only_be_asked_where_it_runs_runs_there() -> None:
+    """Its lease is whatever its owner has made of it: it counts until the end of time."""
+    schedd = Schedd(job(1, "eve", JobStatus=2, RemoteHost="slot1@w", **ladder(JobLeaseDuration="Rung0")))
+    (seen,) = running_jobs(Queue(schedd, {}), "s")
+    assert (seen.slot, seen.lease_until) == ("slot1@w", float("inf"))

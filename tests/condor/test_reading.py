@@ -1,6 +1,7 @@
 """What is made of ads, on ads recorded from a real pool."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import classad2
@@ -13,7 +14,8 @@ from updraft.condor.children import mapped
 from updraft.condor.collector import SlotMemory, learn, settle_children, slot
 from updraft.condor.collectors import collector_loads, collector_started
 from updraft.condor.demand import MAX_GROUPS, group, running_job, unmade
-from updraft.condor.naming import referred_names, significant_names
+from updraft.condor.naming import names_to_group_by, referred_names
+from updraft.condor.queue import Queue
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.reread import MARKS, Reread
 from updraft.condor.tools import DrainingAlreadyError, failed
@@ -358,9 +360,10 @@ def test_too_many_groups_are_counted_and_not_planned_with() -> None:
 
 
 def test_names_to_group_by() -> None:
-    names = significant_names(
-        [classad2.ClassAd("[ AutoClusterId = 1; JobIds = \"1.0\"; Rank = 0; 'a b' = 1 ]")]
-    )
+    told_apart = classad2.ClassAd("[ AutoClusterId = 1; JobIds = \"1.0\"; Rank = 0; 'a b' = 1 ]")
+    queue = Queue(SimpleNamespace(query=lambda **_how: [told_apart]), {})
+    names = names_to_group_by(queue)
+    assert "rank" in queue.walked
     assert "Rank" in names
     assert "JobIds" not in names
     assert "a b" not in names

@@ -4,12 +4,14 @@ An older HTCondor (23.9) takes expressions of any depth, and the library of a ne
 up for one of them; a newer one refuses them at once. With both, everything else is seen.
 """
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.condor.test_livepool import SCHEDD
 from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.lookup import JobName, find_jobs
 from updraft.condor.pool import HTCondorPool
@@ -104,8 +106,51 @@ def test_jobs_that_cannot_be_read_are_named_and_the_others_are_served(
     wait_for("only the honest ones", gone, 60)
 
 
+# What updraft asks a schedd about, and a job's owner may write.
+ASKED = (
+    *("UpdraftRunTime", "AllowedExecuteDuration", "MaxRuntime", "AccountingGroup", "JobPrio", "QDate"),
+    *("VMAMI", "UpdraftSpot", "RemoteHost", "RemoteHosts", "JobLeaseDuration", "JobMaterializeDigestFile"),
+    *("HoldReason", "HoldReasonCode", "HoldReasonSubCode", "Cmd", "Owned"),
+)
+RUNGS = 40
+
+
+def workers(live: LivePool) -> int:
+    """The processes of the schedd: one of its own, and one for each question that isn't answered yet."""
+    said = live.nodes["head"].run("ps", "-eo", "comm=")
+    return said.split().count("condor_schedd")
+
+
+def test_a_ladder_of_references_keeps_no_schedd_busy(live: LivePool, pool: HTCondorPool) -> None:
+    """Grouped by such an attribute, its schedd would look through it for ever, once for each look."""
+    head = live.nodes["head"]
+    if " 23." in head.run("condor_version"):
+        pytest.skip("a schedd of 23.9 stops as soon as a job says it, whoever asks")
+    rungs = [word for rung in range(RUNGS) for word in (f"Rung{rung}", f"Rung{rung + 1} + Rung{rung + 1}")]
+    for name in ASKED:
+        number = submitted(
+            live, f"requirements = TARGET.Nowhere =?= 1\nqueue {3 if name == 'JobPrio' else 1}\n"
+        )
+        head.run("condor_qedit", number, *rungs, name, "Rung0", user="bob")
+    held = submitted(live, "hold = true\nqueue\n")
+    head.run("condor_qedit", held, *rungs, "HoldReasonCode", "Rung0", user="bob")
+    head.run("condor_submit", "-terse", text=JOB + "request_cpus = 7\nqueue 2\n", user="alice")
+    slow = []
+    for _ in range(3):
+        begun = time.monotonic()
+        view = pool.demand(SCHEDD, running=True, deadline=60)
+        slow.append(time.monotonic() - begun)
+        assert ("alice", 7, 2) in {(g.owner, g.request.cpus, g.idle) for g in view.groups if g.evaluable}
+    theirs = sum(group.idle for group in view.groups if group.owner == "bob")
+    assert theirs >= len(ASKED) + 2, "each of them is counted"
+    assert max(slow) < 10 * patience(), slow
+    wait_for("nobody is busy with it", lambda: workers(live) == 1, 20)
+    head.run("condor_rm", "bob")
+
+
 def named(group: JobGroup, owner: str) -> bool:
-    return group.owner == owner and "can't be read" in problem(group.ad)
+    why = problem(group.ad)
+    return group.owner == owner and ("can't be read" in why or "can't be asked for" in why)
 
 
 def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(

@@ -9,7 +9,7 @@ import classad2
 import pytest
 
 from updraft.condor.demand import group
-from updraft.condor.naming import MAX_NAMES, newest, significant_names, terms_said, with_terms
+from updraft.condor.naming import MAX_NAMES, newest, terms_said, with_terms
 from updraft.condor.queue import Queue
 from updraft.condor.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
 from updraft.core.model import NO_TERMS, Terms
@@ -87,13 +87,13 @@ class Schedd:
 
 def test_terms_are_asked_for_where_some_new_job_has_them() -> None:
     schedd = Schedd(
-        *({"ClusterId": at, "JobStatus": 1, "UpdraftImage": "a"} for at in range(200)),
-        {"ClusterId": 300, "JobStatus": 1, "vmami": "b", "UpdraftSpot": True},
-        {"ClusterId": 301, "JobStatus": 5, "VMMem": 1},
-        {"ClusterId": 302, "JobStatus": 1},
+        *({"ClusterId": at, "ProcId": 0, "JobStatus": 1, "UpdraftImage": "a"} for at in range(200)),
+        {"ClusterId": 300, "ProcId": 0, "JobStatus": 1, "vmami": "b", "UpdraftSpot": True},
+        {"ClusterId": 301, "ProcId": 0, "JobStatus": 5, "VMMem": 1},
+        {"ClusterId": 302, "ProcId": 0, "JobStatus": 1},
     )
     queue = Queue(schedd, {})
-    names = significant_names([])
+    names = ("JobStatus", "Owner")
     assert not set(NAMES) & set(names)
     assert terms_said(queue, "JobStatus == 1", 0, names) == ("UpdraftImage", "UpdraftSpot", "VMAMI")
     assert terms_said(queue, "JobStatus == 1", 299, (*names, "updraftspot")) == ("VMAMI",)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.condor.test_livepool import MARKS, SCHEDD, when
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
@@ -133,7 +133,11 @@ def closed(pool: HTCondorPool, name: str) -> bool:
 def test_a_busy_machine_is_drained_and_taken_back_through_the_tree(
     live: LivePool, pool: HTCondorPool
 ) -> None:
-    node = next(node for name, node in live.nodes.items() if name != "head" and not closed(pool, name))
+    some = [node for name, node in live.nodes.items() if name != "head"]
+    node = wait_for(
+        "one is open", lambda: next((one for one in some if not closed(pool, one.name)), None), 30
+    )
+    assert isinstance(node, Node)
     cluster = live.submit(SLEEP + f'requirements = Machine == "{node.name}.pool.test"\n')
     busy = when(pool, node, lambda slot: slot.children)
     pool.drain([busy], DrainMode.BUSY, "lifetime", 10)

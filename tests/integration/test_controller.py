@@ -75,9 +75,17 @@ def test_it_is_killed_and_all_it_had_is_lost_while_jobs_run(pool: RealPool) -> N
     sh(pool, f"rm -f {STATE}/*")
     # Nobody says what the pool's identity was, either.
     alive = "PoolIdentity =!= undefined && LastHeardFrom + ClassAdLifetime >= time()"
-    until(lambda: not sh(pool, f"condor_status -generic -af Name -constraint '{alive}'").strip(), 60, "its ad runs out")
+    until(
+        lambda: not sh(pool, f"condor_status -generic -af Name -constraint '{alive}'").strip(),
+        60,
+        "its ad runs out",
+    )
     start_service(pool)
-    until(lambda: pool.on_head("test", "-e", f"{STATE}/ledger.sqlite").returncode == 0, 30, "its ledger is there")
+    until(
+        lambda: pool.on_head("test", "-e", f"{STATE}/ledger.sqlite").returncode == 0,
+        30,
+        "its ledger is there",
+    )
     until(lambda: acting(pool), 90, "the controller acts again")
     known = {machine["id"] for machine in pool.show("machines")["machines"]}
     assert known <= before

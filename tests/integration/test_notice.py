@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.test_life import job_log
+from tests.integration.test_sources import unknown
 from tests.rigs.pools.controlling import (
     ALIVE,
     DONE_ONCE,
@@ -14,6 +15,8 @@ from tests.rigs.pools.controlling import (
     let_end,
     of_class,
     outcomes,
+    second_schedd,
+    sh,
     waiters,
 )
 from tests.rigs.pools.realpool import settings, until
@@ -121,3 +124,25 @@ def test_a_worker_started_by_hand_with_its_user_data_is_adopted(pool: RealPool) 
     assert taken.returncode == 0, taken.stdout + taken.stderr
     gone = lambda: machine not in {m["id"] for m in pool.workers(*ALIVE)}  # noqa: E731
     until(gone, 60, "idle for its limit, it goes")
+
+
+def test_a_spot_machine_that_ends_unannounced_gives_its_job_back_though_a_schedd_is_silent_for_good(
+    pool: RealPool,
+) -> None:
+    """The last of this file: nothing is taken away by other rules from here on."""
+    second = second_schedd(pool)
+    seen = lambda: second in " ".join(pool.show("status")["sources"])  # noqa: E731
+    until(seen, 30, "the controller knows of the second schedd")
+    sh(pool, "kill -STOP $(pgrep -f '[l]ocal-name two')")
+    until(lambda: "schedd" in unknown(pool), 60, "it is silent")
+    cluster = pool.submit(waiters(1, "elsewhere", requirements='TARGET.UpdraftClass == "spot"'))
+    await_running(pool, cluster)
+    hosts = lambda: [  # noqa: E731
+        job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {cluster} && JobStatus == 2")
+    ]
+    (victim,) = hosts()
+    pool.cloud.client().crash(victim)
+    until(lambda: [host for host in hosts() if host != victim], 60, "its job runs elsewhere")
+    let_end(pool, "elsewhere")
+    await_done(pool, [cluster], 60)
+    assert [e["code"] for e in events(pool, "requeue-jobs") if e["subject"] == victim]

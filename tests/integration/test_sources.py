@@ -12,24 +12,13 @@ from tests.rigs.pools.controlling import (
     events,
     let_end,
     outcomes,
+    second_schedd,
     sh,
     sleepers,
     waiters,
 )
 from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.demo.pool import USER, RealPool, Wishes
-
-SECOND_SCHEDD = """\
-SCHEDD_TWO = $(SCHEDD)
-SCHEDD_TWO_ARGS = -local-name two
-TWO.SCHEDD_NAME = two
-TWO.SCHEDD_LOG = $(LOG)/SchedLog.two
-TWO.SPOOL = $(SPOOL)/two
-TWO.SCHEDD_ADDRESS_FILE = $(SPOOL)/two/.address
-TWO.SCHEDD_DAEMON_AD_FILE = $(SPOOL)/two/.classad
-DAEMON_LIST = $(DAEMON_LIST) SCHEDD_TWO
-DC_DAEMON_LIST = +SCHEDD_TWO
-"""
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +70,12 @@ def test_the_collector_is_restarted_while_machines_run(pool: RealPool) -> None:
 
 
 def test_jobs_of_two_schedds_are_served(pool: RealPool) -> None:
-    conf = "/etc/condor/config.d/95-two.conf"
-    assert pool.on_head("sh", "-c", f"cat >{conf}", stdin=SECOND_SCHEDD).returncode == 0
-    sh(pool, "install -d -o condor -g condor /var/spool/condor/two && condor_reconfig")
-    names = lambda: sh(pool, "condor_status -schedd -af Name").split()  # noqa: E731
-    until(lambda: len(names()) == 2, 40, "the second schedd is in the collector")
-    (second,) = (name for name in names() if name.startswith("two@"))
+    second, names = second_schedd(pool), set(sh(pool, "condor_status -schedd -af Name").split())
     first = pool.submit(sleepers(2, 3))
     text = sleepers(3, 3).replace("$(Cluster)", "two-$(Cluster)")
     done = pool.on_head("condor_submit", "-terse", "-name", second, "-", user=USER, stdin=text)
     assert done.returncode == 0, done.stderr
-    both = lambda: {group["schedd"] for group in pool.show("status")["groups"]} == set(names())  # noqa: E731
+    both = lambda: {group["schedd"] for group in pool.show("status")["groups"]} == names  # noqa: E731
     until(both, 15, "the demand of both is seen", every=0.2)
     await_done(pool, [first], 60)
     left = lambda: sh(pool, f"condor_q -allusers -name {second} -af ClusterId")  # noqa: E731

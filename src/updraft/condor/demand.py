@@ -12,18 +12,21 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from updraft.condor.advalues import integer, list_of_texts, text, value
+from updraft.condor.advalues import has, integer, list_of_texts, text, value
 from updraft.condor.finished import Finished, likely, refreshed, said
 from updraft.condor.holds import held_by, job_id
-from updraft.condor.naming import (
-    newest,
-    referred_names,
-    significant_names,
-    stated_names,
-    terms_said,
-    with_terms,
+from updraft.condor.naming import names_to_group_by, newest, referred_names, terms_said, with_terms
+from updraft.condor.queue import (
+    ALL,
+    AT_WORK,
+    FACTORIES,
+    RUNNING,
+    UNTOLD,
+    WAITING,
+    WAITING_OR_RUNNING,
+    Queue,
+    Unread,
 )
-from updraft.condor.queue import ALL, AT_WORK, FACTORIES, RUNNING, WAITING, WAITING_OR_RUNNING, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import PROBLEM_ATTR
@@ -73,7 +76,8 @@ class ScheddMemory:
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
-    `unread` are the clusters that can't be read.
+    `unread` are the clusters that can't be read, `walked` and `odd` what decides how jobs are grouped (see
+    `Queue`).
     """
 
     location: str = ""
@@ -83,6 +87,8 @@ class ScheddMemory:
     finished: Finished = field(default_factory=Finished)
     newest: int = 0
     unread: Unread = field(default_factory=dict)
+    walked: frozenset[str] = frozenset()
+    odd: frozenset[str] = frozenset()
 
 
 def read_demand(
@@ -128,29 +134,31 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
     import classad2
     import htcondor2
 
-    queue = Queue(htcondor2.Schedd(classad2.ClassAd(memory.location)), memory.unread)
+    source = htcondor2.Schedd(classad2.ClassAd(memory.location))
+    queue = Queue(source, memory.unread, memory.walked, memory.odd)
     if memory.looks % _NAMES_FOR_LOOKS == 0:
         queue.try_again((*memory.names, *NAMES, *_RUNNING))
     names, rows, read_up_to = _named_and_grouped(queue, memory)
-    hidden = queue.jobs(
-        FACTORIES, [*with_terms(names, NAMES), *_FACTORY], opts=htcondor2.QueryOpt.IncludeClusterAd
-    )
+    whole = htcondor2.QueryOpt.IncludeClusterAd
+    hidden = queue.jobs(FACTORIES, [*with_terms(names, NAMES), *_FACTORY], opts=whole)
+    hidden += queue.odd_jobs(FACTORIES, with_terms(names, NAMES), _FACTORY, opts=whole)
     groups = group(schedd, rows, hidden)
     firsts = _firsts(queue, groups, memory.firsts)
     finished = memory.finished
     if memory.looks % _LOOKS_FOR_HISTORY == 0:
         finished = refreshed(queue.source, finished)
-    running_jobs = _running_jobs(queue, schedd) if running else None
+    at_work = running_jobs(queue, schedd) if running else None
     groups = (*groups, *unread_groups(schedd, queue))
     view = ScheddView(
         tuple(_timed(g, firsts.get(g.first_id, First()), finished) for g in groups),
-        running_jobs,
+        at_work,
         sum(g.idle for g in groups),
         sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") in AT_WORK),
         tuple(map(job_id, queue.source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
     )
     looks = memory.looks + 1
-    return view, ScheddMemory(memory.location, names, looks, firsts, finished, read_up_to, queue.unread)
+    known = ScheddMemory(memory.location, names, looks, firsts, finished, read_up_to, queue.unread)
+    return view, replace(known, walked=queue.walked, odd=queue.odd)
 
 
 def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
@@ -159,6 +167,8 @@ def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, .
     if not names or memory.looks % _NAMES_FOR_LOOKS == 0:
         names = with_terms(names_to_group_by(queue), [name for name in NAMES if name in names])
         looked_through = 0  # what a job says can be changed while it waits
+    some = f"({WAITING_OR_RUNNING} || {FACTORIES})"
+    queue.look_for_odd(some, (*names, *NAMES), looked_through)
     rows = queue.grouped(WAITING_OR_RUNNING, names)
     wider = with_terms(names, terms_said(queue, WAITING_OR_RUNNING, looked_through, names))
     # What is asked for besides may name more: an expression without all that it names has another value.
@@ -166,20 +176,9 @@ def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, .
         wider = referred_names(rows, wider)
         if wider == names:
             break
+        queue.look_for_odd(some, (*wider, *NAMES), looked_through)
         names, rows = wider, queue.grouped(WAITING_OR_RUNNING, wider)
     return names, rows, newest(rows)
-
-
-def names_to_group_by(queue: Queue) -> tuple[str, ...]:
-    """What the schedd tells jobs apart by, and what is needed anyway."""
-    import htcondor2
-
-    try:
-        return significant_names(queue.source.query(opts=htcondor2.QueryOpt.AutoCluster))
-    except htcondor2.HTCondorException:
-        # One of its groups can't be read, and they can't be told apart by owner; each job says it as well.
-        names = ("JobStatus", "JobUniverse", "Owner", "AutoClusterAttrs")
-        return stated_names(queue.grouped(WAITING_OR_RUNNING, names))
 
 
 def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
@@ -207,7 +206,7 @@ def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple
         _add(groups, job_group(schedd, row, count if waiting else 0, 0 if waiting else count))
     for row in hidden:
         try:
-            more = unmade(row)
+            more = 1 if has(row, UNTOLD) else unmade(row)
         except UndecidableError as error:
             _add(groups, left_out(schedd, text(row, "Owner"), _first_id(row), 1, 0, str(error)))
         else:
@@ -295,7 +294,7 @@ def _first_id(row: Any) -> str:
 
 
 def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
-    owner, problem = text(row, "Owner"), too_large(row)
+    owner, problem = text(row, "Owner"), text(row, UNTOLD) or too_large(row)
     ad = _job_ad(row)
     request = Resources(1, 1, 1)
     if not problem:
@@ -396,9 +395,11 @@ def _one_of(name: str, values: Iterable[str]) -> str:
     return f"member({name}, {{{','.join(sorted(values))}}})"
 
 
-def _running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
+def running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
+    """Where the schedd believes jobs to run."""
     ads = queue.jobs(RUNNING, _RUNNING)
-    # One that can't be read still runs where it runs.
+    # One that can't be read, or whose lease can't be asked for, still runs where it runs.
+    ads += queue.jobs(f"{RUNNING} && {queue.plain(_RUNNING)} isnt true", _WHERE)
     ads += queue.running_unread(_WHERE)
     return tuple(place for ad in ads for place in running_job(schedd, ad))
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from updraft.condor.advalues import real, value
+from updraft.condor.written import said as written
+from updraft.condor.written import says
 from updraft.core.sequence import expected
 
 OWN_ESTIMATE = "UpdraftRunTime"
@@ -57,7 +59,7 @@ def refreshed(source: Any, known: Finished) -> Finished:
     import htcondor2
 
     since = f"CompletionDate <= {int(known.until)}" if known.until else None
-    constraint = "JobStatus == 4 && JobCurrentStartDate isnt undefined"
+    constraint = f"{says('JobStatus', '4')} && {written('JobCurrentStartDate')}"
     try:
         rows = list(source.history(constraint, list(_WANTED), match=_ROWS_AT_ONCE, since=since))
     except (htcondor2.HTCondorException, OSError, RuntimeError):

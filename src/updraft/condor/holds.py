@@ -6,6 +6,7 @@ hold can be given: whoever finds it later needs to remember nothing.
 
 from typing import Any
 
+from updraft.condor.written import quoted, says
 from updraft.errors import PoolDenied
 
 _SUBCODE = 20_931  # any number that nobody else gives; it spares most held jobs the comparison of their texts
@@ -17,12 +18,11 @@ def held_by(pool: str) -> str:
 
     The schedd adds to the text who held the job; a job that is on hold already keeps the text that it has.
     """
-    import classad2
-
     text, code = _words(pool)
-    begins = f"substr(HoldReason, 0, {len(text)}) =?= {classad2.quote(text)}"
-    ours = f"HoldReasonCode == {_CODE_BY_HAND} && HoldReasonSubCode == {code}"
-    return f"JobStatus == 5 && {ours} && {begins}"
+    written = quoted(text)[:-1]
+    begins = f"substr(unparse(HoldReason), 0, {len(written)}) =?= {quoted(written)}"
+    ours = f"{says('HoldReasonCode', str(_CODE_BY_HAND))} && {says('HoldReasonSubCode', str(code))}"
+    return f"{says('JobStatus', '5')} && {ours} && {begins}"
 
 
 def hold(source: Any, pool: str, constraint: str) -> None:

@@ -12,10 +12,12 @@ from updraft.condor.demand import HOSTS, locate
 from updraft.condor.holds import held_by, hold, job_id, release
 from updraft.condor.queue import RUNNING
 from updraft.condor.shadows import end, shadows_of
+from updraft.condor.written import quoted, says, says_number, says_text
 from updraft.errors import PoolError
 
 _NOTICED = 5.0  # seconds for a schedd to notice that shadows have ended
-_MAY_BE_HELD = "JobStatus != 3 && JobStatus != 5"  # neither being removed nor being held by somebody else
+# Neither being removed nor being held by somebody else.
+_MAY_BE_HELD = f"!{says('JobStatus', '3', '5')}"
 _JOB_ID = re.compile(r"^\d{1,10}\.\d{1,10}$")
 
 
@@ -39,12 +41,15 @@ def requeue_jobs(
     source = htcondor2.Schedd(location)
     if machine and jobs:
         # The schedd tests this and acts in one step: what ended meanwhile isn't held.
-        hold(source, pool, f"{RUNNING} && {_MAY_BE_HELD} && {_on(machine)} && {_one_of(jobs)}")
-    held = source.query(held_by(pool), ["ClusterId", "ProcId", "ShadowBday"])
+        hold(source, pool, f"{_one_of(jobs)} && {RUNNING} && {_MAY_BE_HELD} && {_on(machine)}")
+    held = source.query(held_by(pool), ["ClusterId", "ProcId"])
     if not held:
         return ()
     # A job whose shadow is known to have ended has no ShadowBday.
-    births = {job_id(row): real(row, "ShadowBday") for row in held}
+    born = f"{held_by(pool)} && {says_number('ShadowBday')}"
+    births = {job_id(row): 0.0 for row in held}
+    for row in source.query(born, ["ClusterId", "ProcId", "ShadowBday"]):
+        births[job_id(row)] = real(row, "ShadowBday")
     end(shadows_of(str(location.get("MyAddress", "")), births), _NOTICED)
     release(source, pool)
     return tuple(births)
@@ -52,10 +57,10 @@ def requeue_jobs(
 
 def _on(machine: str) -> str:
     """The constraint of jobs with a node on this machine."""
-    import classad2
-
-    quoted = classad2.quote(machine)
-    return "(" + " || ".join(f'stringListMember({quoted}, {name}, "@,") =?= true' for name in HOSTS) + ")"
+    there = (
+        f'{says_text(name)} && stringListMember({quoted(machine)}, {name}, "@,") =?= true' for name in HOSTS
+    )
+    return f"({' || '.join(there)})"
 
 
 def _one_of(jobs: Sequence[str]) -> str:

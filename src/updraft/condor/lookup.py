@@ -11,10 +11,11 @@ from typing import Any
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.advalues import has, integer, text
 from updraft.condor.children import Children
-from updraft.condor.demand import group, locate, names_to_group_by, unread_groups
-from updraft.condor.naming import referred_names, with_terms
+from updraft.condor.demand import group, locate, unread_groups
+from updraft.condor.naming import names_to_group_by, referred_names, with_terms
 from updraft.condor.queue import WAITING_OR_RUNNING, Queue
 from updraft.condor.terms import NAMES
+from updraft.condor.written import says
 from updraft.core.model import JobGroup
 from updraft.errors import PoolError, UsageError
 
@@ -23,7 +24,8 @@ STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "
 JOBS_READ = 1000
 _DIGEST = "JobMaterializeDigestFile"
 _FACTORY = ("JobMaterializeNextProcId", "TotalSubmitProcs", "JobMaterializeLimit", "JobMaterializePaused")
-_PLAIN = ("ClusterId", "ProcId", "Owner", "JobStatus", "HoldReason", "RemoteHost", "QDate")
+_BARE = ("ClusterId", "ProcId", "Owner", "JobStatus")
+_PLAIN = (*_BARE, "HoldReason", "RemoteHost", "QDate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,18 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
 
     try:
         queue = Queue(htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd))), {})
-        jobs = queue.jobs(name.constraint, _PLAIN, limit=JOBS_READ)
+        jobs = queue.jobs(name.constraint, _BARE, limit=JOBS_READ)
+        told = {_id(ad): ad for ad in queue.jobs(name.constraint, _PLAIN, limit=JOBS_READ)}
+        jobs = [told.get(_id(ad), ad) for ad in jobs]
         names = names_to_group_by(queue)
         # Grouped by exactly what a look groups by, or the group's key would be another. The constraint of a
         # grouped query sees only what is grouped by, so the job's numbers are added, and taken out again.
         everything = queue.grouped(WAITING_OR_RUNNING, names)
         numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
         wanted = [*with_terms(referred_names(everything, names), NAMES), *numbers]
-        rows = queue.grouped(f"JobStatus == 1 && {name.numbers}", wanted)
+        waiting = f"{name.numbers} && {says('JobStatus', '1')}"
+        queue.look_for_odd(waiting, (*wanted, *NAMES), 0)
+        rows = queue.grouped(waiting, wanted)
         whole = htcondor2.QueryOpt.IncludeClusterAd
         factories = (
             [] if jobs else queue.jobs(f"ClusterId == {name.cluster}", (*_FACTORY, _DIGEST), opts=whole)
@@ -145,9 +151,13 @@ def _unmade(name: JobName, cluster: Any) -> str:
     return f"the schedd has yet to make it: {why if paused or limit else 'its cluster is new'}"
 
 
+def _id(ad: Any) -> str:
+    return f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}"
+
+
 def _seen(schedd: str, ad: Any) -> JobSeen:
     return JobSeen(
-        id=f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
+        id=_id(ad),
         schedd=schedd,
         owner=text(ad, "Owner"),
         state=STATES.get(integer(ad, "JobStatus"), "in an unknown state"),

@@ -8,33 +8,45 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from updraft.condor.advalues import text
-from updraft.condor.finished import RUN_TIME_NAMES
-from updraft.condor.queue import Queue
+from updraft.condor.advalues import integer, text
+from updraft.condor.queue import ALWAYS, WAITING_OR_RUNNING, Queue
 from updraft.condor.references import references
 from updraft.condor.terms import NAMES
+from updraft.condor.written import said
 
 MAX_NAMES = 250
-_TERMS_AT_ONCE = 100
-_ALWAYS = (
-    *("JobStatus", "JobUniverse", "JobPrio", "Owner", "User", "AccountingGroup", "AcctGroup", "Requirements"),
-    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs"),
-    *RUN_TIME_NAMES,
-)
+_IDS = ("ClusterId", "ProcId")
+# What every schedd tells jobs apart by.
+_WALKED = frozenset({"requirements", "requestcpus", "requestmemory", "requestdisk"})
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _ID = re.compile(r"(\d+)\.\d+")
 
 
-def significant_names(autoclusters: Iterable[Any]) -> tuple[str, ...]:
-    """The attributes by which the schedd tells jobs apart for matching, and those that we need anyway."""
-    found = {name for ad in autoclusters for name in ad}
-    found -= {"AutoClusterId", "JobCount", "JobIds", "MyType", "TargetType"}
-    return bounded(_ALWAYS, found)
+def significant_names(autoclusters: Iterable[Any]) -> frozenset[str]:
+    """The attributes by which the schedd tells jobs apart for matching."""
+    found = {name for ad in autoclusters for name in ad if _NAME.match(name)}
+    return frozenset(found - {"AutoClusterId", "JobCount", "JobIds", "MyType", "TargetType"})
 
 
-def stated_names(rows: Iterable[Any]) -> tuple[str, ...]:
-    """The same from what the schedd writes into each job: the names of what it was told apart by."""
-    return bounded(_ALWAYS, {name for row in rows for name in text(row, "AutoClusterAttrs").split(",")})
+def stated_names(rows: Iterable[Any]) -> frozenset[str]:
+    """The same from what the schedd writes into each job, and its owner can change: what that was told apart
+    by."""
+    return frozenset(name for row in rows for name in text(row, "AutoClusterAttrs").split(","))
+
+
+def names_to_group_by(queue: Queue) -> tuple[str, ...]:
+    """What the schedd tells jobs apart by, and what is needed anyway; the queue learns what is which."""
+    import htcondor2
+
+    try:
+        own = significant_names(queue.source.query(opts=htcondor2.QueryOpt.AutoCluster))
+    except htcondor2.HTCondorException:
+        # One of its groups can't be read, and they can't be told apart by owner; each job says it as well.
+        queue.walked = _WALKED
+        rows = queue.grouped(WAITING_OR_RUNNING, ("JobStatus", "JobUniverse", "Owner", "AutoClusterAttrs"))
+        return bounded(ALWAYS, stated_names(rows))
+    queue.walked = _WALKED | {name.lower() for name in own}
+    return bounded(ALWAYS, own)
 
 
 def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
@@ -66,14 +78,17 @@ def terms_said(queue: Queue, which: str, after: int, known: Sequence[str]) -> tu
     unknown = {name.lower(): name for name in NAMES if name.lower() not in asked}
     found: list[str] = []
     while unknown:
-        some = " || ".join(f"{name} isnt undefined" for name in unknown.values())
+        some = " || ".join(map(said, unknown.values()))
         # The cheap test first: of a job that was looked at before, nothing but its number is read. (In a
         # grouped query the condition could see nothing but what is grouped by.)
-        constraint = f"ClusterId > {after} && ({some}) && {which}"
-        rows = queue.jobs(constraint, list(unknown.values()), limit=_TERMS_AT_ONCE)
-        here = {name.lower() for row in rows for name in row} & unknown.keys()
-        if not here:
+        rows = queue.jobs(f"ClusterId > {after} && ({some}) && {which}", _IDS, limit=1)
+        if not rows:
             break
+        # Which it says is asked for one by one: their values could be anything, and come with more.
+        one = " && ".join(f"{name} == {integer(rows[0], name)}" for name in _IDS)
+        here = [name for name, own in unknown.items() if queue.jobs(f"{one} && {said(own)}", _IDS, limit=1)]
+        if not here:
+            break  # it is there no more
         found += [unknown.pop(name) for name in sorted(here)]
     return tuple(found)
 

@@ -3,6 +3,9 @@
 HTCondor's library gives a whole answer up for one ad in it that it can't read: an expression that one release
 of a schedd takes can be nested too deeply for another's library. Which jobs those are is found by halves,
 first whose they are and then which clusters, and they are asked for no more. So the search is paid for once.
+
+And what a stranger wrote is evaluated by nobody (see `written`): conditions go by what jobs say literally,
+and jobs are grouped only by what refers to nothing that the schedd doesn't look through by itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,28 +13,49 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from updraft.condor.advalues import integer, text
+from updraft.condor.finished import RUN_TIME_NAMES
+from updraft.condor.terms import NAMES as TERMS
+from updraft.condor.written import quoted, said, says, says_plainly
 
 T = TypeVar("T")
+
+ALWAYS = (
+    *("JobStatus", "JobUniverse", "JobPrio", "Owner", "User", "AccountingGroup", "AcctGroup", "Requirements"),
+    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs"),
+    *RUN_TIME_NAMES,
+)
+"""What is asked of every job; terms of their own besides, and whatever else matching reads."""
+_TOLD = frozenset(name.lower() for name in (*ALWAYS, *TERMS))
+# What a job can be planned for without.
+_BESIDES = frozenset({"jobprio", "accountinggroup", "acctgroup", *(name.lower() for name in RUN_TIME_NAMES)})
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
 # Running jobs may be suspended, or send their output.
 WAITING, AT_WORK = 1, (2, 6, 7)
-_STATES = " || ".join(f"JobStatus == {state}" for state in (WAITING, *AT_WORK))
-WAITING_OR_RUNNING = f"({_STATES}) && {UNIVERSES}"
+WAITING_OR_RUNNING = f"{says('JobStatus', *map(str, (WAITING, *AT_WORK)))} && {UNIVERSES}"
 # A job has a RemoteHost from the start of its shadow to the shadow's end, also while it is removed or held.
 # (The lists of a parallel job's hosts stay for longer.)
-RUNNING = f"JobStatus != 1 && RemoteHost isnt undefined && {UNIVERSES}"
-FACTORIES = f"ProcId is undefined && JobMaterializeDigestFile isnt undefined && {UNIVERSES}"
+RUNNING = f"{says('JobStatus', '2', '3', '4', '5', '6', '7')} && {said('RemoteHost')} && {UNIVERSES}"
+FACTORIES = f"ProcId is undefined && {said('JobMaterializeDigestFile')} && {UNIVERSES}"
 
-_UNFINISHED = f"JobStatus != 4 && {UNIVERSES}"
+_UNFINISHED = f"{says('JobStatus', '1', '2', '3', '5', '6', '7')} && {UNIVERSES}"
 _STATUS = ("JobStatus", "JobUniverse")
 # Questions in one search; what is not told apart by then is taken together. One that has more unread clusters
 # than are named in a question loses all of them.
 _QUESTIONS = 100
 _CLUSTERS = 100
-# Jobs of somebody who has one that can't be read are asked for singly, up to so many.
+# Jobs of somebody who has one that can't be read are asked for singly, up to so many at a time. Whoever had
+# that many has had his turn, and the others are asked for: so often at most.
 _SINGLY = 2_000
+_TURNS = 5
+_OWNERS_AT_ONCE = 100
+# What no job says otherwise than its schedd has written it.
+_LITERAL = frozenset({"owner", "user", "jobuniverse", "clusterid", "procid"})
+_IDS = ("ClusterId", "ProcId")
+UNTOLD = "UpdraftUntold"
+"""Set by us, in the ad of a job of which nothing else could be asked: why."""
+_WHY_UNTOLD = "what it wants of its machine can't be asked for: write plain numbers and texts there"
 
 ALL: tuple[int, ...] = ()
 """In place of clusters: every one of this owner."""
@@ -51,17 +75,30 @@ class UnreadCluster:
 
 
 class Queue:
-    """What `source`, a schedd of the bindings, is asked. `unread` is known from earlier looks, and grows."""
+    """What `source`, a schedd of the bindings, is asked. `unread` is known from earlier looks, and grows.
 
-    def __init__(self, source: Any, unread: Unread) -> None:
+    `walked` are the attributes whose references the schedd looks through by itself, `odd` the owners of jobs
+    with others that refer to something.
+    """
+
+    def __init__(
+        self, source: Any, unread: Unread, walked: Iterable[str] = (), odd: Iterable[str] = ()
+    ) -> None:
         self.source = source
         self.unread = dict(unread)
+        self.walked = frozenset(walked)
+        self.odd = frozenset(odd)
 
     def jobs(self, constraint: str, names: Sequence[str], **how: Any) -> list[Any]:
-        """The jobs that can be read, and clusters where `how` includes them, with these attributes."""
+        """The jobs that can be read, and clusters where `how` includes them, with these attributes.
+
+        Not those for which the schedd would have to look through one of these: it sends with an attribute all
+        that this refers to.
+        """
+        asked = f"({constraint}) && {self.plain(names)} is true"
 
         def ask(which: str) -> list[Any]:
-            return list(self.source.query(f"{which} && ({constraint})", list(names), **how))
+            return list(self.source.query(f"{which} && {asked}", list(names), **how))
 
         return self._asked(ask, names, self._readable)
 
@@ -69,18 +106,77 @@ class Queue:
         """Jobs that can be read in the schedd's own groups by `names`, Owner among them.
 
         A constraint on groups sees nothing but what is grouped by: of an owner of whom something can't be
-        read, the other jobs come singly, as groups of one.
+        read, the other jobs come singly, as groups of one. So do the jobs that would cost the schedd too much
+        to group, of owners that are known to have such.
         """
         import htcondor2
 
+        plain = self.plain(names)
+
         def ask(which: str) -> list[Any]:
-            by = htcondor2.QueryOpt.GroupBy
-            return list(self.source.query(f"{which} && ({constraint})", list(names), opts=by))
+            asked, by = f"{which} && ({constraint}) && {plain} is true", htcondor2.QueryOpt.GroupBy
+            return list(self.source.query(asked, list(names), opts=by))
 
         rows = self._asked(ask, names, lambda: f"!{_of(self.unread)}")
+        singles = self.odd_jobs(constraint, names)
         if self.unread:
-            single = f"{_of(self.unread)} && ({constraint})"
-            rows += map(_group_of_one, self.jobs(single, [*names, "ClusterId", "ProcId"], limit=_SINGLY))
+            singles += self._singly(f"{_of(self.unread)} && ({constraint})", [*names, *_IDS])
+        return [*rows, *map(_group_of_one, singles)]
+
+    def odd_jobs(
+        self, constraint: str, names: Sequence[str], more: Sequence[str] = (), **how: Any
+    ) -> list[Any]:
+        """Jobs that refer to what nobody has looked through, each with as much of these as is safe.
+
+        What its schedd looks through by itself brings along what matching needs. Priority, accounting group
+        and times count as not said where they can't be asked for; without the rest, and without all of
+        `more`, nothing is known of it.
+        """
+        if not self.odd:
+            return []
+        kept = [name for name in names if name.lower() in self.walked | _LITERAL]
+        told = [name for name in names if name.lower() in _TOLD - self.walked]
+        least = [name for name in told if name.lower() not in _BESIDES]
+        rows: list[Any] = []
+        apart = f"{_of(self.odd)} && ({constraint}) && {self.plain([*names, *more])} isnt true"
+        for some in ([*kept, *told, *more, *_IDS], [*kept, *least, *more, *_IDS]):
+            rows += self._singly(apart, some, **how)
+            apart += f" && {self.plain(some)} isnt true"
+        for row in self._singly(apart, ["Owner", "JobUniverse", *_IDS], **how):
+            row[UNTOLD], row["JobStatus"] = _WHY_UNTOLD, WAITING
+            rows.append(row)
+        return rows
+
+    def look_for_odd(self, which: str, names: Sequence[str], after: int) -> None:
+        """Learn who has jobs, in clusters after that number, that are not to be grouped by these names."""
+        import htcondor2
+
+        if not after:
+            self.odd = frozenset()
+        whole, plain = htcondor2.QueryOpt.IncludeClusterAd, self.plain(names)
+        while len(self.odd) < _OWNERS_AT_ONCE:
+            # The cheap tests first.
+            cheap = f"ClusterId > {after} && {which} && !{_of(self.odd)}"
+            rows = self.source.query(
+                f"{cheap} && {plain} isnt true", ["Owner"], limit=_OWNERS_AT_ONCE, opts=whole
+            )
+            if not rows:
+                break
+            self.odd |= {text(row, "Owner") for row in rows}
+
+    def plain(self, names: Sequence[str]) -> str:
+        """The condition (`is true`) that these attributes of a job refer to nothing but what is walked."""
+        own = [name for name in names if name.lower() not in self.walked | _LITERAL]
+        return says_plainly(own, self.walked)
+
+    def _singly(self, which: str, names: Sequence[str], **how: Any) -> list[Any]:
+        rows: list[Any] = []
+        for _ in range(_TURNS):
+            served = {text(row, "Owner") for row in rows}
+            more = self.jobs(f"{which} && !{_of(served)}", names, limit=_SINGLY, **how)
+            rows += more
+            if len(more) < _SINGLY:
+                break
         return rows
 
     def try_again(self, names: Sequence[str]) -> None:
@@ -122,7 +218,8 @@ class Queue:
         """Running jobs that can't be read, with these attributes, which the schedd itself has written."""
         if not self.unread:
             return []
-        return list(self.source.query(f"({self._unreadable()}) && {RUNNING}", list(names)))
+        asked = f"({self._unreadable()}) && {RUNNING} && {self.plain(names)} is true"
+        return list(self.source.query(asked, list(names)))
 
     # -------------------------------------------------------------------------------------- the search
 
@@ -150,7 +247,7 @@ class Queue:
             return self._fails(lambda: ask(f"{_owner_in(owners)} && {readable()}"))
 
         def some_clusters(mine: Sequence[int]) -> bool:
-            which = f"ClusterId >= {mine[0]} && ClusterId <= {mine[-1]} && Owner == {_quoted(owner)}"
+            which = f"ClusterId >= {mine[0]} && ClusterId <= {mine[-1]} && Owner == {quoted(owner)}"
             return self._unreadable_among(which, names)
 
         found = False
@@ -166,7 +263,8 @@ class Queue:
         import htcondor2
 
         # The cheap tests first: nothing else is read of all the other jobs.
-        constraint = f"{which} && ({WAITING_OR_RUNNING} || {RUNNING} || {FACTORIES})"
+        some = f"({WAITING_OR_RUNNING} || {RUNNING} || {FACTORIES})"
+        constraint = f"{which} && {some} && {self.plain(names)} is true"
         whole = htcondor2.QueryOpt.IncludeClusterAd
         return self._fails(lambda: self.source.query(constraint, list(names), opts=whole))
 
@@ -202,7 +300,7 @@ class Queue:
 
 
 def _clusters_of(owner: str, clusters: Sequence[int]) -> str:
-    mine = f"Owner == {_quoted(owner)}"
+    mine = f"Owner == {quoted(owner)}"
     return f"{mine} && member(ClusterId, {{{','.join(map(str, clusters))}}})" if clusters else mine
 
 
@@ -235,10 +333,4 @@ def _of(owners: Iterable[str]) -> str:
 
 
 def _owner_in(owners: Sequence[str]) -> str:
-    return f"member(Owner, {{{','.join(map(_quoted, owners))}}})"
-
-
-def _quoted(text: str) -> str:
-    import classad2
-
-    return str(classad2.quote(text))
+    return f"member(Owner, {{{','.join(map(quoted, owners))}}})"

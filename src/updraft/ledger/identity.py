@@ -107,7 +107,9 @@ def take_over(state_dir: Path, host: Host, pool: str = "") -> Identity:
     Its controller is a new one, so that a copy of it elsewhere isn't taken for it.
     """
     known = found(state_dir) if not pool else None
-    return _write(state_dir, Identity(pool or (known.pool if known else _first(state_dir, host)), _fresh(), host))
+    return _write(
+        state_dir, Identity(pool or (known.pool if known else _first(state_dir, host)), _fresh(), host)
+    )
 
 
 def elsewhere(known: Identity, host: Host) -> Reason | None:

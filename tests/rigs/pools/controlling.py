@@ -30,6 +30,18 @@ log = /home/{user}/$(Cluster).log
 queue {count}
 """
 
+SECOND_SCHEDD = """\
+SCHEDD_TWO = $(SCHEDD)
+SCHEDD_TWO_ARGS = -local-name two
+TWO.SCHEDD_NAME = two
+TWO.SCHEDD_LOG = $(LOG)/SchedLog.two
+TWO.SPOOL = $(SPOOL)/two
+TWO.SCHEDD_ADDRESS_FILE = $(SPOOL)/two/.address
+TWO.SCHEDD_DAEMON_AD_FILE = $(SPOOL)/two/.classad
+DAEMON_LIST = $(DAEMON_LIST) SCHEDD_TWO
+DC_DAEMON_LIST = +SCHEDD_TWO
+"""
+
 
 def sh(pool: RealPool, script: str, timeout: float = 60.0) -> str:
     """What a shell on the head prints; it has to succeed."""
@@ -54,6 +66,17 @@ def waiters(
     return job.replace(
         "executable = /bin/sleep\narguments = 0\n", f"executable = /bin/sh\narguments = {wait}\n"
     )
+
+
+def second_schedd(pool: RealPool) -> str:
+    """The name of another schedd of the head, which is started now."""
+    conf = "/etc/condor/config.d/95-two.conf"
+    assert pool.on_head("sh", "-c", f"cat >{conf}", stdin=SECOND_SCHEDD).returncode == 0
+    sh(pool, "install -d -o condor -g condor /var/spool/condor/two && condor_reconfig")
+    names = lambda: [  # noqa: E731
+        name for name in sh(pool, "condor_status -schedd -af Name").split() if name.startswith("two@")
+    ]
+    return until(names, 40, "the second schedd is in the collector")[0]
 
 
 def let_end(pool: RealPool, until_told: str) -> None:
