@@ -9,8 +9,9 @@ import pytest
 from tests.rigs.bindings import htcondor2
 from updraft.condor.demand import running_jobs, unread_groups
 from updraft.condor.naming import names_to_group_by
-from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue, failing
+from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue
 from updraft.core.kinds import problem
+from updraft.core.sparing import failing
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
 POISON = "Poison"

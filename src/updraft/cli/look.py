@@ -48,7 +48,7 @@ def looked(
     from updraft.cli.wiring import make_observer, make_parts
     from updraft.condor.judge import Judge
     from updraft.config import load
-    from updraft.core.plan import plan as decide
+    from updraft.core.plan import Planning
     from updraft.daemon import run_once
     from updraft.daemon.requests import closing
     from updraft.errors import LedgerError
@@ -67,7 +67,7 @@ def looked(
         with Judge() as judge:
             observer = make_observer(parts, over(ledger), judge)
             policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
-            snapshot, decided = run_once(observer, decide, policy, time.time())
+            snapshot, decided = run_once(observer, Planning(), policy, time.time())
         yield settings, snapshot, decided
     finally:
         getattr(parts.pool, "close", lambda: None)()

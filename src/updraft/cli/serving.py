@@ -39,7 +39,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     start_log(log_form)
     look_seldom()
     expect_sudden_death()
-    decide: Planner = Planning()
+    decide: Planner = Planning(_tell_of_fault)
     if record is not None:
         decide = Recorder(record, decide, warn=_tell_of_recording)
     pools: list[Pool] = []
@@ -96,6 +96,11 @@ def _announced(settings: Settings) -> str:
 
 
 _FIRST_ANSWER = 20.0  # seconds for a collector to say who acts for the pool, at the very first start
+
+
+def _tell_of_fault(error: Exception) -> None:
+    text = "a plan failed by a fault of updraft itself, and was made without the jobs that it failed for"
+    structlog.get_logger("updraft").error(text, code="plan-failed", exc_info=error)
 
 
 def _tell_of_recording(why: str) -> None:

@@ -29,7 +29,7 @@ from updraft.condor.queue import (
 )
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
-from updraft.core.kinds import PROBLEM_ATTR
+from updraft.core.kinds import problem_ad
 from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
 
 _FACTORY = (
@@ -278,7 +278,7 @@ def left_out(
         schedd=schedd,
         owner=owner,
         submitter=owner,
-        ad=repr(_problem_ad(problem)),
+        ad=problem_ad(problem),
         request=Resources(1, 1, 1),
         idle=idle,
         running=running,
@@ -303,15 +303,13 @@ def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
         except UndecidableError as error:
             problem = str(error)
     identity = "\n".join(sorted(f"{name.lower()}={ad.lookup(name)}" for name in ad))
-    if problem:
-        ad = _problem_ad(problem)
     run_time, longest = said(row)
     return JobGroup(
         key=hashlib.sha256(f"{schedd}\n{owner}\n{identity}".encode()).hexdigest()[:16],
         schedd=schedd,
         owner=owner,
         submitter=text(row, "AccountingGroup") or text(row, "User") or owner,
-        ad=repr(ad),
+        ad=problem_ad(problem) if problem else repr(ad),
         request=request,
         idle=idle,
         running=running,
@@ -337,13 +335,6 @@ def _job_ad(row: Any) -> Any:
     return ad
 
 
-def _problem_ad(problem: str) -> Any:
-    import classad2
-
-    plain = "".join(sign if sign.isprintable() else " " for sign in problem)
-    return classad2.ClassAd({"MyType": "Job", PROBLEM_ATTR: plain})
-
-
 def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
     """At most MAX_GROUPS of them; what is beyond that is one group an owner, counted and not evaluated.
 
@@ -363,7 +354,7 @@ def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
         key = hashlib.sha256(f"{schedd}\n{extra.owner}\nrest".encode()).hexdigest()[:16]
         rest = kept.get(key)
         if rest is None:
-            kept[key] = replace(extra, key=key, ad=repr(_problem_ad(why)), evaluable=False)
+            kept[key] = replace(extra, key=key, ad=problem_ad(why), evaluable=False)
         else:
             kept[key] = replace(rest, idle=rest.idle + extra.idle, running=rest.running + extra.running)
     return tuple(kept.values())

@@ -16,6 +16,7 @@ from updraft.condor.advalues import integer, text
 from updraft.condor.finished import RUN_TIME_NAMES
 from updraft.condor.terms import NAMES as TERMS
 from updraft.condor.written import quoted, said, says, says_plainly
+from updraft.core.sparing import failing
 
 T = TypeVar("T")
 
@@ -41,9 +42,7 @@ FACTORIES = f"ProcId is undefined && {said('JobMaterializeDigestFile')} && {UNIV
 
 _UNFINISHED = f"{says('JobStatus', '1', '2', '3', '5', '6', '7')} && {UNIVERSES}"
 _STATUS = ("JobStatus", "JobUniverse")
-# Questions in one search; what is not told apart by then is taken together. One that has more unread clusters
-# than are named in a question loses all of them.
-_QUESTIONS = 100
+# One that has more unread clusters than are named in a question loses all of them.
 _CLUSTERS = 100
 # Jobs of somebody who has one that can't be read are asked for singly, up to so many at a time. Whoever had
 # that many has had his turn, and the others are asked for: so often at most.
@@ -302,23 +301,6 @@ class Queue:
 def _clusters_of(owner: str, clusters: Sequence[int]) -> str:
     mine = f"Owner == {quoted(owner)}"
     return f"{mine} && member(ClusterId, {{{','.join(map(str, clusters))}}})" if clusters else mine
-
-
-def failing(items: Sequence[T], fails: Callable[[Sequence[T]], bool], *, known: bool = False) -> list[T]:
-    """Those of `items` that fail, found by halves; `known` where it is known that some do.
-
-    What isn't told apart within so many questions is taken together. The largest part is always the next to
-    be halved, so that it is as little as may be.
-    """
-    parts = [items] if items and (known or fails(items)) else []
-    asked = 1
-    while parts and len(parts[-1]) > 1 and asked < _QUESTIONS:
-        part = parts.pop()
-        middle = len(part) // 2
-        parts += [half for half in (part[:middle], part[middle:]) if fails(half)]
-        parts.sort(key=len)
-        asked += 2
-    return [one for part in parts for one in part]
 
 
 def _group_of_one(row: Any) -> Any:

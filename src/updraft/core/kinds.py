@@ -24,6 +24,12 @@ def problem(ad: str) -> str:
     return said if isinstance(said, str) else ""
 
 
+def problem_ad(why: str) -> str:
+    """The ad of a group that can't be evaluated, with the reason."""
+    plain = "".join(sign if sign.isprintable() else " " for sign in why)
+    return repr(classad2.ClassAd({"MyType": "Job", PROBLEM_ATTR: plain}))
+
+
 RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
 LARGEST = 1 << 53

@@ -43,6 +43,7 @@ from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outst
 from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
+from updraft.core.sparing import AGAIN, sparing, why_spared, without
 from updraft.core.supply import demand
 from updraft.core.variants import annex_of
 from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
@@ -93,16 +94,34 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
 
 
 class Planning:
-    """`plan` with a memory of its own, for one that decides again and again about the same pool."""
+    """`plan` with a memory of its own, for one that decides again and again about the same pool.
 
-    def __init__(self) -> None:
+    Where it fails for some jobs, these are left out and named, and `tell` is told once.
+    """
+
+    def __init__(self, tell: Callable[[Exception], None] = lambda _error: None) -> None:
         self._roll: Roll | None = None
+        self._tell = tell
+        self._spared: frozenset[str] = frozenset()
+        self._why = ""
+        self._again = 0.0
 
     def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
         """What to do about this snapshot: what `plan` says."""
         # A decision that fails halfway leaves nothing behind that the next one would believe.
         roll, self._roll = self._roll or Roll(), None
-        made = plan(snapshot, policy, roll)
+        if snapshot.now >= self._again or snapshot.now < self._again - AGAIN:
+            self._spared = frozenset()
+        try:
+            some = without(snapshot, self._spared, self._why) if self._spared else snapshot
+            made = plan(some, policy, roll)
+        except Exception as error:
+            made, spared = sparing(plan, snapshot, policy, error)
+            if not spared <= self._spared:
+                self._tell(error)
+            self._spared, self._why = spared, why_spared(error)
+            self._again = snapshot.now + AGAIN
+            return made
         self._roll = roll
         return made
 
