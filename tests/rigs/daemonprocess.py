@@ -66,9 +66,9 @@ def main(config: Path, fault: str) -> None:
         watchdog.LANE = watchdog.CALL = 0.5
     if fault == "loop":
         watchdog.LOOP = 8.0
-        serving.Planning = lambda: stuck_plan  # type: ignore[misc,assignment]
+        serving.Planning = lambda _tell: stuck_plan  # type: ignore[misc,assignment]
     if fault == "python":
-        serving.Planning = lambda: held_plan  # type: ignore[misc,assignment]
+        serving.Planning = lambda _tell: held_plan  # type: ignore[misc,assignment]
     serving.run_daemon(config, "text")
 
 
