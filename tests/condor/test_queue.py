@@ -8,7 +8,7 @@ import pytest
 
 from tests.rigs.bindings import htcondor2
 from updraft.condor.demand import running_jobs, unread_groups
-from updraft.condor.naming import names_to_group_by
+from updraft.condor.naming import bounded, names_to_group_by, referred_names
 from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue
 from updraft.core.kinds import problem
 from updraft.core.sparing import failing
@@ -36,7 +36,7 @@ class Schedd:
         if opts == htcondor2.QueryOpt.AutoCluster:
             found = self.ads
         elif opts == groups:
-            found = self._grouped(projection)
+            found = self._grouped(wanted, projection)
         else:
             found = [ad for ad in self.ads if opts == whole or "ProcId" in ad]
         found = [ad for ad in found if wanted.eval(ad) is True][: limit if limit >= 0 else None]
@@ -44,18 +44,38 @@ class Schedd:
         if any(POISON in str(ad.get("Requirements")) for ad in sent):
             raise htcondor2.HTCondorException("Failed to fetch ads from schedd, errmsg=")
         kept = (*projection, "JobCount", "JobIds")
-        return [classad2.ClassAd({n: ad[n] for n in ad if n in kept or not projection}) for ad in found]
+        return [
+            classad2.ClassAd(
+                {n: ad.lookup(n) for n in ad if not projection or n in {*kept, *brought(ad, kept)}}
+            )
+            for ad in found
+        ]
 
-    def _grouped(self, names: Sequence[str]) -> list[Any]:
+    def _grouped(self, wanted: Any, names: Sequence[str]) -> list[Any]:
+        """A real one tests the condition twice: of each job, and of what it groups by."""
         groups: dict[str, Any] = {}
         for ad in self.ads:
-            if "ProcId" not in ad:
+            if "ProcId" not in ad or wanted.eval(ad) is not True:
                 continue
-            own = classad2.ClassAd({name: ad[name] for name in names if name in ad})
-            known = groups.setdefault(repr(sorted(own.items())), own)
+            own = classad2.ClassAd(
+                {name: ad.lookup(name) for name in ad if name in {*names, *brought(ad, names)}}
+            )
+            known = groups.setdefault(repr(own), own)
             known["JobCount"] = known.get("JobCount", 0) + 1
             known["JobIds"] = f"{ad['ClusterId']}.{ad['ProcId']}"
         return list(groups.values())
+
+
+def brought(ad: Any, names: Sequence[str]) -> set[str]:
+    """What a schedd sends with these attributes: all that they refer to. It looks for as long as it takes."""
+    found: set[str] = set()
+    fresh = [name for name in names if name in ad]
+    while fresh:
+        more = {ref for name in fresh for ref in ad.internalRefs(ad.lookup(name)) if ref} - found
+        assert not any(name.startswith("Rung") for name in more), "the schedd looks through this for ever"
+        found |= more
+        fresh = sorted(more)
+    return found
 
 
 def job(cluster: int, owner: str, requirements: str = "true", proc: int = 0, **more: Any) -> dict[str, Any]:
@@ -207,7 +227,7 @@ def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> 
         job(4, "eve", **ladder(UpdraftSpot="Rung0")),
         job(5, "eve", **ladder(UpdraftRunTime="RequestCpus * 60", RequestCpus="2")),
     )
-    queue = Queue(schedd, {}, walked={"requirements", "requestcpus"})
+    queue = Queue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
     assert queue.odd == {"eve"}
     rows = {row["JobIds"]: row for row in queue.grouped(WAITING_OR_RUNNING, WIDER)}
@@ -221,11 +241,79 @@ def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> 
 
 def test_new_clusters_are_looked_at_and_all_from_time_to_time() -> None:
     schedd = Schedd(job(1, "eve", **ladder(Foo="Rung0")), job(2, "bob", **ladder(Foo="Rung0")))
-    queue = Queue(schedd, {}, walked={"requirements"})
+    queue = Queue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 1)
     assert queue.odd == {"bob"}
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
     assert queue.odd == {"bob", "eve"}
+
+
+def test_what_one_job_refers_to_makes_it_no_safer_in_another() -> None:
+    """The schedd tells jobs apart by what their own requirements refer to; it looks through no others."""
+    schedd = Schedd(
+        job(1, "bob", "Rung5 > 0", Rung5=1), job(2, "eve", **ladder(UpdraftRunTime="Rung5"), UpdraftSpot=True)
+    )
+    queue = Queue(schedd, {})
+    names = bounded(names_to_group_by(queue), ("Rung5",))
+    queue.look_for_odd(WAITING_OR_RUNNING, names, 0)
+    assert queue.odd == {"eve"}
+    rows = {row["JobIds"]: row for row in queue.grouped(WAITING_OR_RUNNING, names)}
+    assert set(rows) == {"1.0", "2.0"}
+    assert "UpdraftRunTime" not in rows["2.0"]
+
+
+USUAL = (
+    {"RequestDisk": "MAX({ 1024,(TransferInputSizeMB + 1) * 1.25 }) * 1024", "TransferInputSizeMB": "1"},
+    {"RequestDisk": "DiskUsage", "DiskUsage": "17", "MemoryUsage": "((ResidentSetSize + 1023) / 1024)"},
+    {"RequestMemory": "ifThenElse(MemoryUsage isnt undefined,MAX({MemoryUsage * 3 / 2,2000}),2000)",
+     "MemoryUsage": "((ResidentSetSize + 1023) / 1024)", "ResidentSetSize": "70000"},
+    {"RequestMemory": "2048 * RequestCpus", "RequestCpus": "2", "UpdraftRunTime": "600 * MY.RequestCpus"},
+    {"RequestMemory": "1024 * (NumJobStarts + 1)", "NumJobStarts": "2"},
+    {"RequestMemory": "Foo * 2", "Foo": "512"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("said", USUAL)
+def test_usual_jobs_come_in_groups(said: dict[str, str]) -> None:
+    own = {name: classad2.ExprTree(text) for name, text in said.items()}
+    schedd = Schedd(*(job(n, "ada", **own) for n in range(3)))
+    queue = Queue(schedd, {})
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    assert queue.odd == frozenset()
+    (row,) = queue.grouped(WAITING_OR_RUNNING, WIDER)
+    assert row["JobCount"] == 3
+
+
+def test_a_request_made_of_what_only_its_owner_knows_comes_with_the_requirements() -> None:
+    """Singly, until its names are known; one that the requirements don't bring along can't be planned for."""
+    own = {"RequestMemory": classad2.ExprTree("Mine * 2"), "Mine": 512}
+    bringing = classad2.ExprTree("TARGET.Memory >= RequestMemory")
+    schedd = Schedd(
+        job(1, "ada", **own, RequestCpus=1) | {"Requirements": bringing},
+        job(2, "ada", **own, RequestCpus=1),
+        job(3, "ada", RequestMemory=7),
+    )
+    queue = Queue(schedd, {})
+    names = (*NAMES, "RequestMemory")
+    queue.look_for_odd(WAITING_OR_RUNNING, names, 0)
+    rows = queue.grouped(WAITING_OR_RUNNING, names)
+    seen = {row["JobIds"]: (UNTOLD in row, "Mine" in row) for row in rows}
+    assert seen == {"1.0": (False, True), "2.0": (True, False), "3.0": (False, False)}
+    wider = referred_names(rows, names)
+    assert "Mine" in wider
+    queue.look_for_odd(WAITING_OR_RUNNING, wider, 0)
+    assert queue.odd == frozenset()
+
+
+def test_an_owner_whose_name_is_read_otherwise_than_it_is_written_ends_the_search() -> None:
+    class Misread(Schedd):
+        def query(self, constraint: str = "true", *args: Any, **how: Any) -> list[Any]:
+            return [*super().query("true", *args, **how)]
+
+    schedd = Misread(job(1, "eve", Foo=classad2.ExprTree("Rung0")))
+    queue = Queue(schedd, {})
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    assert schedd.asked < 5
 
 
 def test_a_running_job_that_can_only_be_asked_where_it_runs_runs_there() -> None:

@@ -363,12 +363,12 @@ def test_names_to_group_by() -> None:
     told_apart = classad2.ClassAd("[ AutoClusterId = 1; JobIds = \"1.0\"; Rank = 0; 'a b' = 1 ]")
     queue = Queue(SimpleNamespace(query=lambda **_how: [told_apart]), {})
     names = names_to_group_by(queue)
-    assert "rank" in queue.walked
     assert "Rank" in names
     assert "JobIds" not in names
     assert "a b" not in names
     wider = referred_names(rows(), names)
-    assert set(wider) - set(names) == {"Shade", "Colour2", "Capability"}
+    # What they refer to, and what came along with that.
+    assert set(wider) - set(names) == {"Shade", "Colour2", "Capability", "TransferInputSizeMB"}
     assert referred_names(rows(), wider) == wider
 
 

@@ -106,6 +106,11 @@ def test_jobs_that_cannot_be_read_are_named_and_the_others_are_served(
     wait_for("only the honest ones", gone, 60)
 
 
+def advertised(live: LivePool, name: str, lines: str) -> None:
+    text = f'Name = "{name}"\n{AD}{lines}'
+    live.nodes["head"].run("condor_advertise", "-tcp", "UPDATE_STARTD_AD", "-", text=text, check=False)
+
+
 # What updraft asks a schedd about, and a job's owner may write.
 ASKED = (
     *("UpdraftRunTime", "AllowedExecuteDuration", "MaxRuntime", "AccountingGroup", "JobPrio", "QDate"),
@@ -121,7 +126,7 @@ def workers(live: LivePool) -> int:
     return said.split().count("condor_schedd")
 
 
-def test_a_ladder_of_references_keeps_no_schedd_busy(live: LivePool, pool: HTCondorPool) -> None:
+def test_a_ladder_of_references_keeps_no_schedd_busy(live: LivePool, access: PoolAccess) -> None:
     """Grouped by such an attribute, its schedd would look through it for ever, once for each look."""
     head = live.nodes["head"]
     if " 23." in head.run("condor_version"):
@@ -132,17 +137,25 @@ def test_a_ladder_of_references_keeps_no_schedd_busy(live: LivePool, pool: HTCon
             live, f"requirements = TARGET.Nowhere =?= 1\nqueue {3 if name == 'JobPrio' else 1}\n"
         )
         head.run("condor_qedit", number, *rungs, name, "Rung0", user="bob")
+    # What one job's requirements refer to is what jobs are told apart by, and no safer in another job.
+    number = submitted(live, "+Rung5 = 1\nrequirements = Rung5 > 0 && TARGET.Nowhere =?= 1\nqueue\n")
+    advertised(live, "slot1@first", "Memory = 1000\nStart = true\n")  # without machines no job is looked at
+    by = ("condor_q", number, "-af", "AutoClusterAttrs")
+    wait_for("jobs are told apart by it", lambda: "Rung5" in head.run(*by, user="bob"), 90)
+    number = submitted(live, "requirements = TARGET.Nowhere =?= 1\nqueue\n")
+    head.run("condor_qedit", number, *rungs, "UpdraftRunTime", "Rung5", user="bob")
     held = submitted(live, "hold = true\nqueue\n")
     head.run("condor_qedit", held, *rungs, "HoldReasonCode", "Rung0", user="bob")
     head.run("condor_submit", "-terse", text=JOB + "request_cpus = 7\nqueue 2\n", user="alice")
     slow = []
-    for _ in range(3):
-        begun = time.monotonic()
-        view = pool.demand(SCHEDD, running=True, deadline=60)
-        slow.append(time.monotonic() - begun)
-        assert ("alice", 7, 2) in {(g.owner, g.request.cpus, g.idle) for g in view.groups if g.evaluable}
+    with live.network(), HTCondorPool(access) as pool:
+        for _ in range(3):
+            begun = time.monotonic()
+            view = pool.demand(SCHEDD, running=True, deadline=60)
+            slow.append(time.monotonic() - begun)
+            assert ("alice", 7, 2) in {(g.owner, g.request.cpus, g.idle) for g in view.groups if g.evaluable}
     theirs = sum(group.idle for group in view.groups if group.owner == "bob")
-    assert theirs >= len(ASKED) + 2, "each of them is counted"
+    assert theirs >= len(ASKED) + 4, "each of them is counted"
     assert max(slow) < 10 * patience(), slow
     wait_for("nobody is busy with it", lambda: workers(live) == 1, 20)
     head.run("condor_rm", "bob")
@@ -165,8 +178,7 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     }
     head = live.nodes["head"]
     for name, lines in ads.items():
-        text = f'Name = "{name}"\n{AD}{lines}'
-        head.run("condor_advertise", "-tcp", "UPDATE_STARTD_AD", "-", text=text, check=False)
+        advertised(live, name, lines)
 
     def seen() -> dict[str, Slot] | None:
         slots = {slot.name: slot for slot in pool.slots(60).view.slots}

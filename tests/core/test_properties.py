@@ -97,7 +97,9 @@ def test_2_unknown_is_not_zero(snapshot: Snapshot, policy: Policy) -> None:
         for s in snapshot.schedds.values()
     )
     if silent_schedd:
-        assert not [a for a in made.actions if isinstance(a, Drain) and a.reason.code in SCALING_IN]
+        leaving = [a for a in made.actions if isinstance(a, Drain) and a.reason.code in SCALING_IN]
+        # One that was decided on before, and is under way, is asked for again.
+        assert all(any(slot.draining for slot in seen[a.cloud, a.machine].slots) for a in leaving)
 
 
 @given(snapshots(), policies())

@@ -16,10 +16,11 @@ pytestmark = pytest.mark.long
 
 CULPRIT, HONEST = "bob", "alice"
 JOB = "executable = /bin/sleep\narguments = 600\n"
-# What is submitted, and what is said of it.
+# What is submitted, and what is said of it. (A request of 23.9's jobs that their requirements don't name isn't
+# looked through by their schedd: it isn't asked for, whatever it says.)
 SUBMITTED = {
     "request_memory = RequestMemory\nqueue\n": "RequestMemory refers to itself",
-    "request_disk = RequestDisk\nqueue\n": "RequestDisk refers to itself",
+    "request_disk = RequestDisk\nqueue\n": "RequestDisk refers to itself|what it wants of its machine can't be asked for",
     "+Foo = Foo + 1\nrequirements = Foo > 1\nqueue\n": "Foo refers to itself",
     "request_cpus = Foo\n+Foo = Bar\n+Bar = Foo\nqueue\n": "refers to itself",
 }
@@ -85,7 +86,7 @@ def test_one_users_jobs_stop_nobody_else(pool: RealPool) -> None:
         said = told(pool, "left-out")
         whose = f" of {CULPRIT} at schedd"
         return all(
-            any(f"{number}.0" in one and whose in one and why in one for one in said)
+            any(f"{number}.0" in one and whose in one and re.search(why, one) for one in said)
             for number, why in culprits.items()
         )
 
@@ -96,7 +97,7 @@ def test_one_users_jobs_stop_nobody_else(pool: RealPool) -> None:
     for number, why in culprits.items():
         found = groups[f"{number}.0"]
         assert (found["owner"], found["evaluable"]) == (CULPRIT, False)
-        assert any(why in reason["text"] for reason in found["held_back"])
+        assert any(re.search(why, reason["text"]) for reason in found["held_back"])
 
     found = checked(pool)
     assert {one["state"] for one in found["jobs left out"]} == {"warning"}

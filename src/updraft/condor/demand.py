@@ -26,6 +26,7 @@ from updraft.condor.queue import (
     WAITING_OR_RUNNING,
     Queue,
     Unread,
+    plain,
 )
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
@@ -76,7 +77,7 @@ class ScheddMemory:
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
-    `unread` are the clusters that can't be read, `walked` and `odd` what decides how jobs are grouped (see
+    `unread` are the clusters that can't be read, `odd` the owners whose jobs are looked at singly (see
     `Queue`).
     """
 
@@ -87,7 +88,6 @@ class ScheddMemory:
     finished: Finished = field(default_factory=Finished)
     newest: int = 0
     unread: Unread = field(default_factory=dict)
-    walked: frozenset[str] = frozenset()
     odd: frozenset[str] = frozenset()
 
 
@@ -135,7 +135,7 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
     import htcondor2
 
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    queue = Queue(source, memory.unread, memory.walked, memory.odd)
+    queue = Queue(source, memory.unread, memory.odd)
     if memory.looks % _NAMES_FOR_LOOKS == 0:
         queue.try_again((*memory.names, *NAMES, *_RUNNING))
     names, rows, read_up_to = _named_and_grouped(queue, memory)
@@ -158,7 +158,7 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
     )
     looks = memory.looks + 1
     known = ScheddMemory(memory.location, names, looks, firsts, finished, read_up_to, queue.unread)
-    return view, replace(known, walked=queue.walked, odd=queue.odd)
+    return view, replace(known, odd=queue.odd)
 
 
 def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
@@ -390,7 +390,7 @@ def running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
     """Where the schedd believes jobs to run."""
     ads = queue.jobs(RUNNING, _RUNNING)
     # One that can't be read, or whose lease can't be asked for, still runs where it runs.
-    ads += queue.jobs(f"{RUNNING} && {queue.plain(_RUNNING)} isnt true", _WHERE)
+    ads += queue.jobs(f"{RUNNING} && {plain(_RUNNING)} isnt true", _WHERE)
     ads += queue.running_unread(_WHERE)
     return tuple(place for ad in ads for place in running_job(schedd, ad))
 

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from updraft.condor.advalues import integer, text
-from updraft.condor.queue import ALWAYS, WAITING_OR_RUNNING, Queue
+from updraft.condor.queue import ALWAYS, UNTOLD, WAITING_OR_RUNNING, Queue
 from updraft.condor.references import references
 from updraft.condor.terms import NAMES
 from updraft.condor.written import said
 
 MAX_NAMES = 250
 _IDS = ("ClusterId", "ProcId")
-# What every schedd tells jobs apart by.
-_WALKED = frozenset({"requirements", "requestcpus", "requestmemory", "requestdisk"})
+_NOT_A_JOBS = {"AutoClusterId", "Id", "JobCount", "JobIds", "MyType", "ServerTime", "TargetType", UNTOLD}
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _ID = re.compile(r"(\d+)\.\d+")
 
@@ -25,7 +24,7 @@ _ID = re.compile(r"(\d+)\.\d+")
 def significant_names(autoclusters: Iterable[Any]) -> frozenset[str]:
     """The attributes by which the schedd tells jobs apart for matching."""
     found = {name for ad in autoclusters for name in ad if _NAME.match(name)}
-    return frozenset(found - {"AutoClusterId", "JobCount", "JobIds", "MyType", "TargetType"})
+    return frozenset(found - _NOT_A_JOBS)
 
 
 def stated_names(rows: Iterable[Any]) -> frozenset[str]:
@@ -35,23 +34,22 @@ def stated_names(rows: Iterable[Any]) -> frozenset[str]:
 
 
 def names_to_group_by(queue: Queue) -> tuple[str, ...]:
-    """What the schedd tells jobs apart by, and what is needed anyway; the queue learns what is which."""
+    """What the schedd tells jobs apart by, and what is needed anyway."""
     import htcondor2
 
     try:
         own = significant_names(queue.source.query(opts=htcondor2.QueryOpt.AutoCluster))
     except htcondor2.HTCondorException:
         # One of its groups can't be read, and they can't be told apart by owner; each job says it as well.
-        queue.walked = _WALKED
         rows = queue.grouped(WAITING_OR_RUNNING, ("JobStatus", "JobUniverse", "Owner", "AutoClusterAttrs"))
         return bounded(ALWAYS, stated_names(rows))
-    queue.walked = _WALKED | {name.lower() for name in own}
     return bounded(ALWAYS, own)
 
 
 def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
-    """`names`, and what the rows' own expressions refer to in the job besides."""
-    found: set[str] = set()
+    """`names`, what came with them, and what the rows' own expressions refer to in the job besides."""
+    rows = list(rows)
+    found = set(significant_names(rows))
     for row in rows:
         found |= references(row).outside
     return bounded(names, found)

@@ -5,7 +5,7 @@ of a schedd takes can be nested too deeply for another's library. Which jobs tho
 first whose they are and then which clusters, and they are asked for no more. So the search is paid for once.
 
 And what a stranger wrote is evaluated by nobody (see `written`): conditions go by what jobs say literally,
-and jobs are grouped only by what refers to nothing that the schedd doesn't look through by itself.
+and jobs are grouped only by what refers to nothing, or to attributes of which that is known.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ from updraft.condor.finished import RUN_TIME_NAMES
 from updraft.condor.terms import NAMES as TERMS
 from updraft.condor.written import quoted, said, says, says_plainly
 from updraft.core.sparing import failing
+from updraft.core.terms import OWN_REQUIREMENTS
 
 T = TypeVar("T")
 
@@ -29,6 +30,12 @@ ALWAYS = (
 _TOLD = frozenset(name.lower() for name in (*ALWAYS, *TERMS))
 # What a job can be planned for without.
 _BESIDES = frozenset({"jobprio", "accountinggroup", "acctgroup", *(name.lower() for name in RUN_TIME_NAMES)})
+_REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs")
+# What every schedd looks through by itself, in each job; with them it sends what they refer to.
+_WALKED = frozenset({"requirements", "rank", "concurrencylimits", "flockto"})
+# What requests usually refer to, besides other attributes that are asked for: numbers, and one made of them.
+_LEAVES = ("DiskUsage", "ImageSize", "NumJobStarts", "ResidentSetSize", "TransferInputSizeMB")
+_MADE_OF_LEAVES = ("MemoryUsage", "RequestCpus", "RequestGPUs")
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
@@ -76,25 +83,21 @@ class UnreadCluster:
 class Queue:
     """What `source`, a schedd of the bindings, is asked. `unread` is known from earlier looks, and grows.
 
-    `walked` are the attributes whose references the schedd looks through by itself, `odd` the owners of jobs
-    with others that refer to something.
+    `odd` are the owners of jobs that refer to what nobody knows.
     """
 
-    def __init__(
-        self, source: Any, unread: Unread, walked: Iterable[str] = (), odd: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, source: Any, unread: Unread, odd: Iterable[str] = ()) -> None:
         self.source = source
         self.unread = dict(unread)
-        self.walked = frozenset(walked)
         self.odd = frozenset(odd)
 
-    def jobs(self, constraint: str, names: Sequence[str], **how: Any) -> list[Any]:
+    def jobs(self, constraint: str, names: Sequence[str], strict: bool = False, **how: Any) -> list[Any]:
         """The jobs that can be read, and clusters where `how` includes them, with these attributes.
 
         Not those for which the schedd would have to look through one of these: it sends with an attribute all
-        that this refers to.
+        that this refers to. `strict` is as in `plain`.
         """
-        asked = f"({constraint}) && {self.plain(names)} is true"
+        asked = f"({constraint}) && {plain(names, strict)} is true"
 
         def ask(which: str) -> list[Any]:
             return list(self.source.query(f"{which} && {asked}", list(names), **how))
@@ -110,10 +113,10 @@ class Queue:
         """
         import htcondor2
 
-        plain = self.plain(names)
+        asked_of = f"({constraint}) && {plain(names)} is true"
 
         def ask(which: str) -> list[Any]:
-            asked, by = f"{which} && ({constraint}) && {plain} is true", htcondor2.QueryOpt.GroupBy
+            asked, by = f"{which} && {asked_of}", htcondor2.QueryOpt.GroupBy
             return list(self.source.query(asked, list(names), opts=by))
 
         rows = self._asked(ask, names, lambda: f"!{_of(self.unread)}")
@@ -125,25 +128,46 @@ class Queue:
     def odd_jobs(
         self, constraint: str, names: Sequence[str], more: Sequence[str] = (), **how: Any
     ) -> list[Any]:
-        """Jobs that refer to what nobody has looked through, each with as much of these as is safe.
+        """Jobs that refer to what nobody knows, each with as much of these as is safe.
 
-        What its schedd looks through by itself brings along what matching needs. Priority, accounting group
-        and times count as not said where they can't be asked for; without the rest, and without all of
-        `more`, nothing is known of it.
+        Its requirements bring along all that they refer to. Priority, accounting group and times count as not
+        said where they can't be asked for; without the rest, and without all of `more`, nothing is known of
+        it.
         """
         if not self.odd:
             return []
-        kept = [name for name in names if name.lower() in self.walked | _LITERAL]
-        told = [name for name in names if name.lower() in _TOLD - self.walked]
+        kept = [name for name in names if name.lower() in _WALKED | _LITERAL]
+        told = [name for name in names if name.lower() in _TOLD - _WALKED]
         least = [name for name in told if name.lower() not in _BESIDES]
+        brought = {name.lower() for name in (*_REQUESTS, OWN_REQUIREMENTS)}
+        terms = [name for name in least if name.lower() not in brought]
         rows: list[Any] = []
-        apart = f"{_of(self.odd)} && ({constraint}) && {self.plain([*names, *more])} isnt true"
+        apart = f"{_of(self.odd)} && ({constraint}) && {plain([*names, *more])} isnt true"
         for some in ([*kept, *told, *more, *_IDS], [*kept, *least, *more, *_IDS]):
             rows += self._singly(apart, some, **how)
-            apart += f" && {self.plain(some)} isnt true"
-        for row in self._singly(apart, ["Owner", "JobUniverse", *_IDS], **how):
-            row[UNTOLD], row["JobStatus"] = _WHY_UNTOLD, WAITING
-            rows.append(row)
+            apart += f" && {plain(some)} isnt true"
+        some = [*kept, *terms, *more, *_IDS]
+        rows += self._with_requests(apart, self._singly(apart, some, strict=True, **how), **how)
+        apart += f" && {plain(some, strict=True)} isnt true"
+        rows += map(_untold, self._singly(apart, ["Owner", "JobUniverse", *_IDS], **how))
+        return rows
+
+    def _with_requests(self, which: str, rows: list[Any], **how: Any) -> list[Any]:
+        """These of the jobs, with requests that their requirements didn't bring; untold without them."""
+        for name in _REQUESTS:
+            lacking = {_id(row): row for row in rows if name not in row}
+            if not lacking:
+                continue
+            saying = f"{which} && {said(name)}"
+            asked = {
+                _id(row): row for row in self._singly(saying, [name, "Owner", *_IDS], strict=True, **how)
+            }
+            for one in self._singly(saying, ["Owner", *_IDS], **how):
+                row = lacking.get(_id(one))
+                if row is not None and _id(one) in asked:
+                    row[name] = asked[_id(one)].lookup(name)
+                elif row is not None:
+                    _untold(row)
         return rows
 
     def look_for_odd(self, which: str, names: Sequence[str], after: int) -> None:
@@ -152,21 +176,17 @@ class Queue:
 
         if not after:
             self.odd = frozenset()
-        whole, plain = htcondor2.QueryOpt.IncludeClusterAd, self.plain(names)
+        whole = htcondor2.QueryOpt.IncludeClusterAd
         while len(self.odd) < _OWNERS_AT_ONCE:
             # The cheap tests first.
             cheap = f"ClusterId > {after} && {which} && !{_of(self.odd)}"
             rows = self.source.query(
-                f"{cheap} && {plain} isnt true", ["Owner"], limit=_OWNERS_AT_ONCE, opts=whole
+                f"{cheap} && {plain(names)} isnt true", ["Owner"], limit=_OWNERS_AT_ONCE, opts=whole
             )
-            if not rows:
+            owners = {text(row, "Owner") for row in rows}
+            if owners <= self.odd:  # none, or one whose name isn't read as it is written
                 break
-            self.odd |= {text(row, "Owner") for row in rows}
-
-    def plain(self, names: Sequence[str]) -> str:
-        """The condition (`is true`) that these attributes of a job refer to nothing but what is walked."""
-        own = [name for name in names if name.lower() not in self.walked | _LITERAL]
-        return says_plainly(own, self.walked)
+            self.odd |= owners
 
     def _singly(self, which: str, names: Sequence[str], **how: Any) -> list[Any]:
         rows: list[Any] = []
@@ -217,7 +237,7 @@ class Queue:
         """Running jobs that can't be read, with these attributes, which the schedd itself has written."""
         if not self.unread:
             return []
-        asked = f"({self._unreadable()}) && {RUNNING} && {self.plain(names)} is true"
+        asked = f"({self._unreadable()}) && {RUNNING} && {plain(names)} is true"
         return list(self.source.query(asked, list(names)))
 
     # -------------------------------------------------------------------------------------- the search
@@ -263,7 +283,7 @@ class Queue:
 
         # The cheap tests first: nothing else is read of all the other jobs.
         some = f"({WAITING_OR_RUNNING} || {RUNNING} || {FACTORIES})"
-        constraint = f"{which} && {some} && {self.plain(names)} is true"
+        constraint = f"{which} && {some} && {plain(names)} is true"
         whole = htcondor2.QueryOpt.IncludeClusterAd
         return self._fails(lambda: self.source.query(constraint, list(names), opts=whole))
 
@@ -296,6 +316,35 @@ class Queue:
 
     def _readable(self) -> str:
         return f"!({self._unreadable()})" if self.unread else "true"
+
+
+def plain(names: Sequence[str], strict: bool = False) -> str:
+    """The condition (`is true`) that these attributes of a job refer to nothing that nobody knows.
+
+    What matching doesn't know by name refers to nothing; requests and terms may refer to that, and to what is
+    usual, which is tested, too. None of them may where it is `strict`.
+    """
+    asked = {name.lower(): name for name in names if name.lower() not in _WALKED | _LITERAL}
+    made = {name.lower(): name for name in _MADE_OF_LEAVES}
+    told = [low for low in asked if low in _TOLD or low in made or low.startswith("request")]
+    if strict or not told:
+        return says_plainly(asked.values())
+    leaves = {name.lower(): name for name in _LEAVES} | asked
+    return says_plainly(
+        [leaves[low] for low in leaves if low not in told],
+        made.values(),
+        [asked[low] for low in told if low not in made],
+    )
+
+
+def _untold(row: Any) -> Any:
+    """The row of a job of which not enough could be asked for to plan with it."""
+    row[UNTOLD], row["JobStatus"] = _WHY_UNTOLD, WAITING
+    return row
+
+
+def _id(row: Any) -> tuple[int, int]:
+    return integer(row, "ClusterId"), integer(row, "ProcId")
 
 
 def _clusters_of(owner: str, clusters: Sequence[int]) -> str:

@@ -8,22 +8,33 @@ text, and evaluates nothing. (It sees the ads of a schedd's jobs; where a collec
 the question in place of the ad.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_NUMBER = r"-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?"
-# Numbers and texts: what nearly all jobs say, told at once.
-_PLAINEST = rf"[-0-9. ]*+(?:{_TEXT}[-0-9. ]*+)*+"
-# What an expression may hold that refers to nothing which its owner has made up: numbers, texts, operators,
-# functions, what it asks of the machine, and some names. Each part is taken whole, and never tried again.
+# No pattern has a backslash: conditions are read by HTCondor's old rules, under which it stands for itself.
+_BACKSLASH = "(?![][^])[[-^]"  # of `[`, `\`, `]` and `^` none but this
+_OTHERS = "[]-_ -!#-[[:^ascii:][:cntrl:]a-~]"  # all but the quote, the backslash and the backtick
+_TEXT = f'"(?>[`]|{_OTHERS}++|{_BACKSLASH}.)*+"'
+_TEXT_WITHIN = f'"(?>{_OTHERS}++|{_BACKSLASH}.)*+"'
+_NUMBER = "-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?"
+# Of what an expression is made that refers to nothing that its owner has made up: numbers, texts, operators,
+# functions, and what it asks of the machine. Each part is taken whole, and never tried again.
 _PARTS = (
-    r"[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?",
-    r"""[^0-9A-Za-z_"']+""",
-    _TEXT,
-    r"TARGET\.[A-Za-z0-9_]+(?!\.)",
-    r"[A-Za-z_]+(?=\()",
+    "[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?",
+    """[^0-9A-Za-z_"'`]+""",
+    "TARGET[.][A-Za-z0-9_]+(?![.])",
+    "[A-Za-z_]+(?=[(])",
 )
+# The same at less cost, for what nearly all jobs say: numbers and texts, and what HTCondor itself writes.
+_PLAINEST = f"[-0-9. ]*+(?:(?:{_TEXT}|(?<=[0-9])E[-+])[-0-9. ]*+)*+"
 _KEYWORDS = ("true", "false", "undefined", "error", "is", "isnt")
+# What HTCondor itself refers to, by what it writes where a job's owner says nothing. Nearly all jobs say
+# nothing else but numbers and texts, and are told by a pattern that knows no more names than these.
+_USUAL = frozenset(
+    {"diskusage", "imagesize", "memoryusage", "requestcpus", "residentsetsize", "transferinputsizemb"}
+)
+# What refers to others is no longer than this: of two such levels the schedd looks through the product.
+_LONGEST = (500, 20_000)
+_BETWEEN = "`"  # the levels; no expression has it but in texts, and later levels not even there
 
 
 def quoted(text: str) -> str:
@@ -54,18 +65,45 @@ def says_number(name: str) -> str:
     return _like(_NUMBER, f"unparse({name})")
 
 
-def says_plainly(names: Iterable[str], known: Iterable[str]) -> str:
-    """The condition that what it says under all these names refers to `known` attributes of its own at most.
+def says_plainly(*levels: Iterable[str]) -> str:
+    """The condition that what it says under the names of each level refers to names of earlier ones at most.
 
-    False or an error where it doesn't: compare with `is true`.
+    There are up to three levels; the first refers to nothing. False or an error where it isn't so: compare
+    with `is true`.
     """
-    texts = ', " ", '.join(f"unparse({name})" for name in names)
-    if not texts:
+    named = [list(level) for level in levels]
+    if not any(named):
         return "true"
+    texts = f', "{_BETWEEN}", '.join(', " ", '.join(['""', *map(_text_of, level)]) for level in named)
+    known: list[str] = []
+    plainest, plain = [], []
+    for longest, level in zip((None, *_LONGEST), named, strict=False):
+        short = f"(?=[^{_BETWEEN}]{{0,{longest}}}(?:{_BETWEEN}|$))" if longest else ""
+        plainest.append(short + _usual([name for name in known if name in _USUAL]))
+        plain.append(short + _words(known))
+        known += [name.lower() for name in level]
+    together = f"strcat({texts})"
+    return f"({_like(_BETWEEN.join(plainest), together)} || {_like(_BETWEEN.join(plain), together)})"
+
+
+def _text_of(name: str) -> str:
+    return f"unparse({name})"
+
+
+def _words(known: Sequence[str]) -> str:
+    """The pattern of what refers to nothing but these."""
     own = "|".join(sorted({*known, *_KEYWORDS}))
-    parts = "|".join((*_PARTS, rf"(?:MY\.)?(?:{own})(?![A-Za-z0-9_.])"))
-    together = f'strcat({texts}, "")'
-    return f"({_like(_PLAINEST, together)} || {_like(f'(?:(?>{parts}))*+', together)})"
+    text = _TEXT_WITHIN if known else _TEXT
+    parts = "|".join((*_PARTS, text, f"(?:MY[.])?(?:{own})(?![A-Za-z0-9_.])"))
+    return f"(?>{parts})*+"
+
+
+def _usual(known: Sequence[str]) -> str:
+    """The pattern of what is usual, where it may refer to these."""
+    if not known:
+        return _PLAINEST
+    words = "|".join((*known, "ifthenelse", "isnt", "undefined", "max"))
+    return f"(?>[-0-9.[:space:]+*/(){{}},]++|(?<=[0-9])E[-+]|(?:{words})(?![A-Za-z0-9_.])|{_TEXT_WITHIN})*+"
 
 
 def _like(pattern: str, text: str) -> str:
