@@ -16,11 +16,13 @@ pytestmark = pytest.mark.long
 
 CULPRIT, HONEST = "bob", "alice"
 JOB = "executable = /bin/sleep\narguments = 600\n"
-# What is submitted, and what is said of it. (A request of 23.9's jobs that their requirements don't name isn't
-# looked through by their schedd: it isn't asked for, whatever it says.)
+# What is submitted, and what is said of it.
+NOT_ASKED_FOR = (
+    "what it wants of its machine can't be asked for"  # by requirements that don't name it
+)
 SUBMITTED = {
     "request_memory = RequestMemory\nqueue\n": "RequestMemory refers to itself",
-    "request_disk = RequestDisk\nqueue\n": "RequestDisk refers to itself|what it wants of its machine can't be asked for",
+    "request_disk = RequestDisk\nqueue\n": f"RequestDisk refers to itself|{NOT_ASKED_FOR}",
     "+Foo = Foo + 1\nrequirements = Foo > 1\nqueue\n": "Foo refers to itself",
     "request_cpus = Foo\n+Foo = Bar\n+Bar = Foo\nqueue\n": "refers to itself",
 }
