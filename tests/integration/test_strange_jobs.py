@@ -16,10 +16,8 @@ pytestmark = pytest.mark.long
 
 CULPRIT, HONEST = "bob", "alice"
 JOB = "executable = /bin/sleep\narguments = 600\n"
+NOT_ASKED_FOR = "what it wants of its machine can't be asked for"  # by requirements that don't name it
 # What is submitted, and what is said of it.
-NOT_ASKED_FOR = (
-    "what it wants of its machine can't be asked for"  # by requirements that don't name it
-)
 SUBMITTED = {
     "request_memory = RequestMemory\nqueue\n": "RequestMemory refers to itself",
     "request_disk = RequestDisk\nqueue\n": f"RequestDisk refers to itself|{NOT_ASKED_FOR}",

@@ -31,6 +31,7 @@ _TOLD = frozenset(name.lower() for name in (*ALWAYS, *TERMS))
 # What a job can be planned for without.
 _BESIDES = frozenset({"jobprio", "accountinggroup", "acctgroup", *(name.lower() for name in RUN_TIME_NAMES)})
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs")
+_BROUGHT = frozenset(name.lower() for name in (*_REQUESTS, OWN_REQUIREMENTS))
 # What every schedd looks through by itself, in each job; with them it sends what they refer to.
 _WALKED = frozenset({"requirements", "rank", "concurrencylimits", "flockto"})
 # What requests usually refer to, besides other attributes that are asked for: numbers, and one made of them.
@@ -59,6 +60,7 @@ _OWNERS_AT_ONCE = 100
 # What no job says otherwise than its schedd has written it.
 _LITERAL = frozenset({"owner", "user", "jobuniverse", "clusterid", "procid"})
 _IDS = ("ClusterId", "ProcId")
+_MOST_PROCS = 10**9  # of a cluster
 UNTOLD = "UpdraftUntold"
 """Set by us, in the ad of a job of which nothing else could be asked: why."""
 _WHY_UNTOLD = "what it wants of its machine can't be asked for: write plain numbers and texts there"
@@ -136,21 +138,22 @@ class Queue:
         """
         if not self.odd:
             return []
+        apart = f"{_of(self.odd)} && ({constraint})"
+        odd = f"{apart} && {plain([*names, *more])} isnt true"
+        left = {_id(row): row for row in self._singly(odd, ["Owner", "JobUniverse", *_IDS], **how)}
         kept = [name for name in names if name.lower() in _WALKED | _LITERAL]
         told = [name for name in names if name.lower() in _TOLD - _WALKED]
         least = [name for name in told if name.lower() not in _BESIDES]
-        brought = {name.lower() for name in (*_REQUESTS, OWN_REQUIREMENTS)}
-        terms = [name for name in least if name.lower() not in brought]
+        terms = [name for name in least if name.lower() not in _BROUGHT]
         rows: list[Any] = []
-        apart = f"{_of(self.odd)} && ({constraint}) && {plain([*names, *more])} isnt true"
-        for some in ([*kept, *told, *more, *_IDS], [*kept, *least, *more, *_IDS]):
-            rows += self._singly(apart, some, **how)
-            apart += f" && {plain(some)} isnt true"
-        some = [*kept, *terms, *more, *_IDS]
-        rows += self._with_requests(apart, self._singly(apart, some, strict=True, **how), **how)
-        apart += f" && {plain(some, strict=True)} isnt true"
-        rows += map(_untold, self._singly(apart, ["Owner", "JobUniverse", *_IDS], **how))
-        return rows
+        # Of those that are known to be odd nothing is tested twice.
+        for strict, some in ((False, told), (False, least), (True, terms)):
+            which = f"{apart} && {_numbered(left)}"
+            found = self.jobs(which, [*kept, *some, *more, *_IDS], strict, **how) if left else []
+            if strict:
+                found = self._with_requests(apart, found, **how)
+            rows += [row for row in found if left.pop(_id(row), None) is not None]
+        return [*rows, *map(_untold, left.values())]
 
     def _with_requests(self, which: str, rows: list[Any], **how: Any) -> list[Any]:
         """These of the jobs, with requests that their requirements didn't bring; untold without them."""
@@ -158,16 +161,13 @@ class Queue:
             lacking = {_id(row): row for row in rows if name not in row}
             if not lacking:
                 continue
-            saying = f"{which} && {said(name)}"
-            asked = {
-                _id(row): row for row in self._singly(saying, [name, "Owner", *_IDS], strict=True, **how)
-            }
-            for one in self._singly(saying, ["Owner", *_IDS], **how):
-                row = lacking.get(_id(one))
-                if row is not None and _id(one) in asked:
-                    row[name] = asked[_id(one)].lookup(name)
-                elif row is not None:
-                    _untold(row)
+            saying = f"{which} && {_numbered(lacking)} && {said(name)}"
+            asked = {_id(row): row for row in self.jobs(saying, [name, *_IDS], strict=True, **how)}
+            for one in map(_id, self.jobs(saying, _IDS, **how)):
+                if one in asked and one in lacking:
+                    lacking[one][name] = asked[one].lookup(name)
+                elif one in lacking:
+                    _untold(lacking[one])
         return rows
 
     def look_for_odd(self, which: str, names: Sequence[str], after: int) -> None:
@@ -341,6 +341,14 @@ def _untold(row: Any) -> Any:
     """The row of a job of which not enough could be asked for to plan with it."""
     row[UNTOLD], row["JobStatus"] = _WHY_UNTOLD, WAITING
     return row
+
+
+def _numbered(ids: Iterable[tuple[int, int]]) -> str:
+    """The condition that it is one of these jobs, or clusters as job 0; the cheap tests first."""
+    clusters = [cluster for cluster, _ in ids]
+    numbers = ",".join(str(cluster * _MOST_PROCS + proc) for cluster, proc in sorted(ids))
+    between = f"ClusterId >= {min(clusters, default=0)} && ClusterId <= {max(clusters, default=-1)}"
+    return f"{between} && member(ClusterId * {_MOST_PROCS} + (ProcId ?: 0), {{{numbers}}})"
 
 
 def _id(row: Any) -> tuple[int, int]:

@@ -19,7 +19,8 @@ Decide = Callable[[Snapshot, Policy], Plan]
 
 AGAIN = 600.0
 """Seconds until those that were left out are planned for again: what made it fail may be over."""
-# Questions in one search; what is not told apart by then is taken together.
+# Questions in one search; what is not told apart by then is taken together. Nothing else is decided
+# meanwhile, and a plan for 10,000 machines takes about a second.
 _QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
@@ -49,8 +50,11 @@ def sparing(
     """
     why = why_spared(error)
     groups = {group.key: group for group in _groups(snapshot)}
+    planned = 0
 
     def fails(keys: Iterable[str]) -> bool:
+        nonlocal planned
+        planned += 1
         try:
             decide(without(snapshot, groups.keys() - set(keys), why), policy)
         except Exception:
@@ -63,7 +67,7 @@ def sparing(
     for apart in (_schedd, _owner, _itself):
         parts = _parts(groups, culprits, apart)
         found = failing(
-            parts, lambda some: fails(key for part in some for key in part), known=True, most=_PLANS
+            parts, lambda some: fails(key for part in some for key in part), known=True, most=_PLANS - planned
         )
         if not found:  # only together
             break
