@@ -65,7 +65,7 @@ def test_what_htcondor_writes_is_plain() -> None:
     assert not true_of(says_plainly(("DiskUsage",), (), ("A",)), default)
     for number in ("1.25", "-1e-30", "1.5E+10"):
         assert true_of(says_plainly(("A",)), number)
-    for name in ("E", "E+1", "3 + E"):
+    for name in ("E", "E+1", "3 + E", "trueR0", "true.R0", "R0true", "-R0"):
         assert not true_of(says_plainly(("A",)), name)
     for what in ("ResidentSetSize2", "xResidentSetSize", "MemoryUsage", "MemoryUsage + 1"):
         assert not true_of(says_plainly(*levels), what)

@@ -25,7 +25,7 @@ _PARTS = (
     "[A-Za-z_]+(?=[(])",
 )
 # The same at less cost, for what nearly all jobs say: numbers and texts, and what HTCondor itself writes.
-_PLAINEST = f"[-0-9. ]*+(?:(?:{_TEXT}|(?<=[0-9])E[-+])[-0-9. ]*+)*+"
+_PLAINEST = f"[-0-9. ]*+(?:(?:{_TEXT}|(?<=[0-9])E[-+]|(?:true|false)(?![A-Za-z0-9_.]))[-0-9. ]*+)*+"
 _KEYWORDS = ("true", "false", "undefined", "error", "is", "isnt")
 # What HTCondor itself refers to, by what it writes where a job's owner says nothing. Nearly all jobs say
 # nothing else but numbers and texts, and are told by a pattern that knows no more names than these.
