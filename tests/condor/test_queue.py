@@ -8,7 +8,7 @@ import pytest
 
 from tests.rigs.bindings import htcondor2
 from updraft.condor.demand import running_jobs, unread_groups
-from updraft.condor.naming import bounded, names_to_group_by, referred_names
+from updraft.condor.naming import bounded, names_to_group_by
 from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue
 from updraft.core.kinds import problem
 from updraft.core.sparing import failing
@@ -299,7 +299,7 @@ def test_a_request_made_of_what_only_its_owner_knows_comes_with_the_requirements
     rows = queue.grouped(WAITING_OR_RUNNING, names)
     seen = {row["JobIds"]: (UNTOLD in row, "Mine" in row) for row in rows}
     assert seen == {"1.0": (False, True), "2.0": (True, False), "3.0": (False, False)}
-    wider = referred_names(rows, names)
+    wider = bounded(names, queue.brought)
     assert "Mine" in wider
     queue.look_for_odd(WAITING_OR_RUNNING, wider, 0)
     assert queue.odd == frozenset()

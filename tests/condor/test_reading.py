@@ -367,8 +367,7 @@ def test_names_to_group_by() -> None:
     assert "JobIds" not in names
     assert "a b" not in names
     wider = referred_names(rows(), names)
-    # What they refer to, and what came along with that.
-    assert set(wider) - set(names) == {"Shade", "Colour2", "Capability", "TransferInputSizeMB"}
+    assert set(wider) - set(names) == {"Shade", "Colour2", "Capability"}
     assert referred_names(rows(), wider) == wider
 
 

@@ -194,8 +194,7 @@ def test_a_ladder_of_references_costs_no_time() -> None:
     rungs = chain.from_iterable((f"A{n} = A{n + 1} + A{n + 1}",) for n in range(200))
     row = classad2.ClassAd(f"[ {'; '.join(rungs)}; Requirements = A0 > 1; Z = B ]")
     assert references(row).outside == {"A200"}
-    told = ("Owner", "Requirements", "Z", *(f"A{n}" for n in range(200)))
-    assert referred_names([row], told) == (*told, "A200")
+    assert referred_names([row], ("Owner",)) == ("Owner", "A200")
 
 
 def test_a_cluster_with_numbers_that_are_none_is_named() -> None:

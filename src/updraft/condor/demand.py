@@ -15,7 +15,7 @@ from typing import Any
 from updraft.condor.advalues import has, integer, list_of_texts, text, value
 from updraft.condor.finished import Finished, likely, refreshed, said
 from updraft.condor.holds import held_by, job_id
-from updraft.condor.naming import names_to_group_by, newest, referred_names, terms_said, with_terms
+from updraft.condor.naming import bounded, names_to_group_by, newest, referred_names, terms_said, with_terms
 from updraft.condor.queue import (
     ALL,
     AT_WORK,
@@ -173,7 +173,7 @@ def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, .
     wider = with_terms(names, terms_said(queue, WAITING_OR_RUNNING, looked_through, names))
     # What is asked for besides may name more: an expression without all that it names has another value.
     for _ in range(_DEEPEST):
-        wider = referred_names(rows, wider)
+        wider = bounded(referred_names(rows, wider), queue.brought)
         if wider == names:
             break
         queue.look_for_odd(some, (*wider, *NAMES), looked_through)

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from updraft.condor.advalues import integer, text
-from updraft.condor.queue import ALWAYS, UNTOLD, WAITING_OR_RUNNING, Queue
+from updraft.condor.queue import ALWAYS, WAITING_OR_RUNNING, Queue
 from updraft.condor.references import references
 from updraft.condor.terms import NAMES
 from updraft.condor.written import said
 
 MAX_NAMES = 250
 _IDS = ("ClusterId", "ProcId")
-_NOT_A_JOBS = {"AutoClusterId", "Id", "JobCount", "JobIds", "MyType", "ServerTime", "TargetType", UNTOLD}
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
 _ID = re.compile(r"(\d+)\.\d+")
 
@@ -24,7 +23,7 @@ _ID = re.compile(r"(\d+)\.\d+")
 def significant_names(autoclusters: Iterable[Any]) -> frozenset[str]:
     """The attributes by which the schedd tells jobs apart for matching."""
     found = {name for ad in autoclusters for name in ad if _NAME.match(name)}
-    return frozenset(found - _NOT_A_JOBS)
+    return frozenset(found - {"AutoClusterId", "JobCount", "JobIds", "MyType", "TargetType"})
 
 
 def stated_names(rows: Iterable[Any]) -> frozenset[str]:
@@ -47,9 +46,8 @@ def names_to_group_by(queue: Queue) -> tuple[str, ...]:
 
 
 def referred_names(rows: Iterable[Any], names: Sequence[str]) -> tuple[str, ...]:
-    """`names`, what came with them, and what the rows' own expressions refer to in the job besides."""
-    rows = list(rows)
-    found = set(significant_names(rows))
+    """`names`, and what the rows' own expressions refer to in the job besides."""
+    found: set[str] = set()
     for row in rows:
         found |= references(row).outside
     return bounded(names, found)

@@ -63,6 +63,7 @@ _IDS = ("ClusterId", "ProcId")
 _MOST_PROCS = 10**9  # of a cluster
 UNTOLD = "UpdraftUntold"
 """Set by us, in the ad of a job of which nothing else could be asked: why."""
+_NOT_ITS_OWN = {*_IDS, UNTOLD, "MyType", "TargetType", "ServerTime"}
 _WHY_UNTOLD = "what it wants of its machine can't be asked for: write plain numbers and texts there"
 
 ALL: tuple[int, ...] = ()
@@ -85,13 +86,15 @@ class UnreadCluster:
 class Queue:
     """What `source`, a schedd of the bindings, is asked. `unread` is known from earlier looks, and grows.
 
-    `odd` are the owners of jobs that refer to what nobody knows.
+    `odd` are the owners of jobs that refer to what nobody knows; `brought` is what the requirements of such
+    jobs have brought along.
     """
 
     def __init__(self, source: Any, unread: Unread, odd: Iterable[str] = ()) -> None:
         self.source = source
         self.unread = dict(unread)
         self.odd = frozenset(odd)
+        self.brought: frozenset[str] = frozenset()
 
     def jobs(self, constraint: str, names: Sequence[str], strict: bool = False, **how: Any) -> list[Any]:
         """The jobs that can be read, and clusters where `how` includes them, with these attributes.
@@ -123,6 +126,7 @@ class Queue:
 
         rows = self._asked(ask, names, lambda: f"!{_of(self.unread)}")
         singles = self.odd_jobs(constraint, names)
+        self.brought = frozenset(name for row in singles for name in row) - _NOT_ITS_OWN
         if self.unread:
             singles += self._singly(f"{_of(self.unread)} && ({constraint})", [*names, *_IDS])
         return [*rows, *map(_group_of_one, singles)]
