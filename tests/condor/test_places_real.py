@@ -64,12 +64,19 @@ def state(live: LivePool, job: str) -> str:
     return live.nodes["head"].run("condor_q", f"{job}.0", "-af", "JobStatus", check=False).strip()
 
 
+def loops(live: LivePool, worker: str) -> bool:
+    """Whether the job that stays is in its loop on this worker."""
+    return bool(live.nodes[worker].run("pgrep", "-f", "-x", "sleep 1", check=False).strip())
+
+
 def test_a_suspended_job_and_one_that_is_removed_run_until_their_shadow_ends(
     live: LivePool, pool: HTCondorPool
 ) -> None:
     head = live.nodes["head"]
     suspended, removed = live.submit(SLEEPS), live.submit(STAYS)
     wait_for("both run", lambda: [state(live, job) for job in (suspended, removed)] == ["2", "2"])
+    # The schedd says so before its shell has begun: until the loop goes round, it can be told to end.
+    wait_for("it minds no signal", lambda: any(loops(live, name) for name in ("w1", "w2")))
     before = [places(pool, job)[0] for job in (suspended, removed)]
     head.run("condor_suspend", suspended)
     head.run("condor_rm", removed)
