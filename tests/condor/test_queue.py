@@ -7,9 +7,11 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.demand import running_jobs, unread_groups
+from updraft.condor.conditions import RUNNING, WAITING_OR_RUNNING
+from updraft.condor.demand import unread_groups
 from updraft.condor.naming import bounded, names_to_group_by
-from updraft.condor.queue import ALL, RUNNING, UNTOLD, WAITING_OR_RUNNING, Queue
+from updraft.condor.places import running_jobs
+from updraft.condor.queue import ALL, UNTOLD, Queue
 from updraft.core.kinds import problem
 from updraft.core.sparing import failing
 
@@ -83,6 +85,11 @@ def job(cluster: int, owner: str, requirements: str = "true", proc: int = 0, **m
         "ClusterId": cluster, "ProcId": proc, "Owner": owner, "Requirements": requirements,
         "AutoClusterAttrs": "Foo,Bar", **more,
     }  # fmt: skip
+
+
+def grouped(queue: Queue, names: Sequence[str]) -> list[Any]:
+    """Everybody's jobs, those of odd owners included."""
+    return [*queue.grouped(WAITING_OR_RUNNING, names), *queue.apart(WAITING_OR_RUNNING, names)]
 
 
 def counts(rows: Sequence[Any]) -> dict[str, int]:
@@ -228,9 +235,9 @@ def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> 
         job(5, "eve", **ladder(UpdraftRunTime="RequestCpus * 60", RequestCpus="2")),
     )
     queue = Queue(schedd, {})
-    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert queue.odd == {"eve"}
-    rows = {row["JobIds"]: row for row in queue.grouped(WAITING_OR_RUNNING, WIDER)}
+    rows = {row["JobIds"]: row for row in grouped(queue, WIDER)}
     assert set(rows) == {"1.0", "2.0", "3.0", "4.0", "5.0"}
     assert [("UpdraftRunTime" in rows[id_], UNTOLD in rows[id_]) for id_ in sorted(rows)] == [
         (True, False), (False, False), (True, False), (False, True), (True, False),
@@ -244,8 +251,29 @@ def test_new_clusters_are_looked_at_and_all_from_time_to_time() -> None:
     queue = Queue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 1)
     assert queue.odd == {"bob"}
-    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert queue.odd == {"bob", "eve"}
+    schedd.ads.pop()
+    queue.look_again(WAITING_OR_RUNNING, WIDER)
+    assert queue.odd == {"eve"}
+
+
+def test_who_has_jobs_in_no_group_is_found_by_their_number() -> None:
+    """Without a second look at all jobs; the odd one's other jobs are no groups of everybody's either."""
+    honest = [job(n, f"u{n}", proc=p, JobPrio=n) for n in range(1, 5) for p in range(3)]
+    schedd = Schedd(*honest, job(7, "eve"), job(8, "eve", **ladder(Foo="Rung0")))
+    queue = Queue(schedd, {})
+    rows = queue.grouped(WAITING_OR_RUNNING, WIDER)
+    assert counts(rows) == {"u1": 3, "u2": 3, "u3": 3, "u4": 3, "eve": 1}
+    assert "eve" not in counts(queue.without_odd(rows, WAITING_OR_RUNNING, WIDER))
+    assert queue.odd == {"eve"}
+    assert counts(queue.apart(WAITING_OR_RUNNING, WIDER)) == {"eve": 2}
+    schedd.ads.pop()
+    queue = Queue(schedd, {})
+    rows = queue.grouped(WAITING_OR_RUNNING, WIDER)
+    schedd.ads += Schedd(job(9, "u1"), job(10, "new")).ads
+    assert queue.without_odd(rows, WAITING_OR_RUNNING, WIDER) == rows, "who has come since isn't odd"
+    assert queue.odd == frozenset()
 
 
 def test_what_one_job_refers_to_makes_it_no_safer_in_another() -> None:
@@ -255,9 +283,9 @@ def test_what_one_job_refers_to_makes_it_no_safer_in_another() -> None:
     )
     queue = Queue(schedd, {})
     names = bounded(names_to_group_by(queue), ("Rung5",))
-    queue.look_for_odd(WAITING_OR_RUNNING, names, 0)
+    queue.look_for_odd(WAITING_OR_RUNNING, names)
     assert queue.odd == {"eve"}
-    rows = {row["JobIds"]: row for row in queue.grouped(WAITING_OR_RUNNING, names)}
+    rows = {row["JobIds"]: row for row in grouped(queue, names)}
     assert set(rows) == {"1.0", "2.0"}
     assert "UpdraftRunTime" not in rows["2.0"]
 
@@ -278,7 +306,7 @@ def test_usual_jobs_come_in_groups(said: dict[str, str]) -> None:
     own = {name: classad2.ExprTree(text) for name, text in said.items()}
     schedd = Schedd(*(job(n, "ada", **own) for n in range(3)))
     queue = Queue(schedd, {})
-    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert queue.odd == frozenset()
     (row,) = queue.grouped(WAITING_OR_RUNNING, WIDER)
     assert row["JobCount"] == 3
@@ -295,13 +323,13 @@ def test_a_request_made_of_what_only_its_owner_knows_comes_with_the_requirements
     )
     queue = Queue(schedd, {})
     names = (*NAMES, "RequestMemory")
-    queue.look_for_odd(WAITING_OR_RUNNING, names, 0)
-    rows = queue.grouped(WAITING_OR_RUNNING, names)
+    queue.look_for_odd(WAITING_OR_RUNNING, names)
+    rows = grouped(queue, names)
     seen = {row["JobIds"]: (UNTOLD in row, "Mine" in row) for row in rows}
     assert seen == {"1.0": (False, True), "2.0": (True, False), "3.0": (False, False)}
     wider = bounded(names, queue.brought)
     assert "Mine" in wider
-    queue.look_for_odd(WAITING_OR_RUNNING, wider, 0)
+    queue.look_again(WAITING_OR_RUNNING, wider)
     assert queue.odd == frozenset()
 
 
@@ -312,7 +340,7 @@ def test_an_owner_whose_name_is_read_otherwise_than_it_is_written_ends_the_searc
 
     schedd = Misread(job(1, "eve", Foo=classad2.ExprTree("Rung0")))
     queue = Queue(schedd, {})
-    queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 0)
+    queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert schedd.asked < 5
 
 

@@ -16,9 +16,10 @@ from updraft.condor.accounting import shares_of
 from updraft.condor.advalues import quantities, text, value
 from updraft.condor.collector import SlotMemory, learn, slot
 from updraft.condor.collectors import collector_loads
-from updraft.condor.demand import group, running_job
+from updraft.condor.demand import group
 from updraft.condor.finished import Finished, added
 from updraft.condor.naming import referred_names, stated_names
+from updraft.condor.places import running_job
 from updraft.condor.references import references
 from updraft.core.kinds import LARGEST, kind_key, problem
 from updraft.core.left_out import LEFT_OUT, ODD_SLOT

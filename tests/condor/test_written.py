@@ -67,6 +67,9 @@ def test_what_htcondor_writes_is_plain() -> None:
         assert true_of(says_plainly(("A",)), number)
     for name in ("E", "E+1", "3 + E", "trueR0", "true.R0", "R0true", "-R0"):
         assert not true_of(says_plainly(("A",)), name)
+    # A function's name may be an attribute's, too.
+    for what in ("Max", "Max + 1", "ifThenElse", "MAX * (1)"):
+        assert not true_of(says_plainly(*levels), what)
     for what in ("ResidentSetSize2", "xResidentSetSize", "MemoryUsage", "MemoryUsage + 1"):
         assert not true_of(says_plainly(*levels), what)
 

@@ -7,33 +7,24 @@ and from what the jobs' own expressions refer to; it is remembered between looks
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from updraft.condor.advalues import has, integer, list_of_texts, text, value
+from updraft.condor.advalues import has, integer, text, value
+from updraft.condor.conditions import AT_WORK, FACTORIES, WAITING, WAITING_OR_RUNNING
 from updraft.condor.finished import Finished, likely, refreshed, said
 from updraft.condor.holds import held_by, job_id
 from updraft.condor.naming import bounded, names_to_group_by, newest, referred_names, terms_said, with_terms
-from updraft.condor.queue import (
-    ALL,
-    AT_WORK,
-    FACTORIES,
-    RUNNING,
-    UNTOLD,
-    WAITING,
-    WAITING_OR_RUNNING,
-    Queue,
-    Unread,
-    plain,
-)
+from updraft.condor.places import PLACES, running_jobs
+from updraft.condor.queue import ALL, UNTOLD, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
 from updraft.core.kinds import problem_ad
-from updraft.core.model import NO_TERMS, JobGroup, Resources, RunningJob, ScheddView
+from updraft.core.model import NO_TERMS, JobGroup, Resources, ScheddView
 
-_FACTORY = (
+FACTORY = (
     *("ClusterId", "QDate", "JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId"),
     *("JobMaterializeLimit", "JobFactoryPaused", "JobsPresent"),
 )
@@ -44,13 +35,8 @@ _BOOKKEEPING = {
     "jobstatus",
     "jobprio",
     "servertime",
-    *(name.lower() for name in _FACTORY),
+    *(name.lower() for name in FACTORY),
 }
-# The slot of a job, of this node of a parallel one, and of all of its nodes.
-HOSTS = ("RemoteHost", "RemoteHosts", "AllRemoteHosts")
-_WHERE = ("ClusterId", "ProcId", "Owner", "JobStatus", *HOSTS)
-_REMOVED, _HELD = 3, 5  # values of JobStatus
-_RUNNING = (*_WHERE, "JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDate")
 _NUMBERS = (
     *("JobFactoryTotalProcs", "TotalSubmitProcs", "JobMaterializeNextProcId", "JobMaterializeLimit"),
     "JobsPresent",
@@ -61,6 +47,8 @@ MAX_GROUPS = 2_000
 _NAMES_FOR_LOOKS = 30
 _LOOKS_FOR_HISTORY = 30
 _IDS_AT_ONCE = 1_000
+_WAITING = f"({WAITING_OR_RUNNING} || {FACTORIES})"
+_APART = "its owner has jobs that take long to be asked for: they have their turns, and its own is to come"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +65,7 @@ class ScheddMemory:
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
-    `unread` are the clusters that can't be read, `odd` the owners whose jobs are looked at singly (see
+    `unread` are the clusters that can't be read, `odd` the owners whose jobs are asked for apart (see
     `Queue`).
     """
 
@@ -89,6 +77,7 @@ class ScheddMemory:
     newest: int = 0
     unread: Unread = field(default_factory=dict)
     odd: frozenset[str] = frozenset()
+    brought: frozenset[str] = frozenset()
 
 
 def read_demand(
@@ -96,7 +85,8 @@ def read_demand(
 ) -> tuple[ScheddView, ScheddMemory]:
     """Idle groups of `schedd`, its running jobs where asked for, and what to remember for the next look.
 
-    `pool` is the pool's name: jobs that are on hold for its controller are told as well.
+    `pool` is the pool's name: jobs that are on hold for its controller are told as well. Those of odd owners
+    are counted, as a group that can't be planned for (`pending`); `apart.read_apart` tells what they are.
     """
     import htcondor2
 
@@ -137,48 +127,67 @@ def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
     queue = Queue(source, memory.unread, memory.odd)
     if memory.looks % _NAMES_FOR_LOOKS == 0:
-        queue.try_again((*memory.names, *NAMES, *_RUNNING))
+        queue.try_again((*memory.names, *NAMES, *PLACES))
     names, rows, read_up_to = _named_and_grouped(queue, memory)
     whole = htcondor2.QueryOpt.IncludeClusterAd
-    hidden = queue.jobs(FACTORIES, [*with_terms(names, NAMES), *_FACTORY], opts=whole)
-    hidden += queue.odd_jobs(FACTORIES, with_terms(names, NAMES), _FACTORY, opts=whole)
-    groups = group(schedd, rows, hidden)
-    firsts = _firsts(queue, groups, memory.firsts)
+    to_come = [*with_terms(names, NAMES), *FACTORY]
+    groups = group(schedd, rows, queue.jobs(f"{queue.usual} && {FACTORIES}", to_come, opts=whole))
+    firsts = first_jobs(queue, groups, memory.firsts)
     finished = memory.finished
     if memory.looks % _LOOKS_FOR_HISTORY == 0:
         finished = refreshed(queue.source, finished)
     at_work = running_jobs(queue, schedd) if running else None
-    groups = (*groups, *unread_groups(schedd, queue))
+    apart = queue.waiting_apart()
+    groups = (*groups, *unread_groups(schedd, queue), *(pending(schedd, *one) for one in apart))
     view = ScheddView(
-        tuple(_timed(g, firsts.get(g.first_id, First()), finished) for g in groups),
+        tuple(timed(g, firsts, finished) for g in groups if g.idle),
         at_work,
         sum(g.idle for g in groups),
-        sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") in AT_WORK),
+        sum(integer(row, "JobCount") for row in rows if integer(row, "JobStatus") in AT_WORK)
+        + sum(running for _, _, running in apart),
         tuple(map(job_id, queue.source.query(held_by(pool), ["ClusterId", "ProcId"], limit=_IDS_AT_ONCE))),
     )
     looks = memory.looks + 1
     known = ScheddMemory(memory.location, names, looks, firsts, finished, read_up_to, queue.unread)
-    return view, replace(known, odd=queue.odd)
+    said = {name.lower() for row in rows for name in row} if memory.brought else set()
+    brought = frozenset(name for name in memory.brought if queue.odd or name.lower() in said)
+    return view, replace(known, odd=queue.odd, brought=brought)
 
 
 def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
     """The names to group by, the groups, and the newest cluster of which they tell."""
     names, looked_through = memory.names, memory.newest
-    if not names or memory.looks % _NAMES_FOR_LOOKS == 0:
+    renewed = not names or memory.looks % _NAMES_FOR_LOOKS == 0
+    if renewed:
         names = with_terms(names_to_group_by(queue), [name for name in NAMES if name in names])
         looked_through = 0  # what a job says can be changed while it waits
-    some = f"({WAITING_OR_RUNNING} || {FACTORIES})"
-    queue.look_for_odd(some, (*names, *NAMES), looked_through)
-    rows = queue.grouped(WAITING_OR_RUNNING, names)
+    names = bounded(names, memory.brought)
+    if not looked_through:
+        queue.look_again(_WAITING, (*names, *NAMES))
+    if renewed:
+        rows = _grouped(queue, names)
+    else:
+        queue.look_for_odd(_WAITING, (*names, *NAMES), looked_through)
+        rows = queue.grouped(WAITING_OR_RUNNING, names)
     wider = with_terms(names, terms_said(queue, WAITING_OR_RUNNING, looked_through, names))
     # What is asked for besides may name more: an expression without all that it names has another value.
     for _ in range(_DEEPEST):
-        wider = bounded(referred_names(rows, wider), queue.brought)
+        wider = referred_names(rows, wider)
         if wider == names:
             break
-        queue.look_for_odd(some, (*wider, *NAMES), looked_through)
-        names, rows = wider, queue.grouped(WAITING_OR_RUNNING, wider)
+        names, rows = wider, _grouped(queue, wider)
     return names, rows, newest(rows)
+
+
+def _grouped(queue: Queue, names: Sequence[str]) -> list[Any]:
+    """The groups, with names of which nobody has yet been found odd."""
+    queue.look_for_odd(FACTORIES, (*names, *NAMES))
+    return queue.without_odd(queue.grouped(WAITING_OR_RUNNING, names), WAITING_OR_RUNNING, names)
+
+
+def pending(schedd: str, owner: str, idle: int, running: int) -> JobGroup:
+    """The jobs of an owner whose jobs are asked for apart, as long as no more than their number is known."""
+    return left_out(schedd, owner, "", idle, running, _APART, "apart")
 
 
 def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
@@ -360,7 +369,7 @@ def _folded(schedd: str, groups: list[JobGroup]) -> tuple[JobGroup, ...]:
     return tuple(kept.values())
 
 
-def _firsts(queue: Queue, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
+def first_jobs(queue: Queue, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
     """The first job of each group; asked only for ids that aren't known yet."""
     wanted = {g.first_id for g in groups if not g.oldest}
     found = {job: first for job, first in known.items() if job in wanted}
@@ -376,39 +385,12 @@ def _firsts(queue: Queue, groups: Sequence[JobGroup], known: dict[str, First]) -
     return found
 
 
-def _timed(found: JobGroup, first: First, finished: Finished) -> JobGroup:
+def timed(found: JobGroup, firsts: Mapping[str, First], finished: Finished) -> JobGroup:
     """The group with what is known of time: since when it waits, and how long its jobs run."""
+    first = firsts.get(found.first_id, First())
     run_time = likely(found.run_time, found.longest, found.owner, first.executable, finished)
     return replace(found, oldest=first.arrived or found.oldest, run_time=run_time)
 
 
 def _one_of(name: str, values: Iterable[str]) -> str:
     return f"member({name}, {{{','.join(sorted(values))}}})"
-
-
-def running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
-    """Where the schedd believes jobs to run."""
-    ads = queue.jobs(RUNNING, _RUNNING)
-    # One that can't be read, or whose lease can't be asked for, still runs where it runs.
-    ads += queue.jobs(f"{RUNNING} && {plain(_RUNNING)} isnt true", _WHERE)
-    ads += queue.running_unread(_WHERE)
-    return tuple(place for ad in ads for place in running_job(schedd, ad))
-
-
-def running_job(schedd: str, ad: Any) -> tuple[RunningJob, ...]:
-    """Where a running job runs, from its ad. One without a lease has it until the end of time."""
-    renewed = integer(ad, "LastJobLeaseRenewal") or integer(ad, "JobCurrentStartDate")
-    lease = integer(ad, "JobLeaseDuration")
-    said = (host for name in HOSTS for host in list_of_texts(ad, name))
-    return tuple(
-        RunningJob(
-            schedd,
-            f"{integer(ad, 'ClusterId')}.{integer(ad, 'ProcId')}",
-            host,
-            text(ad, "Owner"),
-            float(renewed + lease) if lease else float("inf"),
-            float(integer(ad, "JobCurrentStartDate")),
-            leaving=integer(ad, "JobStatus") in (_REMOVED, _HELD),
-        )
-        for host in dict.fromkeys(said)
-    )

@@ -8,9 +8,10 @@ import re
 from collections.abc import Sequence
 
 from updraft.condor.advalues import real
-from updraft.condor.demand import HOSTS, locate
+from updraft.condor.conditions import RUNNING
+from updraft.condor.demand import locate
 from updraft.condor.holds import held_by, hold, job_id, release
-from updraft.condor.queue import RUNNING
+from updraft.condor.places import HOSTS
 from updraft.condor.shadows import end, shadows_of
 from updraft.condor.written import quoted, says, says_number, says_text
 from updraft.errors import PoolError

@@ -11,9 +11,10 @@ from typing import Any
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.advalues import has, integer, text
 from updraft.condor.children import Children
+from updraft.condor.conditions import WAITING_OR_RUNNING
 from updraft.condor.demand import group, locate, unread_groups
 from updraft.condor.naming import names_to_group_by, referred_names, with_terms
-from updraft.condor.queue import WAITING_OR_RUNNING, Queue
+from updraft.condor.queue import Queue
 from updraft.condor.terms import NAMES
 from updraft.condor.written import says
 from updraft.core.model import JobGroup
@@ -124,8 +125,8 @@ def read_jobs(collector: str | None, schedd: str, name: JobName) -> Found:
         numbers = ("ClusterId",) if name.proc is None else ("ClusterId", "ProcId")
         wanted = [*with_terms(referred_names(everything, names), NAMES), *numbers]
         waiting = f"{name.numbers} && {says('JobStatus', '1')}"
-        queue.look_for_odd(waiting, (*wanted, *NAMES), 0)
-        rows = queue.grouped(waiting, wanted)
+        queue.look_for_odd(waiting, (*wanted, *NAMES))
+        rows = [*queue.grouped(waiting, wanted), *queue.apart(waiting, wanted)]
         whole = htcondor2.QueryOpt.IncludeClusterAd
         factories = (
             [] if jobs else queue.jobs(f"ClusterId == {name.cluster}", (*_FACTORY, _DIGEST), opts=whole)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from updraft.condor.advalues import integer, text
-from updraft.condor.queue import ALWAYS, WAITING_OR_RUNNING, Queue
+from updraft.condor.conditions import ALWAYS, WAITING_OR_RUNNING
+from updraft.condor.queue import Queue
 from updraft.condor.references import references
 from updraft.condor.terms import NAMES
 from updraft.condor.written import said

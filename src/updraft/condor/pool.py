@@ -15,6 +15,7 @@ import classad2
 from updraft.condor import collector as ads
 from updraft.condor import controllers
 from updraft.condor.access import PoolAccess, environment
+from updraft.condor.apart import Apart
 from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.children import Children
 from updraft.condor.demand import ScheddMemory, read_demand
@@ -42,6 +43,7 @@ class HTCondorPool:
         self._folder = Path(tempfile.mkdtemp(prefix="updraft-pool-"))
         given = environment(access, self._folder)
         self._children = Children(given)
+        self._apart = Apart(self._children)
         self._tools = Tools(access.tools, given, access.collector)
         self._lock = threading.Lock()
         self._schedds: dict[str, ScheddMemory] = {}
@@ -61,6 +63,7 @@ class HTCondorPool:
 
     def close(self) -> None:
         """End all children, and remove the private configuration."""
+        self._apart.close()
         self._children.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -80,6 +83,7 @@ class HTCondorPool:
         for name in fresh:
             self._children.begin(f"schedd {name}")
         self._children.drop(f"schedd {name}" for name in left)
+        self._apart.forget(left)
         return names
 
     def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:
@@ -90,6 +94,7 @@ class HTCondorPool:
         view, memory = self._children.call(
             f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory
         )
+        view, memory = self._apart.complete(schedd, view, memory)
         with self._lock:
             self._schedds[schedd] = memory
         return view

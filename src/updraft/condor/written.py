@@ -24,7 +24,12 @@ _PARTS = (
     "TARGET[.][A-Za-z0-9_]+(?![.])",
     "[A-Za-z_]+(?=[(])",
 )
-# The same at less cost, for what nearly all jobs say: numbers and texts, and what HTCondor itself writes.
+# A daemon makes a pattern anew each time, which takes it longer than to use it: so a short one comes first.
+# It knows short texts, and leaves in what is no leaf; what refers to others is no longer than this together.
+_SHORT = '[-0-9. ]|"[]-_ -!#-[a-~]*+"'
+_SHORT_MADE = '[-0-9. `+*/(){},]|"[]-_ -!#-[a-~]*+"|max(?=[(])'
+_SHORTEST = 999
+# The same at more cost, for nearly all other jobs: numbers and texts, and what HTCondor itself writes.
 _PLAINEST = f"[-0-9. ]*+(?:(?:{_TEXT}|(?<=[0-9])E[-+]|(?:true|false)(?![A-Za-z0-9_.]))[-0-9. ]*+)*+"
 _KEYWORDS = ("true", "false", "undefined", "error", "is", "isnt")
 # What HTCondor itself refers to, by what it writes where a job's owner says nothing. Nearly all jobs say
@@ -83,7 +88,19 @@ def says_plainly(*levels: Iterable[str]) -> str:
         plain.append(short + _words(known))
         known += [name.lower() for name in level]
     together = f"strcat({texts})"
-    return f"({_like(_BETWEEN.join(plainest), together)} || {_like(_BETWEEN.join(plain), together)})"
+    patterns = (_short(named), _BETWEEN.join(plainest), _BETWEEN.join(plain))
+    return f"({' || '.join(_like(pattern, together) for pattern in patterns)})"
+
+
+def _short(levels: Sequence[Sequence[str]]) -> str:
+    """The pattern of what nearly all jobs say."""
+    end = "(?![a-z0-9_.])"
+    first = f"(?:{_SHORT}|(?:true|false){end})*+"
+    if not levels[1:]:
+        return first
+    leaves = sorted({name.lower() for name in levels[0]} & _USUAL)
+    words = "|".join(("true", "false", *leaves))
+    return f"{first}{_BETWEEN}(?=.{{0,{_SHORTEST}}}$)(?:{_SHORT_MADE}|(?:{words}){end})*+"
 
 
 def _text_of(name: str) -> str:
@@ -102,8 +119,8 @@ def _usual(known: Sequence[str]) -> str:
     """The pattern of what is usual, where it may refer to these."""
     if not known:
         return _PLAINEST
-    words = "|".join((*known, "ifthenelse", "isnt", "undefined", "max"))
-    return f"(?>[-0-9.[:space:]+*/(){{}},]++|(?<=[0-9])E[-+]|(?:{words})(?![A-Za-z0-9_.])|{_TEXT_WITHIN})*+"
+    words = f"(?:{'|'.join((*known, 'isnt', 'undefined'))})(?![A-Za-z0-9_.])|(?:ifthenelse|max)(?=[(])"
+    return f"(?>[-0-9.[:space:]+*/(){{}},]++|(?<=[0-9])E[-+]|{words}|{_TEXT_WITHIN})*+"
 
 
 def _like(pattern: str, text: str) -> str:

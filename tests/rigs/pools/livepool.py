@@ -9,6 +9,7 @@ in a private mount name space, so that nothing is left behind even by kill -9.
 import contextlib
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -135,7 +136,9 @@ class Node:
         children = path.read_text().split() if path.exists() else []
         return int(children[0]) if children else 0
 
-    def run(self, *command: str, text: str = "", user: str = "root", check: bool = True) -> str:
+    def run(
+        self, *command: str, text: str = "", user: str = "root", check: bool = True, seconds: float = 60
+    ) -> str:
         """Run a command on this machine, and return what it printed."""
         who = () if user == "root" else ("setpriv", "--reuid", user, "--regid", "nogroup", "--clear-groups")
         done = subprocess.run(
@@ -143,7 +146,7 @@ class Node:
             input=text,
             capture_output=True,
             text=True,
-            timeout=deadline(60),
+            timeout=deadline(seconds),
             check=False,
         )
         if check and done.returncode:
@@ -255,8 +258,10 @@ class LivePool:
         yield name, number
 
     def head(self, config: str = "") -> Node:
-        """Boot the head, and wait until its schedd is in its collector."""
+        """Boot the head, and wait until its schedd is in its collector, which knows itself as well."""
         node = self.start("head", 1, _HEAD + config)
+        knows_itself = re.compile("StatsLifetime = [1-9]").search
+        wait_for("the head's collector", lambda: knows_itself(self._status("-collector", "-l")), 60)
         wait_for("the head's schedd", lambda: "MyAddress" in self._status("-schedd", "-l"), 60)
         return node
 

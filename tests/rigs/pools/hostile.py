@@ -1,0 +1,111 @@
+"""Hostile ads: whatever a job's owner or a worker may write, under the names that updraft reads.
+
+This file is a script, too: `python3 - SEED JOBS MACHINES` on a head makes so many jobs, changes them as their
+owner may, advertises so many slots, and prints how many jobs and slots were taken.
+"""
+
+import contextlib
+import random
+import sys
+from itertools import islice
+from typing import Any
+
+JOB_NAMES = (
+    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs", "Requirements", "Rank"),
+    *("JobPrio", "AccountingGroup", "AcctGroup", "UpdraftRunTime", "UpdraftSpot", "UpdraftPrice"),
+    *("UpdraftClass", "UpdraftCloud", "UpdraftZone", "UpdraftDeadline", "AllowedExecuteDuration"),
+    *("AllowedJobDuration", "MaxRuntime", "MaxWallTimeMins", "JobLeaseDuration", "LastJobLeaseRenewal"),
+    *("JobCurrentStartDate", "RemoteHost", "RemoteHosts", "AllRemoteHosts", "QDate", "Cmd", "JobBatchName"),
+    *("ImageSize", "DiskUsage", "MemoryUsage", "ResidentSetSize", "NumJobStarts", "TransferInputSizeMB"),
+    *("TargetAnnexName", "VMAMI", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "Foo", "Mine"),
+    *("JobMaterializeDigestFile", "JobMaterializeLimit", "ConcurrencyLimits", "FlockTo", "WantParallel"),
+)
+MACHINE_NAMES = (
+    *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalCpus"),
+    *("Start", "Requirements", "Rank", "State", "Activity", "SlotType", "PartitionableSlot", "DynamicSlot"),
+    *("UpdraftPool", "UpdraftInstance", "UpdraftLaunch", "UpdraftClass", "UpdraftFlavor", "UpdraftZone"),
+    *("UpdraftGeneration", "UpdraftMarket", "Draining", "DrainReason", "DaemonStartTime", "MyCurrentTime"),
+    *("LastHeardFrom", "ChildCpus", "ChildMemory", "ChildState", "ChildActivity", "NumDynamicSlots", "Foo"),
+)
+_NUMBERS = (
+    *("0", "-1", "1e308", "-1e308", 'real("NaN")', 'real("INF")', "9223372036854775807", "0.5", "1/0"),
+    *("-9223372036854775807 - 1", "2147483648", "1e-320", "true", "undefined", "error"),
+)
+_TEXTS = (
+    *("", " ", "\x1b[2J\x1b]0;owned\x07", "%s%n%d", "../../etc/passwd", "a,b;c|d", "\u202eevil", "𐍈" * 50),
+    *("line\nline", "x" * 1024, "y" * 65_536, "'; DROP TABLE jobs; --", "{{7*7}}", "$(touch /tmp/owned)"),
+)
+_SHAPES = (
+    *("{NAME} + 1", "MY.{NAME}", "TARGET.Memory * 1e300", "Foo + {NAME}", "!" * 490 + "true"),
+    *("(" * 400 + "1" + ")" * 400, " || ".join(["TARGET.Cpus > 1"] * 1000), "{{1,{{2,{{3}}}}}}"),
+    *("[a = 1; b = [c = 2]]", 'regexp("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa!")', 'strcat("a", Foo)'),
+    *("ifThenElse(Foo > 1, Mine, {NAME})", "time()", "random(10)", "splitList(Foo)[3]", "Foo =?= Mine"),
+)
+_MIB = 1 << 20
+_PER_CLUSTER = 100
+
+
+def value(rng: random.Random, name: str, huge: bool = False) -> str:
+    """A value for this name, as ClassAd text."""
+    kind = rng.randrange(3)
+    if kind == 0:
+        return rng.choice(_NUMBERS)
+    if kind == 1:
+        text = "z" * _MIB if huge else rng.choice(_TEXTS)
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
+    return rng.choice(_SHAPES).format(NAME=name)
+
+
+def advertise(seed: int, count: int) -> int:
+    """Advertise so many slots, each of its own machine, with a few hostile values; how many were taken."""
+    import classad2
+    import htcondor2
+
+    rng = random.Random(seed)
+    collector = htcondor2.Collector()
+    taken = 0
+    for number in range(count):
+        ad: Any = classad2.ClassAd(
+            {
+                "MyType": "Machine", "Name": f"slot1@odd{number}", "Machine": f"odd{number}", "Cpus": 8,
+                "MyAddress": f"<10.99.{number // 250}.{number % 250 + 1}:9618>", "State": "Unclaimed",
+                "Activity": "Idle", "PartitionableSlot": True, "Memory": 8000, "Disk": 10**8, "Start": True,
+            }
+        )  # fmt: skip
+        ad["Requirements"] = classad2.ExprTree("Start")
+        for name in rng.sample(MACHINE_NAMES, rng.randint(1, 3)):
+            with contextlib.suppress(Exception):  # no release takes it
+                ad[name] = classad2.ExprTree(value(rng, name))
+        with contextlib.suppress(Exception):  # refused, and so no harm
+            collector.advertise([ad], "UPDATE_STARTD_AD", True)
+            taken += 1
+    return taken
+
+
+def submit(seed: int, count: int) -> int:
+    """Make so many jobs at this host's schedd, and change each; how many there are."""
+    import htcondor2
+
+    rng = random.Random(seed)
+    schedd = htcondor2.Schedd()
+    made = 0
+    while made < count:
+        said = {"executable": "/bin/sleep", "arguments": "600", "requirements": "TARGET.Nowhere =?= 1"}
+        if rng.random() < 0.5:
+            name = rng.choice(JOB_NAMES)
+            said[f"My.{name}"] = value(rng, name).replace("\n", " ")
+        some = min(_PER_CLUSTER, count - made)
+        with contextlib.suppress(Exception):  # refused: another one
+            cluster = schedd.submit(htcondor2.Submit(said), count=some).cluster()
+            made += some
+            for proc in range(some):
+                for name in rng.sample(JOB_NAMES, rng.randint(1, 3)):
+                    with contextlib.suppress(Exception):
+                        schedd.edit(f"{cluster}.{proc}", name, value(rng, name, huge=rng.random() < 0.001))
+    return made
+
+
+if __name__ == "__main__":
+    seed, jobs, machines = islice(map(int, sys.argv[1:]), 3)
+    sys.stdout.write(f"{submit(seed, jobs)} {advertise(seed, machines)}\n")
