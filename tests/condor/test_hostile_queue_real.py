@@ -89,6 +89,8 @@ def seed(request: pytest.FixtureRequest, record_property: Callable[[str, object]
 def test_an_honest_user_waits_for_no_hostile_one(
     live: LivePool, pool: HTCondorPool, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
+    if " 23." in live.nodes["head"].run("condor_version"):
+        pytest.skip("a collector of 23.9 takes no ads from its own bindings here")
     cpus = iter(range(1, 100))
     look(pool)  # the first one begins the processes that ask
     alone = [served(live, pool, next(cpus))[0] for _ in range(LOOKS)]
