@@ -16,7 +16,7 @@ from updraft.condor.demand import ScheddMemory, left_out, pending
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolTimeout
 
-ODD = ScheddMemory(location="here", names=("Owner",), newest=7, odd=frozenset({"eve"}))
+ODD = ScheddMemory(location="here", names=("Owner",), newest=7, looks=2, odd=frozenset({"eve"}))
 
 
 def some(owner: str, idle: int, key: str = "") -> JobGroup:
@@ -137,6 +137,23 @@ def test_no_look_waits_for_one_that_takes_long(hasty: Apart, asked: Asked) -> No
         assert time.monotonic() < end
         time.sleep(0.01)
     assert sum(idle(seen).values()) == 7
+
+
+def test_the_first_look_waits_longer_as_far_as_there_is_time(asked: Asked) -> None:
+    """A command has no second one."""
+    first = replace(ODD, looks=1)
+    go_on = threading.Event()
+
+    def slow() -> ApartView:
+        assert go_on.wait(deadline(60))
+        return KNOWN
+
+    asked.answer = slow
+    hasty = Apart(asked, 0.0, deadline(60))  # type: ignore[arg-type]
+    assert idle(hasty.complete("other", view(), first, left=0.0)[0]) == {"ada": 3, "eve?": 5}
+    threading.Timer(0.2, go_on.set).start()
+    assert idle(hasty.complete("s", view(), first)[0]) == {"ada": 3, "small": 2, "large": 3}
+    hasty.close()
 
 
 def test_what_takes_long_is_asked_for_in_a_tenth_of_the_time(

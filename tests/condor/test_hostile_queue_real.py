@@ -10,9 +10,8 @@ import pytest
 
 from tests.condor.test_livepool import SCHEDD
 from tests.rigs.pools import hostile
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool
+from tests.rigs.pools.livepool import LivePool, live_pool
 from tests.waiting import deadline, patience, until
-from updraft.condor.access import PoolAccess
 from updraft.condor.demand import pending
 from updraft.condor.pool import HTCondorPool
 from updraft.core.kinds import problem
@@ -44,11 +43,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
-    access = PoolAccess(
-        "test", collector=COLLECTOR, token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )  # fmt: skip
-    with live.network(), HTCondorPool(access) as made:
+    with live.network(), HTCondorPool(live.access()) as made:
         yield made
 
 

@@ -11,6 +11,7 @@ from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, l
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
+from updraft.condor.demand import _LOOKS_FOR_HISTORY
 from updraft.condor.pool import HTCondorPool
 from updraft.core.model import DrainMode, ScheddView, Slot
 from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
@@ -40,14 +41,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
-    access = PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=live.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )
-    with live.network(), HTCondorPool(access) as made:
+    with live.network(), HTCondorPool(live.access()) as made:
         yield made
 
 
@@ -207,14 +201,7 @@ def test_how_long_jobs_run_is_read_from_the_history_and_from_what_they_say(
     big = "executable = /bin/sleep\narguments = 9\nrequest_cpus = 50\n"
     live.submit(big + "queue 1\n")
     live.submit(big + "+UpdraftRunTime = 500\nallowed_execute_duration = 300\nqueue 2\n")
-    access = PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=live.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=head.enter(),
-    )
-    with live.network(), HTCondorPool(access) as fresh:
+    with live.network(), HTCondorPool(live.access()) as fresh:
         seen = {g.idle: g for g in demand(fresh).groups}
     run_time = seen[1].run_time
     assert run_time is not None
@@ -222,6 +209,28 @@ def test_how_long_jobs_run_is_read_from_the_history_and_from_what_they_say(
     assert seen[1].longest is None
     assert (seen[2].run_time, seen[2].longest) == (300.0, 300.0)
     head.run("condor_rm", "-all")
+
+
+def test_a_ladder_of_references_in_the_history_costs_no_time(live: LivePool, worker: Node) -> None:
+    """A job's owner may change what it says until it leaves the queue, also when it is said to have ended."""
+    head = live.nodes["head"]
+    live.submit("executable = /bin/sleep\narguments = 1\nqueue\n")
+    ended = ("condor_history", "-constraint", 'Owner == "alice" && JobStatus == 4', "-af", "ClusterId")
+    wait_for("a job ended", lambda: head.run(*ended).split(), 60)
+    rungs = [word for rung in range(40) for word in (f"Rung{rung}", f"Rung{rung + 1} + Rung{rung + 1}")]
+    number = live.submit("executable = /bin/true\nhold = true\nqueue 40\n", user="bob")
+    head.run("condor_qedit", str(number), *rungs, "CompletionDate", "Rung0", user="bob")
+    took = []
+    with live.network(), HTCondorPool(live.access()) as fresh:
+        demand(fresh)  # knows until when the history is read
+        head.run("condor_rm", str(number), user="bob")
+        there = ("condor_history", str(number), "-af", "ProcId")
+        wait_for("they are in the history", lambda: len(head.run(*there).split()) == 40, 30)
+        for _ in range(_LOOKS_FOR_HISTORY + 1):
+            begun = time.monotonic()
+            demand(fresh)
+            took.append(time.monotonic() - begun)
+    assert max(took) < 5 * patience(), took
 
 
 def test_controllers_see_each_other_until_their_ads_run_out(pool: HTCondorPool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.history import past_jobs
 from updraft.condor.pool import HTCondorPool
@@ -49,13 +49,7 @@ def live() -> Iterator[LivePool]:
 
 
 def access_of(pool: LivePool) -> PoolAccess:
-    return PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=pool.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=pool.nodes["head"].enter(),
-    )
+    return pool.access()
 
 
 def check(found: Workload) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
-from updraft.condor.access import PoolAccess
+from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from updraft.condor.pool import HTCondorPool
 from updraft.core.model import RunningJob
 from updraft.errors import PoolError
@@ -39,14 +38,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
-    access = PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=live.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )
-    with live.network(), HTCondorPool(access) as made:
+    with live.network(), HTCondorPool(live.access()) as made:
         yield made
 
 

@@ -43,13 +43,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def access(live: LivePool) -> PoolAccess:
-    return PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=live.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )
+    return live.access()
 
 
 @pytest.fixture(scope="module")

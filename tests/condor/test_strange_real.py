@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.condor.test_livepool import SCHEDD
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
+from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.lookup import JobName, find_jobs
@@ -43,10 +43,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def access(live: LivePool) -> PoolAccess:
-    return PoolAccess(
-        "test", collector=COLLECTOR, token_dir=live.token_dir(), trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )  # fmt: skip
+    return live.access()
 
 
 @pytest.fixture(scope="module")

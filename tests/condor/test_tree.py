@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.condor.test_livepool import MARKS, SCHEDD, when
-from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, LivePool, Node, live_pool, wait_for
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
-from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.core.joining import BUSY, WINDOW, paced
 from updraft.core.model import CollectorLoad, DrainMode, JoinPace, Slot
@@ -36,14 +35,7 @@ def live() -> Iterator[LivePool]:
 
 @pytest.fixture(scope="module")
 def pool(live: LivePool) -> Iterator[HTCondorPool]:
-    access = PoolAccess(
-        "test",
-        collector=COLLECTOR,
-        token_dir=live.token_dir(),
-        trust_domain=TRUST_DOMAIN,
-        tools=live.nodes["head"].enter(),
-    )
-    with live.network(), HTCondorPool(access) as made:
+    with live.network(), HTCondorPool(live.access()) as made:
         yield made
 
 

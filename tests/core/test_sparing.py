@@ -4,15 +4,42 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.rigs.snapshots import group, kind, policy, snapshot, verdicts
+from tests.rigs.snapshots import (
+    NOW,
+    group,
+    instance,
+    kind,
+    offer,
+    policies,
+    policy,
+    record,
+    slot,
+    snapshot,
+    snapshots,
+    verdicts,
+    worker,
+)
 from updraft.core.kinds import problem
 from updraft.core.left_out import LEFT_OUT
-from updraft.core.model import JobGroup, Known, Plan, RunningJob, ScheddView, Snapshot
+from updraft.core.model import (
+    Annex,
+    Drain,
+    JobGroup,
+    Known,
+    Launch,
+    Plan,
+    RunningJob,
+    ScheddView,
+    Snapshot,
+    Terminate,
+)
 from updraft.core.placing import place
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
-from updraft.core.sparing import AGAIN, sparing, without
+from updraft.core.sparing import AGAIN, Item, sparing, without
 from updraft.core.supply import Demand
 
 KINDS = (kind("small"), kind("large"))
@@ -53,7 +80,13 @@ def failing_for(bad: Bad) -> Callable[[Snapshot, Policy], Plan]:
 
 
 def spared_by(bad: Bad, some: Snapshot) -> frozenset[str]:
-    return sparing(failing_for(bad), some, policy(), ZeroDivisionError())[1]
+    return keys(sparing(failing_for(bad), some, policy(), ZeroDivisionError())[1])
+
+
+def keys(spared: frozenset[Item], sort: str = "jobs") -> frozenset[str]:
+    """The keys of what is left out, which is of this sort alone."""
+    assert {what for what, _ in spared} == {sort}
+    return frozenset(key for _, key in spared)
 
 
 @pytest.mark.parametrize("bad", [{"a00"}, {"a00", "a01", "b23"}, {"b10", "b11", "b12", "b13"}])
@@ -69,7 +102,7 @@ def test_what_fails_only_together_is_left_out_as_far_as_it_is_told_apart() -> No
     assert spared_by(lambda some: across <= {one.key for one in some}, world()) == everything
 
 
-def test_what_fails_without_any_job_fails() -> None:
+def test_what_fails_whatever_is_left_out_fails() -> None:
     with pytest.raises(ZeroDivisionError):
         spared_by(lambda some: True, world())
 
@@ -81,13 +114,13 @@ def test_a_search_has_an_end() -> None:
         asked.append(1)
         return failing_for(lambda groups: any(one.owner == "u3" for one in groups))(some, by)
 
-    spared = sparing(decide, world(4, 12, 4), policy(), ZeroDivisionError())[1]
+    spared = keys(sparing(decide, world(4, 12, 4), policy(), ZeroDivisionError())[1])
     assert {f"{schedd}30" for schedd in "abcd"} <= spared
     assert len(asked) < 50
 
 
 def test_where_their_jobs_run_still_counts() -> None:
-    seen = without(world(), {"a00"}, "why").schedds["a"]
+    seen = without(world(), {("jobs", "a00")}, "why").schedds["a"]
     assert isinstance(seen, Known)
     assert seen.value.running == (RUNS,)
     assert [(one.key, problem(one.ad)) for one in seen.value.groups if not one.evaluable] == [("a00", "why")]
@@ -115,3 +148,141 @@ def test_everybody_else_is_served_and_the_culprit_is_named(monkeypatch: pytest.M
     monkeypatch.setattr("updraft.core.plan.place", place)
     later = replace(some, now=some.now + AGAIN)
     assert {one.code for one in decide(later, policy()).warnings}.isdisjoint({LEFT_OUT})
+
+
+# --------------------------------------------------------------------------- slots, offers, annexes, clouds
+
+
+def whole() -> Snapshot:
+    """Two clouds with a machine each (one at work), an annex, jobs that wait for more."""
+    clouds = {"c1": "i-1", "c2": "i-2"}
+    some = snapshot(
+        groups=[group("g", 40)],
+        slots=[slot(name, busy=name == "i-1", cloud=cloud) for cloud, name in clouds.items()],
+        records=[
+            record(name, cloud=cloud, joined_at=NOW - 3000, busy_at=NOW - 2000, job_starts=3)
+            for cloud, name in clouds.items()
+        ],
+        offers=[offer(flavor, cloud) for flavor in ("small", "large") for cloud in clouds],
+        annexes=(Annex("mine", "eve", "default", 1, 0, NOW + 3600, 600.0),),
+    )
+    seen = {
+        cloud: replace(some.clouds["c1"], machines=Known((instance(name, cloud=cloud),), NOW))
+        for cloud, name in clouds.items()
+    }
+    kinds = [kind(flavor, cloud) for flavor in ("small", "large") for cloud in clouds]
+    return replace(
+        some,
+        clouds=seen,
+        kinds={one.key: one for one in kinds},
+        verdicts=verdicts(groups_of(some), kinds),
+    )
+
+
+def two_clouds() -> Policy:
+    return policy(worker(clouds=("c1", "c2")))
+
+
+def shown(some: Snapshot) -> set[Item]:
+    """What of the snapshot could be to blame."""
+    assert isinstance(some.collector, Known)
+    return {
+        *(("jobs", one.key) for one in groups_of(some) if one.evaluable),
+        *(("slot", one.name) for one in some.collector.value.slots if not one.fault),
+        *(("offer", one.key) for one in some.offers),
+        *(("annex", one.name) for one in some.annexes),
+        *(("cloud", name) for name, view in some.clouds.items() if isinstance(view.machines, Known)),
+    }
+
+
+def planned_without(culprits: set[Item]) -> tuple[Plan, frozenset[Item]]:
+    """A plan that fails while any of these is there."""
+
+    def decide(some: Snapshot, by: Policy) -> Plan:
+        if shown(some) & culprits:
+            raise ZeroDivisionError("planned")
+        return plan(some, by)
+
+    return sparing(decide, whole(), two_clouds(), ZeroDivisionError())
+
+
+def offers_of(cloud: str) -> set[Item]:
+    return {("offer", one.key) for one in whole().offers if one.cloud == cloud}
+
+
+@pytest.mark.parametrize(
+    "culprits",
+    [
+        {("slot", "slot1@i-1@host")},
+        {("offer", "default@c1/z1/small/on-demand")},
+        offers_of("c2"),
+        {("annex", "mine")},
+        {("cloud", "c2")},
+    ],
+    ids=["a slot", "an offer", "what a cloud sells", "an annex", "a cloud"],
+)
+def test_just_what_it_fails_for_is_left_out_and_the_rest_is_served(culprits: set[Item]) -> None:
+    made, spared = planned_without(culprits)
+    assert spared == culprits
+    assert any(isinstance(action, Launch) for action in made.actions)
+    assert not any(isinstance(action, Terminate | Drain) for action in made.actions), "and nothing is ended"
+
+
+def test_where_nothing_alone_is_to_blame_everything_is_left_out_and_nothing_is_ended() -> None:
+    made, spared = planned_without({("slot", "slot1@i-1@host"), ("annex", "mine")})
+    assert spared == shown(whole())
+    assert made.actions == ()
+
+
+@given(snapshots(), policies(), st.data())
+def test_what_is_left_out_ends_no_machine_that_would_have_stayed(
+    some: Snapshot, by: Policy, data: st.DataObject
+) -> None:
+    items = sorted(
+        {
+            *(("jobs", one.key) for one in groups_of(some)),
+            *(("offer", one.key) for one in some.offers),
+            *(("cloud", name) for name in some.clouds),
+            *(("slot", one.name) for one in getattr(getattr(some.collector, "value", None), "slots", ())),
+        }
+    )
+    out = data.draw(st.frozensets(st.sampled_from(items)))
+    ended = ends(plan(without(some, out, "why"), by))
+    assert ended <= ends(plan(some, by))
+
+
+def ends(made: Plan) -> set[object]:
+    return {
+        (action.cloud, name)
+        for action in made.actions
+        if isinstance(action, Terminate)
+        for name in action.machines
+    } | {(one.cloud, one.id) for one in made.records if one.ended_at is not None}
+
+
+@pytest.mark.parametrize(
+    ("culprit", "said"),
+    [
+        (
+            ("offer", "default@c1/z1/small/on-demand"),
+            "left out: offer default@c1/z1/small/on-demand: planning",
+        ),
+        (("annex", "mine"), "left out: annex mine: planning"),
+        (("cloud", "c2"), "left out: cloud c2: planning"),
+        (("slot", "slot1@i-1@host"), "slot slot1@i-1@host of machine i-1: planning"),
+    ],
+)
+def test_what_is_left_out_is_named_each_time(
+    culprit: Item, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(some: Snapshot, by: Policy, roll: object = None) -> Plan:
+        if culprit in shown(some):
+            raise ZeroDivisionError("planned")
+        return plan(some, by)
+
+    monkeypatch.setattr("updraft.core.plan.plan", broken)
+    told: list[Exception] = []
+    decide = Planning(told.append)
+    for _ in range(2):
+        assert [one.text for one in decide(whole(), two_clouds()).warnings if said in one.text]
+    assert len(told) == 1

@@ -2,10 +2,12 @@
 
 Owners whose jobs refer to what nobody knows (see `written`) have their jobs asked for singly, which takes
 longer than all the others' in groups. So that is a question of its own, to which a child of its own listens.
-A look waits for its answer for a moment. What takes longer is asked for in a tenth of the time; meanwhile
-the last answer counts, as far as so many jobs still wait.
+A look waits for its answer for a moment, the first one for longer: it may be the only one, of a command. What
+takes longer is asked for in a tenth of the time; meanwhile the last answer counts, as far as so many jobs
+still wait.
 """
 
+import math
 import os
 import time
 from collections import Counter
@@ -24,7 +26,7 @@ from updraft.condor.terms import NAMES
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolError
 
-WAIT = 1.0  # seconds that a look waits for it
+WAIT, FIRST_WAIT = 1.0, 10.0  # seconds that a look waits for it, and the first look at a schedd
 _SHARE = 0.1  # of the time for what takes longer
 _DEADLINE = 120.0
 _AT_ONCE = 4
@@ -129,9 +131,9 @@ class Apart:
     """Asks the schedds of one pool for their odd owners' jobs. Its methods are called by any thread, for one
     schedd by one at a time."""
 
-    def __init__(self, children: Children, wait: float = WAIT) -> None:
+    def __init__(self, children: Children, wait: float = WAIT, first: float = FIRST_WAIT) -> None:
         self._children = children
-        self._wait = wait
+        self._wait, self._first = wait, first
         self._turns: dict[str, _Turn] = {}
         self._askers = ThreadPoolExecutor(_AT_ONCE, "updraft-apart")
 
@@ -146,9 +148,9 @@ class Apart:
             self._children.drop([_source(one)])
 
     def complete(
-        self, schedd: str, view: ScheddView, memory: ScheddMemory
+        self, schedd: str, view: ScheddView, memory: ScheddMemory, left: float = math.inf
     ) -> tuple[ScheddView, ScheddMemory]:
-        """The look with the odd owners' jobs, and what to remember for the next one."""
+        """The look with the odd owners' jobs, and what to remember for the next; `left` seconds are left."""
         turn = self._turns.get(schedd) or _Turn()
         if turn.asked is not None and turn.asked.done():
             memory = self._take(turn, turn.asked, memory)
@@ -161,7 +163,8 @@ class Apart:
         if turn.asked is None and time.monotonic() >= turn.after:
             last = turn.known
             turn.asked = self._askers.submit(self._ask, schedd, memory, last or ApartView())
-            if wait([turn.asked], self._wait).done:
+            patience = min(left, self._wait if memory.looks > 1 else self._first)
+            if wait([turn.asked], patience).done:
                 memory = self._take(turn, turn.asked, memory)
                 fresh = turn.known is not last
         return joined(schedd, view, turn.known, fresh), memory

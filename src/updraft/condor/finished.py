@@ -9,7 +9,7 @@ from typing import Any
 
 from updraft.condor.advalues import real, value
 from updraft.condor.written import said as written
-from updraft.condor.written import says
+from updraft.condor.written import says, says_number
 from updraft.core.sequence import expected
 
 OWN_ESTIMATE = "UpdraftRunTime"
@@ -58,11 +58,12 @@ def refreshed(source: Any, known: Finished) -> Finished:
     """What is known, with the jobs that ended since; `known` where the history can't be read."""
     import htcondor2
 
-    since = f"CompletionDate <= {int(known.until)}" if known.until else None
+    earlier = f"CompletionDate <= {int(known.until)}"
+    since = f"{says_number('CompletionDate')} && {earlier}" if known.until else None
     constraint = f"{says('JobStatus', '4')} && {written('JobCurrentStartDate')}"
     try:
         rows = list(source.history(constraint, list(_WANTED), match=_ROWS_AT_ONCE, since=since))
-    except (htcondor2.HTCondorException, OSError, RuntimeError):
+    except (htcondor2.HTCondorException, OSError, RuntimeError, ValueError):  # the last by old bindings
         return known
     return added(known, rows)
 

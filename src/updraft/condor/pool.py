@@ -91,10 +91,11 @@ class HTCondorPool:
         with self._lock:
             memory = self._schedds.get(schedd, ScheddMemory())
         where, name = self._access.collector, self._access.name
+        end = time.monotonic() + deadline
         view, memory = self._children.call(
             f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory
         )
-        view, memory = self._apart.complete(schedd, view, memory)
+        view, memory = self._apart.complete(schedd, view, memory, max(0.0, end - time.monotonic()))
         with self._lock:
             self._schedds[schedd] = memory
         return view

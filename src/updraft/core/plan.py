@@ -43,7 +43,7 @@ from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outst
 from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
-from updraft.core.sparing import AGAIN, sparing, why_spared, without
+from updraft.core.sparing import AGAIN, Item, sparing, warnings, why_spared, without
 from updraft.core.supply import demand
 from updraft.core.variants import annex_of
 from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
@@ -96,13 +96,14 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
 class Planning:
     """`plan` with a memory of its own, for one that decides again and again about the same pool.
 
-    Where it fails for some jobs, these are left out and named, and `tell` is told once.
+    Where it fails for some jobs, offers, annexes or clouds, these are left out and named, and `tell` is told
+    once.
     """
 
     def __init__(self, tell: Callable[[Exception], None] = lambda _error: None) -> None:
         self._roll: Roll | None = None
         self._tell = tell
-        self._spared: frozenset[str] = frozenset()
+        self._spared: frozenset[Item] = frozenset()
         self._why = ""
         self._again = 0.0
 
@@ -114,16 +115,21 @@ class Planning:
             self._spared = frozenset()
         try:
             some = without(snapshot, self._spared, self._why) if self._spared else snapshot
-            made = plan(some, policy, roll)
+            made = self._naming(plan(some, policy, roll))
         except Exception as error:
             made, spared = sparing(plan, snapshot, policy, error)
             if not spared <= self._spared:
                 self._tell(error)
             self._spared, self._why = spared, why_spared(error)
             self._again = snapshot.now + AGAIN
-            return made
+            return self._naming(made)
         self._roll = roll
         return made
+
+    def _naming(self, made: Plan) -> Plan:
+        """The plan with a warning for what is left out."""
+        found = tuple(warnings(self._spared, self._why))
+        return replace(made, warnings=(*made.warnings, *found)) if found else made
 
 
 def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:

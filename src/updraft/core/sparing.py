@@ -1,21 +1,44 @@
 """A plan that fails is made again without what it fails for, so that everybody else is served meanwhile.
 
-Nothing that a job says should make planning fail; this is for the day on which something does. Which jobs it
-is for is found by planning with parts of the demand alone: first by schedd, then by owner, then by group.
-They are left out and named like jobs that can't be evaluated, while everything else of their schedds counts:
-where their jobs run, above all.
+Nothing that a job, a slot, an offer, an annex or a cloud says should make planning fail; this is for the day
+on which something does. Which it is for is found by planning with parts of them alone: jobs first (by schedd,
+then by owner, then by group), then slots, what is on sale (by cloud, class and offer), annexes, and what
+clouds answer. Where none of these alone is enough, all of them are left out, and at least nothing is ended.
+
+Jobs are named like those that can't be evaluated, and everything else of their schedds counts: where their
+jobs run, above all. A slot that is left out is busy, and no room. An offer isn't bought, an annex doesn't
+grow, and a cloud counts as one that didn't answer.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from updraft.core.kinds import problem_ad
-from updraft.core.model import NO_TERMS, JobGroup, Known, Plan, Resources, Snapshot
+from updraft.core.left_out import LEFT_OUT
+from updraft.core.model import (
+    NO_TERMS,
+    NOTHING,
+    Annex,
+    CloudView,
+    CollectorView,
+    JobGroup,
+    Known,
+    Offer,
+    Plan,
+    Reason,
+    Resources,
+    Slot,
+    Snapshot,
+    Source,
+    Unknown,
+)
 from updraft.core.settings import Policy
 
 T = TypeVar("T")
 Decide = Callable[[Snapshot, Policy], Plan]
+Item = tuple[str, str]
+"""What can be left out: its sort ("jobs", "slot", "offer", "annex" or "cloud") and its key."""
 
 AGAIN = 600.0
 """Seconds until those that were left out are planned for again: what made it fail may be over."""
@@ -24,55 +47,103 @@ AGAIN = 600.0
 _QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
+_NAMED = 5
 
 
-def without(snapshot: Snapshot, keys: Collection[str], why: str) -> Snapshot:
-    """The snapshot with the groups of these keys left out, for this reason."""
+def without(snapshot: Snapshot, items: Collection[Item], why: str) -> Snapshot:
+    """The snapshot with these items left out, for this reason."""
     schedds = dict(snapshot.schedds)
     for name, seen in snapshot.schedds.items():
-        if isinstance(seen, Known) and any(group.key in keys for group in seen.value.groups):
-            groups = tuple(_left_out(g, why) if g.key in keys else g for g in seen.value.groups)
+        if isinstance(seen, Known) and any(("jobs", group.key) in items for group in seen.value.groups):
+            groups = tuple(_left_out(g, why) if ("jobs", g.key) in items else g for g in seen.value.groups)
             schedds[name] = replace(seen, value=replace(seen.value, groups=groups))
-    return replace(snapshot, schedds=schedds)
+    silent = _silent(snapshot.now, why)
+    return replace(
+        snapshot,
+        schedds=schedds,
+        collector=_collector(snapshot.collector, items, why),
+        offers=tuple(one for one in snapshot.offers if ("offer", one.key) not in items),
+        annexes=tuple(one for one in snapshot.annexes if ("annex", one.name) not in items),
+        clouds={name: silent if ("cloud", name) in items else view for name, view in snapshot.clouds.items()},
+    )
 
 
 def why_spared(error: Exception) -> str:
-    """What is said of jobs that are left out because planning for them ends with this error."""
+    """What is said of what is left out because planning for it ends with this error."""
     return f"planning for it fails ({type(error).__name__}), which is a fault of updraft: please report it"
+
+
+def warnings(spared: Iterable[Item], why: str) -> Iterator[Reason]:
+    """What says which offers, annexes and clouds are left out; jobs and slots say it themselves."""
+    keys: dict[str, list[str]] = {}
+    for sort, key in sorted(spared):
+        keys.setdefault(sort, []).append(key)
+    for sort in ("offer", "annex", "cloud"):
+        some = keys.get(sort, [])
+        if some:
+            names = ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
+            yield Reason(LEFT_OUT, f"left out: {sort} {names}: {why}")
 
 
 def sparing(
     decide: Decide, snapshot: Snapshot, policy: Policy, error: Exception
-) -> tuple[Plan, frozenset[str]]:
-    """The plan without those that it fails for, and their keys; `error` again where it isn't for jobs.
+) -> tuple[Plan, frozenset[Item]]:
+    """The plan without those that it fails for, and which they are; `error` again where nothing helps.
 
     `decide` is called some dozens of times at most.
     """
     why = why_spared(error)
-    groups = {group.key: group for group in _groups(snapshot)}
-    planned = 0
+    search = _Search(decide, snapshot, policy, why)
+    everything: dict[Item, object] = {}
+    for sort in _SORTS:
+        items = sort.items(snapshot)
+        everything.update(items)
+        if items and not search.fails(items, ()):
+            culprits = search.among(items, sort.apart)
+            break
+    else:
+        culprits = tuple(everything)
+    try:
+        return decide(without(snapshot, frozenset(culprits), why), policy), frozenset(culprits)
+    except Exception:
+        raise error from None
 
-    def fails(keys: Iterable[str]) -> bool:
-        nonlocal planned
-        planned += 1
+
+@dataclass(slots=True)
+class _Search:
+    """Looks for what planning fails for, by planning with some of it left out."""
+
+    decide: Decide
+    snapshot: Snapshot
+    policy: Policy
+    why: str
+    planned: int = 0
+
+    def fails(self, items: Mapping[Item, object], kept: Iterable[Item]) -> bool:
+        """Does planning fail when only `kept` are left of `items`?"""
+        self.planned += 1
         try:
-            decide(without(snapshot, groups.keys() - set(keys), why), policy)
+            self.decide(without(self.snapshot, items.keys() - set(kept), self.why), self.policy)
         except Exception:
             return True
         return False
 
-    if not groups or fails(()):
-        raise error
-    culprits = tuple(groups)
-    for apart in (_schedd, _owner, _itself):
-        parts = _parts(groups, culprits, apart)
-        found = failing(
-            parts, lambda some: fails(key for part in some for key in part), known=True, most=_PLANS - planned
-        )
-        if not found:  # only together
-            break
-        culprits = tuple(key for part in found for key in part)
-    return decide(without(snapshot, culprits, why), policy), frozenset(culprits)
+    def among(
+        self, items: Mapping[Item, object], apart: Iterable[Callable[[Any], object]]
+    ) -> tuple[Item, ...]:
+        """Those of `items` that it fails for; without all of them it is known not to fail."""
+        culprits = tuple(items)
+        for parting in apart:
+            found = failing(
+                _parts(items, culprits, parting),
+                lambda some: self.fails(items, (one for part in some for one in part)),
+                known=True,
+                most=_PLANS - self.planned,
+            )
+            if not found:  # only together
+                break
+            culprits = tuple(one for part in found for one in part)
+        return culprits
 
 
 def failing(
@@ -98,31 +169,88 @@ def failing(
     return [one for part in parts for one in part]
 
 
-def _groups(snapshot: Snapshot) -> Iterable[JobGroup]:
-    for seen in snapshot.schedds.values():
-        if isinstance(seen, Known):
-            yield from seen.value.groups
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """One sort of what can be left out: how it is found, and by what it is told apart, coarse to fine."""
+
+    items: Callable[[Snapshot], Mapping[Item, Any]]
+    apart: tuple[Callable[[Any], object], ...]
+
+
+def _groups(snapshot: Snapshot) -> Mapping[Item, JobGroup]:
+    known = [seen.value for seen in snapshot.schedds.values() if isinstance(seen, Known)]
+    return {("jobs", group.key): group for view in known for group in view.groups}
+
+
+def _slots(snapshot: Snapshot) -> Mapping[Item, Slot]:
+    if not isinstance(snapshot.collector, Known):
+        return {}
+    return {("slot", one.name): one for one in snapshot.collector.value.slots}
+
+
+def _offers(snapshot: Snapshot) -> Mapping[Item, Offer]:
+    return {("offer", one.key): one for one in snapshot.offers}
+
+
+def _annexes(snapshot: Snapshot) -> Mapping[Item, Annex]:
+    return {("annex", one.name): one for one in snapshot.annexes}
+
+
+def _clouds(snapshot: Snapshot) -> Mapping[Item, str]:
+    return {("cloud", name): name for name in snapshot.clouds}
+
+
+_SORTS = (
+    _Sort(_groups, (lambda one: one.schedd, lambda one: (one.schedd, one.owner), lambda one: one.key)),
+    _Sort(_slots, (lambda one: one.instance_id, lambda one: one.name)),
+    _Sort(
+        _offers,
+        (lambda one: one.cloud, lambda one: (one.cloud, one.worker_class, one.variant), lambda one: one.key),
+    ),
+    _Sort(_annexes, (lambda one: one.name,)),
+    _Sort(_clouds, (lambda one: one,)),
+)
 
 
 def _parts(
-    groups: Mapping[str, JobGroup], keys: Iterable[str], apart: Callable[[JobGroup], object]
-) -> list[tuple[str, ...]]:
-    found: dict[object, list[str]] = {}
-    for key in keys:
-        found.setdefault(apart(groups[key]), []).append(key)
+    items: Mapping[Item, object], some: Iterable[Item], apart: Callable[[Any], object]
+) -> list[tuple[Item, ...]]:
+    found: dict[object, list[Item]] = {}
+    for one in some:
+        found.setdefault(apart(items[one]), []).append(one)
     return [tuple(part) for part in found.values()]
 
 
-def _schedd(group: JobGroup) -> object:
-    return group.schedd
+def _collector(seen: Source[CollectorView], items: Collection[Item], why: str) -> Source[CollectorView]:
+    if not isinstance(seen, Known) or not any(sort == "slot" for sort, _ in items):
+        return seen
+    slots = tuple(_busy(one, why) if ("slot", one.name) in items else one for one in seen.value.slots)
+    return replace(seen, value=replace(seen.value, slots=slots))
 
 
-def _owner(group: JobGroup) -> object:
-    return group.schedd, group.owner
+def _busy(slot: Slot, why: str) -> Slot:
+    """A slot of which nothing counts but whose it is, and when it was heard of: it may be at work."""
+    return Slot(
+        name=slot.name,
+        instance_id=slot.instance_id,
+        cloud=slot.cloud,
+        kind="",
+        total=NOTHING,
+        free=NOTHING,
+        state="Claimed",
+        activity="Busy",
+        heard=slot.heard,
+        started=slot.started,
+        partitionable=False,
+        launch_key=slot.launch_key,
+        fault=why,
+    )
 
 
-def _itself(group: JobGroup) -> object:
-    return group.key
+def _silent(now: float, why: str) -> CloudView:
+    """What is known of a cloud whose answers are left out."""
+    error = Reason(LEFT_OUT, why)
+    return CloudView(Unknown(error, now), Unknown(error, now), Unknown(error, now))
 
 
 def _left_out(group: JobGroup, why: str) -> JobGroup:

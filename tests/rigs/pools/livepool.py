@@ -21,6 +21,7 @@ import pytest
 
 from tests.remains import Remains, watched
 from tests.waiting import deadline, until
+from updraft.condor.access import PoolAccess
 
 T = TypeVar("T")
 TRUST_DOMAIN = "pool.test"
@@ -296,6 +297,16 @@ class LivePool:
         """Submit a job description on the head; the cluster's number."""
         out = self.nodes["head"].run("condor_submit", "-terse", text=text, user=user)
         return out.split(".")[0].strip()
+
+    def access(self) -> PoolAccess:
+        """How updraft reaches this pool, called "test", with a token that may do everything."""
+        return PoolAccess(
+            "test",
+            collector=COLLECTOR,
+            token_dir=self.token_dir(),
+            trust_domain=TRUST_DOMAIN,
+            tools=self.nodes["head"].enter(),
+        )
 
     def token_dir(self) -> Path:
         """A directory with a token that may do everything in this pool."""
