@@ -63,7 +63,7 @@ def test_it_dies_at_a_machines_launch_at_its_drain_and_at_its_end(pool: RealPool
     name = "dies"
     kill_service(pool)
     cluster = pool.submit(sleepers(1, 1, requirements=wants(name)))
-    pool.cloud.set_faults(Fault(FaultKind.LOST_ANSWER, times=1))
+    pool.cloud.set_faults(Fault(FaultKind.LOST_ANSWER, call="run", times=1))
     run_killer(pool, "launch: failed")  # the machine is made, and the answer lost
     start_service(pool)
     await_done(pool, [cluster], 90)

@@ -41,7 +41,7 @@ FAULTS = (
     Fault(FaultKind.API_SLOW, seconds=2, lasts=12),
     Fault(FaultKind.THROTTLED, seconds=1, lasts=8),
     Fault(FaultKind.NO_CAPACITY, lasts=12),
-    Fault(FaultKind.LOST_ANSWER, times=1),
+    Fault(FaultKind.LOST_ANSWER, call="run", times=1),
     Fault(FaultKind.NEVER_BOOTS, times=1),
 )
 MIB = 1024

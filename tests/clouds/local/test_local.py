@@ -1,5 +1,6 @@
 """The cloud on one machine, with real namespaces and the real cloud-init."""
 
+import contextlib
 import json
 import os
 import signal
@@ -253,6 +254,48 @@ def test_boots_fail_as_asked(site: Site) -> None:
     assert site.show(dead)["state"] == "running"
     site.admin.terminate([dead])
     site.ended(dead)
+
+
+def test_a_boot_crashes_hangs_or_has_no_user_data(site: Site) -> None:
+    site.cloud.set_faults(
+        Fault(FaultKind.BOOT_CRASHES, zone="zone-b", seconds=0.3),
+        Fault(FaultKind.BOOT_HANGS, flavor="large", seconds=0.3),
+        Fault(FaultKind.NO_USER_DATA, flavor="medium"),
+    )
+    (crashes,) = site.launch(key="crashes", zone="zone-b")
+    (hangs,) = site.launch(key="hangs", flavor="large")
+    blank = site.boot(key="blank", flavor="medium")
+    site.ended(crashes)
+    assert site.show(crashes)["why_ended"] == "its host died"
+    assert process.run_in(site.cloud, blank, ["ls", "/root/written"]).returncode != 0
+    stopped = lambda: set(states(site, hangs)) == {"T"}  # noqa: E731
+    until(stopped, 30, "every process of it stands still", every=0.05)
+    assert site.show(hangs)["state"] == "running"
+    assert BOOTED not in site.admin.console(hangs)
+    site.admin.terminate([hangs])
+    site.ended(hangs)
+
+
+def states(site: Site, machine: str) -> list[str]:
+    """Of all processes of a machine: "S" sleeps, "T" stands still."""
+    pid = site.show(machine)["pid"]
+    if pid is None:
+        return []
+    root = Path(f"/proc/{site.cloud.pid}/root/proc")
+    space = (root / f"{pid}/ns/pid").readlink()
+    found = []
+    for one in root.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (one / "ns/pid").readlink() == space:
+                found.append((one / "stat").read_text().rpartition(") ")[2][0])
+    return found
+
+
+def test_a_notice_may_leave_no_time(site: Site) -> None:
+    machine = site.boot(market="spot")
+    site.admin.notice(machine, seconds=0)
+    site.ended(machine)
+    assert site.show(machine)["why_ended"] == "its spot capacity was taken back"
 
 
 def test_faults_bite_after_and_for_as_often_as_asked(site: Site) -> None:

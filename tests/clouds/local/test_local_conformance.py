@@ -66,8 +66,8 @@ class LocalHarness:
         return bytes.fromhex(process.run_in(self.cloud, machine, ["python3", "-c", script]).stdout)
 
     @contextmanager
-    def _fault(self, kind: FaultKind) -> Iterator[None]:
-        self.admin.set_faults([Fault(kind, seconds=7.0)])
+    def _fault(self, kind: FaultKind, call: str = "*") -> Iterator[None]:
+        self.admin.set_faults([Fault(kind, seconds=7.0, call=call)])
         yield
         self.admin.set_faults([])
 
@@ -83,7 +83,7 @@ class LocalHarness:
         return self._fault(FAULTS[error]) if error in FAULTS else None
 
     def mute_after_launch(self) -> "object":
-        return self._fault(FaultKind.LOST_ANSWER)
+        return self._fault(FaultKind.LOST_ANSWER, call="run")
 
 
 class TestLocal(DriverConformance):

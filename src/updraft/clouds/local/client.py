@@ -141,13 +141,17 @@ class Client:
         """Start machines anew, on their own disks (administrator only)."""
         self._call("reboot", {"ids": ids})
 
-    def notice(self, *ids: str) -> None:
-        """Give machines a spot notice (administrator only)."""
-        self._call("notice", {"ids": ids})
+    def notice(self, *ids: str, seconds: float | None = None) -> None:
+        """Give machines a spot notice of so many seconds, None the cloud's own (administrator only)."""
+        self._call("notice", {"ids": ids, "seconds": seconds})
 
     def set_faults(self, faults: Sequence[Fault]) -> None:
         """Replace the cloud's faults by these (administrator only)."""
         self._call("faults", {"faults": [asdict(fault) for fault in faults]})
+
+    def add_faults(self, *faults: Fault) -> None:
+        """Have these faults besides (administrator only)."""
+        self._call("more-faults", {"faults": [asdict(fault) for fault in faults]})
 
     def set_quotas(self, quotas: Quotas) -> None:
         """Replace the project's quotas (administrator only)."""

@@ -18,7 +18,8 @@ from updraft.clouds.local.config import (
     Quotas,
     host_name,
 )
-from updraft.clouds.local.faults import Fault, FaultKind, Faults
+from updraft.clouds.local.events import EventLog
+from updraft.clouds.local.faults import Fault, FaultKind, Faults, What
 from updraft.clouds.local.instance import ALIVE, PENDING, RUNNING, STOPPING, TERMINATED, Machine, Order
 from updraft.clouds.local.machine import Blueprint, Process
 from updraft.clouds.local.refusals import RefusedError
@@ -30,8 +31,11 @@ _REBOOT_GRACE = 20.0  # seconds for what runs on a machine to end before it is s
 class Cloud:
     """A cloud that lives in this process. Every method may be called by any thread."""
 
-    def __init__(self, config: LocalCloudConfig, folder: Path, common_layer: Path) -> None:
+    def __init__(
+        self, config: LocalCloudConfig, folder: Path, common_layer: Path, log: EventLog | None = None
+    ) -> None:
         self.config = config
+        self.log = log or EventLog(None)
         self.shelf = Shelf(config.images, folder / "images")
         self._folder = folder
         self._common_layer = common_layer
@@ -56,28 +60,31 @@ class Cloud:
             count = self._room(order, flavor)
             made = [self._make(order, flavor) for _ in range(count)]
             self._keys[order.key] = tuple(machine.id for machine in made)
-            lost = self._faults.launch(
-                FaultKind.LOST_ANSWER, order.image, order.flavor, order.zone, time.time()
-            )
             shown = [machine.show() for machine in made]
         for machine in made:
             threading.Thread(
                 target=self._boot, args=(machine,), name=f"boot-{machine.id}", daemon=True
             ).start()
-        if lost:
-            raise RefusedError("internal-error", "the answer to this launch is lost, on request")
         return shown
 
     def page(self, tags: Mapping[str, str], after: str) -> tuple[list[dict[str, Any]], str]:
         """One page of the machines with these tags, and where the next begins ("" where this is the last)."""
-        limit = self.config.page_size
+        limit, now = self.config.page_size, time.time()
         with self._lock:
             self._forget_old()
             ids = sorted(
                 id_ for id_, m in self._machines.items() if tags.items() <= m.tags.items() and id_ > after
             )
-            page = [self._machines[id_].show() for id_ in ids[:limit]]
-        return page, ids[limit - 1] if len(ids) > limit else ""
+            then = now - self._faults.lag(now)
+            page = [self._listed(self._machines[id_], then, now) for id_ in ids[:limit]]
+        return [one for one in page if one is not None], ids[limit - 1] if len(ids) > limit else ""
+
+    def _listed(self, machine: Machine, then: float, now: float) -> dict[str, Any] | None:
+        """The machine as this listing has it, which may be wrong on request; None where it isn't in it."""
+        state = machine.state_at(then)
+        if state:
+            state = self._faults.listed_as(machine.id, state, _what(machine.order), now)
+        return machine.show(state) if state else None
 
     def terminate(self, ids: Iterable[str]) -> None:
         """End these machines: init is asked, after the grace the plug is pulled. Unknown ones are gone."""
@@ -101,16 +108,15 @@ class Cloud:
             if machine.state == RUNNING and process is not None:
                 threading.Thread(target=process.reboot, args=(_REBOOT_GRACE,), daemon=True).start()
 
-    def notice(self, ids: Iterable[str]) -> None:
-        """Give these machines a spot notice: their end comes after the cloud's notice time."""
+    def notice(self, ids: Iterable[str], seconds: float | None = None) -> None:
+        """Give these machines a spot notice: they end after so many seconds (None: the cloud's own)."""
+        left = self.config.spot_notice if seconds is None else seconds
         for machine in self._known(ids):
             with self._lock:
                 if machine.notice_at is not None:
                     continue
-                machine.notice_at = time.time() + self.config.spot_notice
-            timer = threading.Timer(
-                self.config.spot_notice, self._stop, (machine, "its spot capacity was taken back")
-            )
+                machine.notice_at = time.time() + left
+            timer = threading.Timer(left, self._stop, (machine, "its spot capacity was taken back"))
             timer.daemon = True
             timer.start()
 
@@ -173,15 +179,25 @@ class Cloud:
         with self._lock:
             self._faults.set(faults, time.time())
 
+    def add_faults(self, faults: list[Fault]) -> None:
+        """Have these faults too."""
+        with self._lock:
+            self._faults.add(faults, time.time())
+
     def set_quotas(self, quotas: Quotas) -> None:
         """Replace the project's quotas; machines beyond the new ones stay."""
         with self._lock:
             self._quotas = quotas
 
-    def call_faults(self) -> list[Fault]:
-        """What the API call that has just come in suffers."""
+    def faults_before(self, call: str, what: What | None = None) -> list[Fault]:
+        """What the API call that has just come in suffers before anything is done."""
         with self._lock:
-            return self._faults.call(time.time())
+            return self._faults.before(call, what, time.time())
+
+    def faults_after(self, call: str, what: What | None = None) -> list[Fault]:
+        """What it suffers once it is done."""
+        with self._lock:
+            return self._faults.after(call, what, time.time())
 
     def at(self, address: str) -> Machine | None:
         """The live machine at this address."""
@@ -236,8 +252,8 @@ class Cloud:
             )
         now = time.time()
         fits = min(allowed, self._zone_left(order.zone) // flavor.cpus, len(self._free_addresses()))
-        wanted = (order.image, order.flavor, order.zone)
-        fits = sum(not self._faults.launch(FaultKind.NO_CAPACITY, *wanted, now) for _ in range(fits))
+        wanted = _what(order)
+        fits = sum(not self._faults.machine(FaultKind.NO_CAPACITY, wanted, now) for _ in range(fits))
         if fits < 1:
             raise RefusedError("no-capacity", f"{order.zone} has no room for {order.flavor} now")
         return fits
@@ -260,29 +276,67 @@ class Cloud:
         return [address for address in turn if address not in taken]
 
     def _make(self, order: Order, flavor: Flavor) -> Machine:
-        address = self._free_addresses()[0]
+        now, free = time.time(), self._free_addresses()
+        again = self._faults.machine(FaultKind.SAME_ADDRESS, _what(order), now)
+        address = next((one for one in self._left_last() if again and one in free), free[0])
         self._next_address = (self._addresses.index(address) + 1) % len(self._addresses)
         machine = Machine(f"i-{secrets.token_hex(8)}", order, flavor, address, dict(order.tags))
-        machine.times[PENDING] = time.time()
+        machine.times[PENDING] = now
+        machine.has_user_data = not self._faults.machine(FaultKind.NO_USER_DATA, _what(order), now)
         self._machines[machine.id] = machine
+        self._note(machine)
         return machine
+
+    def _left_last(self) -> list[str]:
+        """Addresses of ended machines, that of the latest end first."""
+        ended = (m for m in self._machines.values() if TERMINATED in m.times)
+        return [m.address for m in sorted(ended, key=lambda m: m.times[TERMINATED], reverse=True)]
+
+    def _note(self, machine: Machine) -> None:
+        """Write down the state that a machine has entered."""
+        order = machine.order
+        self.log.write(
+            machine=machine.id,
+            state=machine.state,
+            why=machine.why_ended,
+            key=order.key,
+            flavor=order.flavor,
+            zone=order.zone,
+            market=order.market,
+            cores=machine.flavor.cpus,
+            address=machine.address,
+            role=order.role,
+        )
 
     def _boot(self, machine: Machine) -> None:
         order, now = machine.order, time.time()
         with self._lock:
-            fault = self._faults.boot(order.image, order.flavor, order.zone, now)
+            fault = self._faults.boot(_what(order), now)
         if fault is not None:
             self._enter(machine, RUNNING)
-            if fault.kind is FaultKind.NEVER_BOOTS:
-                machine.console.write(
-                    b"Kernel panic - not syncing: VFS: Unable to mount root fs (on request)\n"
-                )
-                machine.stop_now.wait()
-            else:
-                machine.console.write(f"firmware: waiting {fault.seconds} s (on request)\n".encode())
-                machine.stop_now.wait(fault.seconds)
+            self._suffer(machine, fault)
         if not self._boots.one(lambda: self._power_on(machine), machine.stop_now):
             self._enter(machine, TERMINATED)
+
+    def _suffer(self, machine: Machine, fault: Fault) -> None:
+        """What a boot suffers; returns when the machine is to be started."""
+        if fault.kind is FaultKind.NEVER_BOOTS:
+            machine.console.write(b"Kernel panic - not syncing: VFS: Unable to mount root fs (on request)\n")
+            machine.stop_now.wait()
+        elif fault.kind is FaultKind.SLOW_BOOT:
+            machine.console.write(f"firmware: waiting {fault.seconds} s (on request)\n".encode())
+            machine.stop_now.wait(fault.seconds)
+        else:
+            crashes = fault.kind is FaultKind.BOOT_CRASHES
+            then = threading.Timer(fault.seconds, self.crash if crashes else self._hang, ([machine.id],))
+            then.daemon = True
+            then.start()
+
+    def _hang(self, ids: Iterable[str]) -> None:
+        """Stop every process of these machines for good; to whoever asks the cloud they run."""
+        for machine in self._known(ids):
+            if machine.process is not None:
+                machine.process.freeze()
 
     def _power_on(self, machine: Machine) -> threading.Event | None:
         """Start the machine; returns what is set once it has booted, None where it could not be started."""
@@ -338,9 +392,14 @@ class Cloud:
                 machine.times[state] = time.time()
                 if state == TERMINATED and not machine.why_ended:
                     machine.why_ended = "it was shut down from inside"
+                self._note(machine)
 
     def _forget_old(self) -> None:
         before = time.time() - self.config.listed_after_end
         old = [id_ for id_, m in self._machines.items() if m.times.get(TERMINATED, before) < before]
         for id_ in old:
             del self._machines[id_]
+
+
+def _what(order: Order) -> What:
+    return What(order.image, order.flavor, order.zone, order.market)

@@ -16,6 +16,7 @@ from pathlib import Path
 from updraft.clouds.local import config as cloud_config
 from updraft.clouds.local import network
 from updraft.clouds.local.cloud import Cloud
+from updraft.clouds.local.events import EventLog
 from updraft.clouds.local.metadata import MetadataServer
 from updraft.clouds.local.server import Tokens, servers
 
@@ -23,6 +24,7 @@ CONFIG_FILE = "config.json"
 STATE_FILE = "cloud.json"
 ADMIN_TOKEN = "admin.token"  # noqa: S105  # the name of a file
 MACHINES = "machines"
+EVENTS = "events.jsonl"
 
 
 def main() -> int:
@@ -69,7 +71,7 @@ def _serve(state: Path, config: cloud_config.LocalCloudConfig, common: Path, tie
     tokens = Tokens(
         (state / ADMIN_TOKEN).read_text().strip(), (state / cloud_config.CONTROLLER_TOKEN).read_text().strip()
     )
-    cloud = Cloud(config, state / MACHINES, common)
+    cloud = Cloud(config, state / MACHINES, common, EventLog(state / EVENTS))
     metadata = MetadataServer(cloud, tokens.controller, secrets.token_bytes(32))
     bridge, unix = servers(cloud, tokens, state / cloud_config.SOCKET)
     for server in (metadata, bridge):

@@ -10,6 +10,7 @@ from updraft.clouds.local.machine import Console, Process
 
 PENDING, RUNNING, STOPPING, TERMINATED = "pending", "running", "stopping", "terminated"
 ALIVE = (PENDING, RUNNING, STOPPING)
+STATES = (*ALIVE, TERMINATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,21 @@ class Machine:
     console: Console = field(default_factory=Console)
     process: Process | None = None
     stop_now: threading.Event = field(default_factory=threading.Event)
+    has_user_data: bool = True
 
-    def show(self) -> dict[str, Any]:
-        """The machine as an answer of the API."""
+    def state_at(self, then: float) -> str:
+        """The state that it had at a time; "" before it was asked for."""
+        return max(
+            ((at, STATES.index(state), state) for state, at in self.times.items() if at <= then),
+            default=(0.0, 0, ""),
+        )[2]
+
+    def show(self, state: str = "") -> dict[str, Any]:
+        """The machine as an answer of the API, in its own state or in this one."""
         order = self.order
         return {
             "id": self.id,
-            "state": self.state,
+            "state": state or self.state,
             "times": dict(self.times),
             "key": order.key,
             "image": order.image,

@@ -138,7 +138,7 @@ def _tree(machine: Machine, credential: str) -> Tree:
         "region": "local",
     }
     tree: Tree = {"meta-data": meta, "dynamic": {"instance-identity": {"document": _json(document)}}}
-    if order.user_data:
+    if order.user_data and machine.has_user_data:
         tree["user-data"] = order.user_data
     return tree
 

@@ -54,6 +54,11 @@ class LocalCloud:
         """The file with the credential of a user of this cloud."""
         return self.state_dir / cloud_config.CONTROLLER_TOKEN
 
+    @property
+    def events(self) -> Path:
+        """The file in which the cloud writes down what it does and what it is asked."""
+        return self.state_dir / inside.EVENTS
+
     def client(self, timeout: float = 30.0) -> Client:
         """A client that may do everything, also what only tests ask for."""
         token = (self.state_dir / inside.ADMIN_TOKEN).read_text().strip()
@@ -103,7 +108,7 @@ def start(config: LocalCloudConfig, state_dir: Path, *, tie_to_parent: bool = Fa
         raise UsageError(f"A local cloud already runs in {state_dir} (process {running.pid}); stop it first.")
     state_dir = state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name in (inside.STATE_FILE, cloud_config.SOCKET):
+    for name in (inside.STATE_FILE, cloud_config.SOCKET, inside.EVENTS):
         (state_dir / name).unlink(missing_ok=True)
     config.save(state_dir / inside.CONFIG_FILE)
     for name in (inside.ADMIN_TOKEN, cloud_config.CONTROLLER_TOKEN):
@@ -119,7 +124,7 @@ def start(config: LocalCloudConfig, state_dir: Path, *, tie_to_parent: bool = Fa
 
 def tidy(state_dir: Path) -> None:
     """Remove what an ended cloud left in its folder, and the folder if nothing else is in it."""
-    for name in (*_OURS, inside.CONFIG_FILE, _LOG):
+    for name in (*_OURS, inside.CONFIG_FILE, _LOG, inside.EVENTS):
         (state_dir / name).unlink(missing_ok=True)
     for folder in (state_dir / inside.MACHINES, state_dir):
         with contextlib.suppress(OSError):  # not there, or not ours alone

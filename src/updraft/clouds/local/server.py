@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from updraft.clouds.local.client import ABOUT, CHECKSUM, IMAGE_FILE
 from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import API_PORT, Quotas
-from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.clouds.local.faults import Fault, FaultKind, What
 from updraft.clouds.local.instance import Order
 from updraft.clouds.local.refusals import RefusedError
 
@@ -66,7 +66,17 @@ def _forget(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _set_faults(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
-    cloud.set_faults([Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]])
+    cloud.set_faults([Fault.read(fault) for fault in body["faults"]])
+    return {}
+
+
+def _add_faults(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    cloud.add_faults([Fault.read(fault) for fault in body["faults"]])
+    return {}
+
+
+def _notice(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
+    cloud.notice(body["ids"], body.get("seconds"))
     return {}
 
 
@@ -98,9 +108,10 @@ _USER_CALLS: Mapping[str, Call] = {
 # Calls that no real cloud offers, or none that updraft makes: for tests and demonstrations on the host.
 _ADMIN_CALLS: Mapping[str, Call] = {
     "crash": _done(Cloud.crash, "ids"),
-    "notice": _done(Cloud.notice, "ids"),
+    "notice": _notice,
     "reboot": _done(Cloud.reboot, "ids"),
     "faults": _set_faults,
+    "more-faults": _add_faults,
     "quotas": _set_quotas,
 }
 
@@ -148,6 +159,7 @@ def servers(cloud: Cloud, tokens: Tokens, socket_path: Path) -> tuple[ApiServer,
 class _Handler(BaseHTTPRequestHandler):
     server: ApiServer
     timeout = 60
+    _who = ""
 
     def do_POST(self) -> None:
         self._answer(lambda calls: self._call(calls, self._body()))
@@ -168,6 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
             answer, status = act(self._authorised()), 200
             if answer is None:
                 return
+        except _SilenceError:
+            self.close_connection = True
+            return
         except RefusedError as refusal:
             status = _STATUS.get(refusal.code, 500)
             answer = {"code": refusal.code, "message": refusal.message, "retry_after": refusal.retry_after}
@@ -175,8 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = 400, {"code": "bad-request", "message": f"the call is malformed: {error!r}"}
         self._read_the_rest()
         data = json.dumps(answer).encode()
-        self._begin_answer(status, "application/json", len(data))
-        self.wfile.write(data)
+        with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked has gone
+            self._begin_answer(status, "application/json", len(data))
+            self.wfile.write(data)
 
     def _begin_answer(self, status: int, kind: str, size: int, checksum: str = "") -> None:
         self.send_response(status)
@@ -189,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _upload(self) -> dict[str, Any]:
         if self.path != f"/v1/{IMAGE_FILE}":
             raise RefusedError("no-such-call", f"nothing can be put to {self.path!r}")
-        _suffer(self.server.cloud.call_faults())
+        _suffer(self.server.cloud.faults_before(IMAGE_FILE))
         about = json.loads(base64.b64decode(self.headers.get(ABOUT, ""), validate=True))
         size, self._unread = self._unread, 0
         keep, read = self.server.cloud.shelf.upload, self.rfile.read
@@ -197,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _download(self) -> None:
         image = unquote(self.path.removeprefix(f"/v1/{IMAGE_FILE}/"))
-        _suffer(self.server.cloud.call_faults())
+        _suffer(self.server.cloud.faults_before(IMAGE_FILE))
         with self.server.cloud.shelf.packed(image) as (file, size, checksum):
             self._begin_answer(200, "application/x-tar", size, checksum)
             shutil.copyfileobj(file, self.wfile, _PART)
@@ -205,8 +221,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _authorised(self) -> Mapping[str, Call]:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ").encode()
         if hmac.compare_digest(token, self.server.tokens.admin.encode()):
+            self._who = "admin"
             return {**_USER_CALLS, **_ADMIN_CALLS}
         if hmac.compare_digest(token, self.server.tokens.controller.encode()):
+            self._who = "controller"
             return _USER_CALLS
         raise RefusedError("auth-failed", "the API's credential is missing or wrong")
 
@@ -239,18 +257,49 @@ class _Handler(BaseHTTPRequestHandler):
             raise RefusedError(
                 "forbidden" if known else "no-such-call", f"{name!r} can't be called with this credential"
             )
-        if name not in _ADMIN_CALLS:
-            _suffer(self.server.cloud.call_faults())
-        return calls[name](self.server.cloud, body)
+        if name in _ADMIN_CALLS:
+            return calls[name](self.server.cloud, body)
+        return self._suffered(name, calls[name], body)
+
+    def _suffered(self, name: str, call: Call, body: dict[str, Any]) -> dict[str, Any]:
+        """The call's answer, with the faults that it suffers; it is written down whatever comes of it."""
+        cloud, begun = self.server.cloud, time.time()
+        what = What(*(str(body.get(word, "")) for word in What.__slots__)) if name == "run" else None
+        answer: dict[str, Any] = {}
+        code = "internal-error"
+        try:
+            _suffer(cloud.faults_before(name, what))
+            answer = call(cloud, body)
+            _suffer(cloud.faults_after(name, what))
+            code = ""
+        except RefusedError as refusal:
+            code = refusal.code
+            raise
+        except _SilenceError:
+            code = "no-answer"
+            raise
+        finally:
+            made = answer.get("machines", ()) if name == "run" else ()
+            cloud.log.call(name, self._who, body, begun, code, made)
+        return answer
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
         """Say nothing: what was asked for is in the answers."""
 
 
+class _SilenceError(Exception):
+    """The caller gets no answer."""
+
+
 def _suffer(faults: list[Fault]) -> None:
     for fault in faults:
-        if fault.kind is FaultKind.API_SLOW:
+        if fault.kind in (FaultKind.API_SLOW, FaultKind.LATE_ANSWER):
             time.sleep(fault.seconds)
+        elif fault.kind is FaultKind.NO_ANSWER:
+            time.sleep(fault.seconds)
+            raise _SilenceError
+        elif fault.kind is FaultKind.LOST_ANSWER:
+            raise RefusedError("internal-error", "the answer to this call is lost, on request")
         elif fault.kind is FaultKind.API_DOWN:
             raise RefusedError("internal-error", "the API is down, on request")
         elif fault.kind is FaultKind.AUTH_FAILED:
