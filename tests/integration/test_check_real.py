@@ -74,7 +74,7 @@ def test_a_schedd_that_is_stopped(pool: RealPool) -> None:
 
 
 def test_a_schedd_that_hangs(pool: RealPool) -> None:
-    with broken(pool, "kill -STOP $(pgrep -x condor_schedd)", "kill -CONT $(pgrep -x condor_schedd)"):
+    with broken(pool, "pkill -STOP -x condor_schedd", "pkill -CONT -x condor_schedd"):
         begun = time.monotonic()
         assert any(what.startswith("schedd") for what in amiss(pool))
         assert time.monotonic() - begun < 12 * patience()
@@ -98,7 +98,7 @@ def test_an_image_that_the_cloud_has_not(pool: RealPool) -> None:
 
 
 def test_a_collector_that_is_silent(pool: RealPool) -> None:
-    with broken(pool, "kill -STOP $(pgrep -x condor_collecto)", "kill -CONT $(pgrep -x condor_collecto)"):
+    with broken(pool, "pkill -STOP -x condor_collecto", "pkill -CONT -x condor_collecto"):
         begun = time.monotonic()
         found = amiss(pool)
         assert time.monotonic() - begun < 12 * patience()

@@ -133,7 +133,7 @@ def test_a_spot_machine_that_ends_unannounced_gives_its_job_back_though_a_schedd
     second = second_schedd(pool)
     seen = lambda: second in " ".join(pool.show("status")["sources"])  # noqa: E731
     until(seen, 30, "the controller knows of the second schedd")
-    sh(pool, "kill -STOP $(pgrep -f '[l]ocal-name two')")
+    sh(pool, "pkill -STOP -f '[l]ocal-name two'")
     until(lambda: "schedd" in unknown(pool), 60, "it is silent")
     cluster = pool.submit(waiters(1, "elsewhere", requirements='TARGET.UpdraftClass == "spot"'))
     await_running(pool, cluster)

@@ -75,10 +75,10 @@ def test_twenty_users_get_what_the_negotiator_would_give_them(real_pool: Any) ->
     # Were it to serve each machine as it joins, jobs that don't end would keep what the first ones gave them.
     # And a controller that saw some of them released would buy for those first.
     kill_service(pool)
-    sh(pool, "kill -STOP $(pidof condor_negotiator); condor_release -all")
+    sh(pool, "pkill -STOP -x condor_negotiat; condor_release -all")
     start_service(pool)
     until(lambda: sum(slot["Cpus"] for slot in pool.slots()) >= CAP, 180, "all that may be has joined")
-    sh(pool, "kill -CONT $(pidof condor_negotiator)")
+    sh(pool, "pkill -CONT -x condor_negotiat")
     until(lambda: running(pool).total() >= CAP, 150, "all cores are in use")
 
     share = {name: round(cores, 6) for name, cores in fair(CAP, WANTS, FACTORS).items()}

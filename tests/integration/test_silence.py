@@ -32,11 +32,11 @@ LONG, SHORT = 'idle_limit = "1h"', 'idle_limit = "1s"'
 LOOKS = 1  # and one more: at the first that it sees it, a controller tells an idle machine to go
 TAKEN_AWAY = {"drain", "terminate", "forget", "requeue-jobs", "disown"}
 DOWN = {
-    "the schedd is frozen": ("kill -STOP $(pidof condor_schedd)", "kill -CONT $(pidof condor_schedd)"),
+    "the schedd is frozen": ("pkill -STOP -x condor_schedd", "pkill -CONT -x condor_schedd"),
     "the schedd is off": ("condor_off -fast -daemon schedd", "condor_on -daemon schedd"),
     "the collector is frozen": (
-        "kill -STOP $(pidof condor_collector)",
-        "kill -CONT $(pidof condor_collector)",
+        "pkill -STOP -x condor_collecto",
+        "pkill -CONT -x condor_collecto",
     ),
 }
 

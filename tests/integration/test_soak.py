@@ -100,7 +100,7 @@ class Soak:
 
     def _freeze(self, daemon: str) -> None:
         silence = self.draw.choice((3, 8))
-        sh(self.pool, f"kill -STOP $(pidof {daemon}); sleep {silence}; kill -CONT $(pidof {daemon})")
+        sh(self.pool, f"pkill -STOP -x {daemon[:15]}; sleep {silence}; pkill -CONT -x {daemon[:15]}")
 
     def run(self, minutes: float) -> None:
         """Let things happen for so long. The limit holds at every moment that is looked at."""

@@ -50,7 +50,7 @@ def test_the_collector_is_restarted_while_machines_run(pool: RealPool) -> None:
     cluster = pool.submit(waiters(3, "over"))
     await_running(pool, cluster, 3)
     since, before = now(pool), {m["id"] for m in pool.workers()}
-    sh(pool, "kill -9 $(pidof condor_collector)")
+    sh(pool, "pkill -9 -x condor_collecto")
     until(lambda: "collector" in unknown(pool), 20, "the controller sees that the collector is gone")
     until(lambda: pool.on_head("condor_status", "-negotiator").returncode == 0, 60, "the collector is back")
     until(lambda: acting(pool) and not unknown(pool), 60, "the controller acts again")
