@@ -13,6 +13,7 @@ import pytest
 from updraft.clouds.local import server as servers
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.cloud import Cloud
+from updraft.clouds.local.events import EventLog
 from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.server import ApiServer, Tokens
 from updraft.clouds.local.shelf import Shelf
@@ -37,7 +38,9 @@ def shelf(tmp_path: Path) -> Shelf:
 
 @pytest.fixture
 def images(shelf: Shelf) -> Iterator[LocalImaging]:
-    cloud: Any = SimpleNamespace(shelf=shelf, call_faults=list)
+    cloud: Any = SimpleNamespace(
+        shelf=shelf, faults_before=lambda *_: [], faults_after=lambda *_: [], log=EventLog(None)
+    )
     server = ApiServer(("127.0.0.1", 0), cast(Cloud, cloud), Tokens("admin", "controller"))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
