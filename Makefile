@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n $(shell echo $$(($(shell nproc) * 3 / 2))) --dist worksteal
 REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt chaos
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,11 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 lock: ## the newest versions that pyproject.toml allows, with their hashes
 	$(COMPILE) --upgrade --group dev --output-file requirements/dev.lock
 	$(COMPILE) --extra ec2 --extra openstack --constraint requirements/dev.lock --output-file $(RUN_LOCK)
+
+# Long ones are runs of a quarter of an hour; SEED=… draws the same again, SHRINK=1 looks for the few that it takes.
+CHAOS = --minutes $(MINUTES) --seed $(SEED) $(if $(SHRINK),--shrink) $(if $(WITHOUT),--without $(WITHOUT))
+chaos: $(INSTALLED) cloud ## real pools with a cloud, daemons and a host that misbehave, for MINUTES=60 (root)
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 clean: ## remove what the chores made (images of machines stay)
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage bench.json bench-*.svg

@@ -65,14 +65,19 @@ def work() -> float:
     return time.monotonic() - begun
 
 
+def measured(workers: int = 1) -> None:
+    """Measure how slow this machine is, for so many workers; once, and for the processes that begin later."""
+    if SLOWNESS not in os.environ:
+        os.environ[SLOWNESS] = f"{slowness(work(), workers, os.cpu_count() or 1):.2f}"
+
+
 # --------------------------------------------------------------------------------------------- pytest's hooks
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Measure where the run begins; workers get the answer by their environment."""
-    if SLOWNESS not in os.environ and not config.option.collectonly:
-        workers = len(getattr(config.option, "tx", None) or [""])
-        os.environ[SLOWNESS] = f"{slowness(work(), workers, os.cpu_count() or 1):.2f}"
+    if not config.option.collectonly:
+        measured(len(getattr(config.option, "tx", None) or [""]))
 
 
 def pytest_report_header() -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "tell",
     "until",
     "until_nothing",
+    "write_story",
 ]
 STORY = {
     "updraft-events": ("updraft", "events", "--last", "1000"),
@@ -100,7 +101,7 @@ def pool_up(image: Image, state_dir: Path, wishes: Wishes | None = None) -> Iter
     pool = WatchedPool.of(bring_up(image, state_dir, lambda _line: None, wishes, lost=tell))
     footprint = Footprint.of(pool)
     try:
-        with watched(lambda remains: _tell(pool, remains)):
+        with watched(lambda remains: write_story(pool, remains)):
             yield pool
     finally:
         if pool.cloud.alive():
@@ -119,10 +120,10 @@ def say(text: str) -> None:
 
 def tell(pool: RealPool) -> None:
     """Leave what the head's controller and the machines wrote, for who looks at the test that fails now."""
-    leave(lambda remains: _tell(pool, remains))
+    leave(lambda remains: write_story(pool, remains))
 
 
-def _tell(pool: RealPool, remains: Remains) -> None:
+def write_story(pool: RealPool, remains: Remains) -> None:
     name, cloud = pool.cloud.state_dir.name, pool.cloud
     remains.file(f"{name}/cloud.log", cloud.state_dir / "cloud.log")
     if not cloud.alive():
