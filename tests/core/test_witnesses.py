@@ -11,6 +11,7 @@ from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     Adopt,
+    AtWork,
     CloudState,
     Drain,
     DrainMode,
@@ -31,7 +32,7 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.roll import Roll
-from updraft.core.settings import Timings
+from updraft.core.settings import Policy, Timings
 from updraft.core.witnesses import in_doubt, is_over, longest_lease
 
 FRESH = slot("i-1", busy=True)
@@ -325,6 +326,73 @@ def test_the_jobs_of_one_that_is_gone_go_back_though_another_schedd_is_silent() 
         made = plan(replace(shown, schedds={**shown.schedds, "other": Unknown(DOWN, NOW - since)}), policy())
         assert [one.jobs for one in made.actions if isinstance(one, RequeueJobs)] == [("7.0",)]
         assert [one.ended_at for one in made.records if one.ended_at] == ended, "it has jobs to give back yet"
+
+
+# ------------------------------------------------------------------------------------------ ads that are old
+
+
+OFTEN = policy(timings=Timings(update_interval=5.0))
+AT_WORK = record("i-1", joined_at=NOW - 3500, busy_at=NOW - 400, job_starts=3, seen_at=NOW - 3500)
+
+
+def aged(age: float, rules: Policy, *, kept: MachineRecord = AT_WORK, **changes: object) -> Plan:
+    """The plan about a machine that is busy by an ad of this age, with who is at work noted apart."""
+    shown = snapshot(instances=[instance("i-1")], slots=[replace(FRESH, heard=NOW - age)], records=[kept])
+    ledger = replace(shown.ledger, at_work=AtWork(frozenset({("c1", "i-1")}), NOW - 2))
+    return plan(replace(shown, ledger=ledger, **changes), rules)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rules", "age", "code"),
+    [
+        (OFTEN, 59, "busy"),
+        (OFTEN, 61, "doubted"),
+        (policy(timings=Timings(update_interval=90.0)), 179, "busy"),
+        (policy(timings=Timings(update_interval=90.0)), 181, "doubted"),
+        (policy(), 599, "busy"),
+        (policy(), 601, "doubted"),
+        (policy(timings=Timings(stale_ad=120.0)), 81, "doubted"),
+        (policy(), 901, "vanished"),
+    ],
+)
+def test_a_busy_machine_whose_ad_is_much_older_than_its_interval_is_doubted_by_name(
+    rules: Policy, age: float, code: str
+) -> None:
+    made = aged(age, rules)
+    (told,) = made.machines
+    assert told.reason.code == code
+    assert [one.code for one in made.warnings if "machine i-1" in one.text] == [code] * (code == "doubted")
+    assert ("c1", "i-1") in made.questions.jobs or code == "busy", "schedds are asked before it is judged"
+    assert (made.at_work == {("c1", "i-1")}) is (code == "busy")
+
+
+def test_it_was_last_seen_busy_when_it_was_last_heard_of() -> None:
+    made = aged(300, OFTEN)
+    (kept,) = made.records
+    assert kept.busy_at == NOW - 300
+    later = aged(320, OFTEN, kept=replace(kept, busy_at=NOW - 320), now=NOW)
+    assert not later.records
+    back = replace(kept, busy_at=NOW - 320)
+    shown = snapshot(instances=[instance("i-1")], slots=[FRESH], records=[back])
+    (again,) = plan(shown, OFTEN).records
+    assert (again.busy_at, again.gaps) == (NOW, ()), "it was at work all the time, and not idle between"
+
+
+@pytest.mark.parametrize(("running", "does"), [((), ["Terminate"]), (None, [])])
+def test_an_ad_that_is_too_old_is_called_so_and_nobody_waits_for_the_collector_to_drop_it(
+    running: tuple[RunningJob, ...] | None, does: list[str]
+) -> None:
+    shown = snapshot(
+        instances=[instance("i-1")],
+        slots=[replace(FRESH, heard=NOW - 1260)],
+        records=[replace(AT_WORK, silent_since=NOW - 2)],
+        running=running,
+    )
+    made = plan(shown, policy())
+    assert [type(one).__name__ for one in made.actions] == does
+    assert "its last ad is 21 min old" in made.machines[0].reason.text
+    assert "left the pool" not in made.machines[0].reason.text
+    assert not plan(replace(shown, jumped_at=NOW - 60), policy()).actions, "its age is told by a clock"
 
 
 # ------------------------------------------------------------------------------- pools of the same name

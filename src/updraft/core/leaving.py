@@ -41,7 +41,7 @@ from updraft.core.model import (
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
 from updraft.core.settings import CLOUD_DRAINED
 from updraft.core.variants import annex_of
-from updraft.core.witnesses import ANOTHERS, closed_for_good, not_ours
+from updraft.core.witnesses import ANOTHERS, closed_for_good, last_heard, not_ours
 from updraft.core.wording import moment
 
 OPERATOR = "operator"
@@ -202,23 +202,35 @@ def _ending(machine: Machine, look: Look) -> Fate | None:
 
 
 def _lost(machine: Machine, look: Look) -> Fate | None:
-    """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either."""
+    """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either.
+
+    One whose ads are there and too old has been waited for; how old they are is told by a clock.
+    """
     if machine.phase is not Phase.LOST:
         return None
-    record = machine.record
+    record, old = machine.record, bool(machine.slots)
     since = record.silent_since or look.now
     told = record.drain.reason if record.drain and record.drain.reason.code == SPOT_NOTICE else None
     retiring = told is not None or (record.drain is not None and record.drain.mode is DrainMode.EMPTY)
-    patience = 0.0 if retiring else look.policy.timings.end_patience
-    ago = f"{look.now - since:.0f} s ago"
-    text = f"it left the pool without being asked to, {ago}"
-    if look.meanwhile(since):
-        text = f"it was seen to be in the pool no more {ago}, and {_NOT_US}"
-    text = told.text if told else text
+    patience = 0.0 if retiring or old else look.policy.timings.end_patience
+    text = told.text if told else _how_lost(machine, since, look)
+    if old and look.unsettled:
+        return Fate(Reason("lost", f"{text}; the clock has jumped: it is waited for"), warn=True)
     if look.now - since < patience or not cloud_answers(machine, look):
         return Fate(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
     gone = told or Reason("vanished", f"{text}, and no job has a lease there")
     return end(machine, look, gone, Reason("lost", text))
+
+
+def _how_lost(machine: Machine, since: float, look: Look) -> str:
+    if machine.slots:
+        age = look.now - last_heard(machine.slots)
+        text = f"its last ad is {age / 60:.0f} min old" if age >= 120 else f"its last ad is {age:.0f} s old"
+        return f"{text}, and {_NOT_US}" if look.meanwhile(since) else text
+    ago = f"{look.now - since:.0f} s ago"
+    if look.meanwhile(since):
+        return f"it was seen to be in the pool no more {ago}, and {_NOT_US}"
+    return f"it left the pool without being asked to, {ago}"
 
 
 # ------------------------------------------------------------------------------------------- who is late

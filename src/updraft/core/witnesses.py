@@ -24,6 +24,7 @@ from updraft.core.model import (
     Known,
     Machine,
     MachineRecord,
+    Phase,
     Reason,
     RunningJob,
     Slot,
@@ -31,6 +32,7 @@ from updraft.core.model import (
     Unknown,
 )
 from updraft.core.settings import Policy
+from updraft.core.wording import spell
 
 Said = Known[Instance | None]
 """A cloud's answer about one id: None where it has no such instance."""
@@ -204,12 +206,41 @@ def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) 
 
 
 def lately(slots: tuple[Slot, ...], now: float, policy: Policy) -> tuple[Slot, ...]:
-    """Those of the slots that were heard of lately: an ad is renewed every five minutes by default."""
+    """Those of the slots whose ads still count: that are no older than `stale_ad`."""
     since = now - policy.timings.stale_ad
     for slot in slots:
         if slot.heard < since:
             return tuple(one for one in slots if one.heard >= since)
     return slots
+
+
+_DOUBTED_FIRST = (
+    60.0  # seconds: where ads come every few seconds, a machine that is slow for once isn't doubted
+)
+
+
+def doubted_after(policy: Policy) -> float:
+    """From which age on an ad, in seconds, is doubted: two of the pool's update intervals.
+
+    Never later than two thirds of `stale_ad`: there is time to ask the schedds before it is judged.
+    """
+    timings = policy.timings
+    return min(max(_DOUBTED_FIRST, 2 * timings.update_interval), timings.stale_ad * 2 / 3)
+
+
+def doubted(slots: Sequence[Slot], now: float, policy: Policy) -> bool:
+    """Whether these slots' ads, though not too old to count, are older than they should be."""
+    return bool(slots) and now - last_heard(slots) > doubted_after(policy)
+
+
+def doubt(machine: Machine, now: float, policy: Policy) -> Reason | None:
+    """Why a machine that has joined and is busy by its ads may be so no more; None where nothing says so."""
+    slots = machine.slots
+    if machine.phase is not Phase.JOINED or not machine.busy or not doubted(slots, now, policy):
+        return None
+    usual = spell(policy.timings.update_interval)
+    text = f"it was busy, but its last ad is {now - last_heard(slots):.0f} s old, and one comes every {usual}"
+    return Reason("doubted", f"{text}: the schedds are asked what runs there")
 
 
 def last_heard(slots: Sequence[Slot]) -> float:
