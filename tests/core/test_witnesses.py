@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.lyingworld import FAR, SCHEDDS, Lies, Machine, World
+from tests.rigs.lyingworld import ABSURD, FAR, SCHEDDS, Lies, Machine, World
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
@@ -19,6 +19,7 @@ from updraft.core.model import (
     Forget,
     Instance,
     Known,
+    LedgerView,
     MachineRecord,
     Plan,
     Reason,
@@ -64,7 +65,12 @@ def machines(draw: st.DrawFn) -> dict[str, Machine]:
         # Now and then all of this is of another pool that has the same name.
         one.identity = draw(st.sampled_from([OURS, OURS, OURS, "", ANOTHERS]))
         one.there = what != "gone"
+        one.job_id = f"{id_[-1]}.0"
+        one.slots = draw(st.sampled_from([1, 1, 2]))
         made[id_] = one
+    first, second = made["i-0"], made["i-1"]
+    if first.job and second.job and draw(st.booleans()):  # one job runs on both
+        second.job, second.job_id = first.job, first.job_id
     return made
 
 
@@ -90,6 +96,8 @@ def lies(draw: st.DrawFn) -> Lies:
         collector_silent=draw(rarely),
         forged=draw(some()),
         silent=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
+        partly=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
+        absurd=tuple((id_, draw(st.sampled_from(sorted(ABSURD)))) for id_ in sorted(draw(some()))),
         ledger_lost=draw(st.sampled_from([False] * 9 + [True])),
     )
 
@@ -127,15 +135,25 @@ def moments() -> st.SearchStrategy[list[Moment]]:
 
 
 def spared(world: World, made: Plan, told: Lies) -> None:
-    """Nothing of this plan ends a living job, or touches what another pool of this name has launched."""
-    given_up: set[str] = set()
+    """Nothing of this plan ends a living job, or touches what another pool of this name has launched.
+
+    But where a deadline has passed that the policy or a person names, and no clock was set just now.
+    """
+    given_up, ended = set[str](), set[str]()
     for action in made.actions:
         if isinstance(action, Terminate):
-            given_up.update(action.machines)
+            ended.update(action.machines)
         elif isinstance(action, Drain | Undrain | Adopt):
             assert world.machines[action.machine].identity != ANOTHERS
-        elif isinstance(action, RequeueJobs | Forget) and action.machine:
+        elif isinstance(action, RequeueJobs):
+            given_up.update(one.id for one in world.of_job(action.schedd, action.jobs))
+        elif isinstance(action, Forget):
             given_up.add(action.machine)
+    for id_ in ended:
+        one = world.machines[id_]
+        if not one.killed and not (world.settled and world.now >= world.deadline(one)):
+            given_up.add(id_)
+        assert one.identity != ANOTHERS, f"{id_} isn't ours"
     for id_ in given_up:
         one = world.machines[id_]
         assert one.identity != ANOTHERS, f"{id_} isn't ours"
@@ -143,7 +161,7 @@ def spared(world: World, made: Plan, told: Lies) -> None:
         # latter only the ledger knows, once the ads are gone.
         over = one.job in (*told.silent, FAR) and world.elapsed - one.seen >= BOUND
         over = over or (one.job == FAR and world.ledger_lost)
-        assert not one.works(world.elapsed) or over, f"{id_} works for {one.job}, and is given up"
+        assert not world.works(one) or over, f"{id_} works for {one.job}, and is given up"
 
 
 @given(machines(), moments())
@@ -179,7 +197,7 @@ def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
         spared(world, made, Lies())
         world.carry_out(made)
     for one in world.machines.values():
-        if not one.works(world.elapsed) and one.identity != ANOTHERS:
+        if not world.works(one) and one.identity != ANOTHERS:
             assert not one.there, f"{one} was left"
             kept = world.records.get(one.id)
             assert kept is None or kept.ended_at is not None
@@ -393,6 +411,26 @@ def test_an_ad_that_is_too_old_is_called_so_and_nobody_waits_for_the_collector_t
     assert "its last ad is 21 min old" in made.machines[0].reason.text
     assert "left the pool" not in made.machines[0].reason.text
     assert not plan(replace(shown, jumped_at=NOW - 60), policy()).actions, "its age is told by a clock"
+
+
+def test_an_ad_that_does_not_say_when_it_was_heard_is_heard() -> None:
+    """Its collector keeps none for ever, and has it."""
+    found = instance("i-1", launched_at=NOW - 9000)
+    silent = {"schedd": Unknown(DOWN, NOW - 2)}
+    shown = snapshot(instances=[found], slots=[replace(FRESH, heard=0.0)])
+    for kept in ([], [AT_WORK]):
+        made = plan(replace(shown, schedds=silent, ledger=LedgerView(machines=tuple(kept))), policy())
+        assert [one.phase for one in made.machines] == ["joined"]
+        assert not [one for one in made.actions if isinstance(one, Terminate)]
+
+
+def test_one_of_which_only_its_tags_are_known_may_have_been_heard_of_until_then() -> None:
+    """Its ledger is lost, and so are its ads: a silent schedd objects as if it had just been heard of."""
+    for seen, ended in ((1790, []), (1801, [("i-1",)])):
+        kept = record("i-1", requested_at=NOW - 9000, seen_at=NOW - seen, adopted=True)
+        shown = snapshot(instances=[instance("i-1")], records=[kept])
+        made = plan(replace(shown, schedds={"schedd": Unknown(DOWN, NOW - 9000)}), policy())
+        assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
 
 
 # ------------------------------------------------------------------------------- pools of the same name

@@ -163,8 +163,9 @@ def objection(
     if not machine.slots and not _vouches(collector.value.started, record, snapshot.now, policy):
         return Reason("pool-young", "the collector is too young to know of every machine")
     if lately(machine.slots, snapshot.now, policy):
-        ago = snapshot.now - last_heard(machine.slots)
-        return Reason("heard-of", f"the pool heard of it {max(0.0, ago):.0f} s ago")
+        heard = last_heard(machine.slots)
+        ago = f" {max(0.0, snapshot.now - heard):.0f} s ago" if heard > 0 else ", and does not say when"
+        return Reason("heard-of", f"the pool heard of it{ago}")
     return _jobs_object(machine, snapshot, policy, jobs())
 
 
@@ -206,11 +207,14 @@ def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) 
 
 
 def lately(slots: tuple[Slot, ...], now: float, policy: Policy) -> tuple[Slot, ...]:
-    """Those of the slots whose ads still count: that are no older than `stale_ad`."""
+    """Those of the slots whose ads still count: that are no older than `stale_ad`.
+
+    One that doesn't say when it was heard (0) counts: its collector has it, and keeps none for ever.
+    """
     since = now - policy.timings.stale_ad
     for slot in slots:
         if slot.heard < since:
-            return tuple(one for one in slots if one.heard >= since)
+            return tuple(one for one in slots if one.heard >= since or one.heard <= 0)
     return slots
 
 
@@ -230,7 +234,7 @@ def doubted_after(policy: Policy) -> float:
 
 def doubted(slots: Sequence[Slot], now: float, policy: Policy) -> bool:
     """Whether these slots' ads, though not too old to count, are older than they should be."""
-    return bool(slots) and now - last_heard(slots) > doubted_after(policy)
+    return 0 < last_heard(slots) < now - doubted_after(policy)
 
 
 def doubt(machine: Machine, now: float, policy: Policy) -> Reason | None:
@@ -244,7 +248,7 @@ def doubt(machine: Machine, now: float, policy: Policy) -> Reason | None:
 
 
 def last_heard(slots: Sequence[Slot]) -> float:
-    """When the collector last heard of them, 0 without any: never the machine's own clock."""
+    """When the collector last heard of them, 0 where nobody says it: never the machine's own clock."""
     return max((slot.heard for slot in slots), default=0.0)
 
 
@@ -253,7 +257,8 @@ def _jobs_object(
 ) -> Reason | None:
     if jobs is None:
         record = machine.record
-        # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline.
+        # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline, nor
+        # after only its tags were known of it.
         since = record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)
         bound = since + max(policy.timings.schedd_patience, longest_lease(snapshot))
         asked = not any(isinstance(s, Known) and s.value.running is None for s in snapshot.schedds.values())
@@ -269,7 +274,8 @@ def _jobs_object(
 
 def _joined_latest(record: MachineRecord, policy: Policy) -> float:
     worker = policy.classes.get(record.worker_class)
-    return record.requested_at + (worker.boot_deadline if worker else policy.timings.schedd_patience)
+    latest = record.requested_at + (worker.boot_deadline if worker else policy.timings.schedd_patience)
+    return max(latest, record.seen_at or 0.0) if record.adopted else latest
 
 
 def longest_lease(snapshot: Snapshot) -> float:
