@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.lyingworld import ABSURD, FAR, SCHEDDS, Lies, Machine, World
+from tests.rigs.annexworlds import annex
+from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, World
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
+from updraft.core.annex_leaving import GRACE
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     Adopt,
@@ -69,8 +71,8 @@ def machines(draw: st.DrawFn) -> dict[str, Machine]:
         one.slots = draw(st.sampled_from([1, 1, 2]))
         made[id_] = one
     first, second = made["i-0"], made["i-1"]
-    if first.job and second.job and draw(st.booleans()):  # one job runs on both
-        second.job, second.job_id = first.job, first.job_id
+    if first.job and second.job and first.identity == second.identity and draw(st.booleans()):
+        second.job, second.job_id = first.job, first.job_id  # one job runs on both
     return made
 
 
@@ -122,12 +124,12 @@ class Moment:
         return None if self.asleep else world.decide(self.lies)
 
 
-def moments() -> st.SearchStrategy[list[Moment]]:
+def moments(told: st.SearchStrategy[Lies]) -> st.SearchStrategy[list[Moment]]:
     """What happens one after the other."""
     one = st.builds(
         Moment,
         st.sampled_from([2.0, 2.0, 12.0, 70.0, 700.0]),
-        lies(),
+        told,
         st.sampled_from([False, False, False, True]),
         st.sampled_from([0.0] * 6 + [4000.0, 100_000.0, -4000.0]),
     )
@@ -164,7 +166,7 @@ def spared(world: World, made: Plan, told: Lies) -> None:
         assert not world.works(one) or over, f"{id_} works for {one.job}, and is given up"
 
 
-@given(machines(), moments())
+@given(machines(), moments(lies()))
 def test_1_no_living_job_is_ended_by_us_whatever_the_sources_say(
     there: dict[str, Machine], story: list[Moment]
 ) -> None:
@@ -177,7 +179,7 @@ def test_1_no_living_job_is_ended_by_us_whatever_the_sources_say(
 
 
 @pytest.mark.slow
-@given(machines(), moments())
+@given(machines(), moments(lies()))
 def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
     there: dict[str, Machine], story: list[Moment]
 ) -> None:
@@ -202,6 +204,60 @@ def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
             kept = world.records.get(one.id)
             assert kept is None or kept.ended_at is not None
             assert not one.job, "and its job runs elsewhere"
+
+
+LEASED = annex(until=NOW + 500.0)
+
+
+@st.composite
+def bound_to_go(draw: st.DrawFn) -> dict[str, Machine]:
+    """The same machines, of which some are an annex's."""
+    made = draw(machines())
+    for one in made.values():
+        one.variant = draw(st.sampled_from(["", LEASED.variant.text]))
+    return made
+
+
+@st.composite
+def lies_and_wishes(draw: st.DrawFn) -> Lies:
+    """Now and then somebody drains machines by hand, and few of them with their jobs."""
+    wanted = [(id_, draw(st.sampled_from([False, False, True]))) for id_ in sorted(draw(some()))]
+    return replace(draw(lies()), wanted=tuple(wanted) if draw(st.integers(0, 3)) == 0 else ())
+
+
+@pytest.mark.slow
+@given(bound_to_go(), moments(lies_and_wishes()))
+def test_5_a_deadline_that_the_policy_names_ends_what_works_not_sooner_and_not_much_later(
+    there: dict[str, Machine], story: list[Moment]
+) -> None:
+    """A lifetime of ten minutes and five more for jobs, an annex's lease, a drain by hand.
+
+    Each ends what works a few looks after its deadline, once the sources tell the truth and no clock was set
+    for 15 minutes.
+    """
+    short = worker(idle_limit=60.0, boot_deadline=300.0, lifetime=600.0, drain_deadline=300.0)
+    world = World(replace(policy(short), identity=OURS), there, annexes=(LEASED,))
+    for moment in story:
+        made = moment.in_(world)
+        if made is not None:
+            spared(world, made, moment.lies)
+            world.carry_out(made)
+    worked = [one for one in world.machines.values() if world.works(one) and one.identity != ANOTHERS]
+    certain = max(world.now, (world.jumped_at or 0.0) + world.policy.timings.collector_age)
+    back = sum(-moment.jump for moment in story if moment.jump < 0)
+    for _ in range(20 + int((LEASE + back) / _LOOK)):
+        world.passes(_LOOK, Lies())
+        made = world.decide(Lies())
+        spared(world, made, Lies())
+        world.carry_out(made)
+        for one in worked:
+            over = world.now - max(world.deadline(one) + GRACE, certain)
+            assert over < 4 * _LOOK or not one.there, f"{one} was left"
+    for one in world.machines.values():
+        assert one.identity == ANOTHERS or not one.there, f"{one} was left"
+
+
+_LOOK = 120.0
 
 
 def test_one_that_comes_back_after_its_end_is_ended_again() -> None:
@@ -431,6 +487,38 @@ def test_one_of_which_only_its_tags_are_known_may_have_been_heard_of_until_then(
         shown = snapshot(instances=[instance("i-1")], records=[kept])
         made = plan(replace(shown, schedds={"schedd": Unknown(DOWN, NOW - 9000)}), policy())
         assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+
+
+@pytest.mark.parametrize(
+    ("running", "ended"),
+    [
+        ((), [("i-1",)]),
+        (None, []),
+        ((RunningJob("schedd", "7.0", "slot1_1@i-1@host", "alice", NOW + 500),), []),
+    ],
+)
+def test_one_that_was_closed_while_jobs_ran_is_not_empty_by_its_ads_alone(
+    running: tuple[RunningJob, ...] | None, ended: list[tuple[str, ...]]
+) -> None:
+    """Another machine's token may have made them."""
+    closed = DrainRecord(DrainMode.BUSY, NOW - 70, Reason("lifetime", "as a test says"), NOW - 69, NOW + 500)
+    kept = replace(AT_WORK, drain=closed, busy_at=NOW - 5)
+    empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
+    shown = snapshot(instances=[instance("i-1")], slots=[empty], records=[kept], running=running)
+    made = plan(shown, policy())
+    assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+    assert made.questions.jobs == {("c1", "i-1")}
+
+
+@pytest.mark.parametrize(("busy_ago", "ended"), [(1790, []), (1801, [("i-1",)])])
+def test_it_is_ended_though_one_of_its_schedds_can_not_be_asked(
+    busy_ago: float, ended: list[tuple[str, ...]]
+) -> None:
+    closed = DrainRecord(DrainMode.BUSY, NOW - 5000, Reason("lifetime", "as a test says"), NOW - 4999)
+    kept = replace(AT_WORK, drain=closed, busy_at=NOW - busy_ago, other_schedds=("far",))
+    empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
+    made = plan(snapshot(instances=[instance("i-1")], slots=[empty], records=[kept]), policy())
+    assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
 
 
 # ------------------------------------------------------------------------------- pools of the same name

@@ -71,7 +71,7 @@ class Machine:
     `renewed` is when the job's lease was, and `heard` when the collector last heard of it (0: it has no ad of
     it), both by the clocks on the wall; `lived` and `seen` are the same in seconds that have really passed.
     `identity` is that of the pool that launched it, as its tag says. `variant` is that of the annex that it
-    is of. `killed` says that a person wants it to go with its jobs, and `ended` when it went, in real seconds.
+    is of. `killed` says that a person wants it to go with its jobs.
     """
 
     id: str
@@ -90,7 +90,6 @@ class Machine:
     slots: int = 1
     variant: str = ""
     killed: bool = False
-    ended: float | None = None
 
     def works(self, elapsed: float) -> bool:
         """Does a job live there, as far as this machine goes?"""
@@ -337,7 +336,6 @@ class World:
         for id_ in ids:
             one = self.machines[id_]
             one.there = one.up = False
-            one.ended = self.elapsed if one.ended is None else one.ended
             self.records[id_] = replace(self.records[id_], terminate_asked_at=self.now)
 
     def _drain(self, action: Drain) -> None:

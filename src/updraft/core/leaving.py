@@ -27,6 +27,7 @@ from updraft.core.model import (
     Disown,
     Drain,
     DrainMode,
+    DrainRecord,
     Forget,
     Known,
     Machine,
@@ -39,7 +40,7 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
-from updraft.core.settings import CLOUD_DRAINED
+from updraft.core.settings import CLOUD_DRAINED, WorkerClass
 from updraft.core.variants import annex_of
 from updraft.core.witnesses import ANOTHERS, closed_for_good, last_heard, not_ours
 from updraft.core.wording import moment
@@ -277,9 +278,7 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         leaving = drain.mode is DrainMode.EMPTY
         leaving = leaving and look.now - drain.accepted_at < look.policy.timings.end_patience
         return Fate(drain.reason) if leaving else end(machine, look, drain.reason)
-    wanted = machine.record.wanted_drain
-    if wanted is not None and wanted.deadline is not None:
-        drain = replace(drain, deadline=min(wanted.deadline, drain.deadline or wanted.deadline))
+    drain = replace(drain, deadline=_soonest(machine, drain, look))
     if drain.deadline is not None and look.now >= drain.deadline:
         text = f"{drain.reason.text}; its deadline has passed and jobs still ran"
         return end_by_deadline(machine, look, Reason("deadline", text))
@@ -287,6 +286,19 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         reason = Reason("taken-back", "what it was drained for is over: it may work on")
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
     return Fate(drain.reason, deadline=drain.deadline)
+
+
+def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
+    """The first of the deadlines of its drain, of an operator's, and, once it is over, of its lifetime."""
+    wanted, worker = machine.record.wanted_drain, look.worker(machine)
+    named = [drain.deadline, None if wanted is None else wanted.deadline]
+    if worker is not None and look.now - machine.record.requested_at >= worker.lifetime:
+        named.append(_lifetime_deadline(machine, worker))
+    return min((at for at in named if at is not None), default=None)
+
+
+def _lifetime_deadline(machine: Machine, worker: WorkerClass) -> float:
+    return machine.record.requested_at + worker.lifetime + worker.drain_deadline
 
 
 def _unanswered(machine: Machine, look: Look) -> Fate | None:
@@ -350,7 +362,7 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         reason = Reason(
             "lifetime", f"it is {age / 3600:.1f} h old, its lifetime is {worker.lifetime / 3600:.1f} h"
         )
-        return drained(machine, look, reason, record.requested_at + worker.lifetime + worker.drain_deadline)
+        return drained(machine, look, reason, _lifetime_deadline(machine, worker))
     if worker.generation != machine.generation and not promised:
         return drained(
             machine, look, Reason("drifted", f"the settings of class {worker.name} have changed"), None

@@ -162,7 +162,7 @@ def objection(
         return Reason("pool-unknown", "the collector does not answer")
     if not machine.slots and not _vouches(collector.value.started, record, snapshot.now, policy):
         return Reason("pool-young", "the collector is too young to know of every machine")
-    if lately(machine.slots, snapshot.now, policy):
+    if lately(machine.slots, snapshot.now, policy) and not _emptied(machine):
         heard = last_heard(machine.slots)
         ago = f" {max(0.0, snapshot.now - heard):.0f} s ago" if heard > 0 else ", and does not say when"
         return Reason("heard-of", f"the pool heard of it{ago}")
@@ -191,13 +191,20 @@ def not_ours(instance: Instance | None, policy: Policy) -> Reason | None:
 
 
 def _closed_and_empty(machine: Machine) -> bool:
-    """Has its startd taken a drain of ours, and does nothing run there by its word?"""
-    drain = machine.record.drain
-    if drain is None or drain.accepted_at is None or machine.busy:
+    """Has its startd said itself, in one step, that nothing runs there and nothing will?"""
+    if not closed_for_good(machine.record) or machine.busy:
         return False
-    if not machine.slots:
-        return drain.mode is DrainMode.EMPTY
-    return any(slot.draining for slot in machine.slots)
+    return not machine.slots or any(slot.draining for slot in machine.slots)
+
+
+def _emptied(machine: Machine) -> bool:
+    """Has its startd taken a drain of ours while jobs ran, and is it empty by its ads?
+
+    These may be another's, made with a stolen token: what the schedds say counts.
+    """
+    drain = machine.record.drain
+    closed = drain is not None and drain.accepted_at is not None and not machine.busy
+    return closed and any(slot.draining for slot in machine.slots)
 
 
 def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) -> bool:
@@ -256,11 +263,7 @@ def _jobs_object(
     machine: Machine, snapshot: Snapshot, policy: Policy, jobs: Sequence[RunningJob] | None
 ) -> Reason | None:
     if jobs is None:
-        record = machine.record
-        # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline, nor
-        # after only its tags were known of it.
-        since = record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)
-        bound = since + max(policy.timings.schedd_patience, longest_lease(snapshot))
+        bound = _silent_from(machine, policy) + max(policy.timings.schedd_patience, longest_lease(snapshot))
         asked = not any(isinstance(s, Known) and s.value.running is None for s in snapshot.schedds.values())
         if asked and snapshot.now >= bound and not unsettled(snapshot, policy):
             return None
@@ -270,6 +273,16 @@ def _jobs_object(
     if not live:
         return None
     return Reason("leased", f"job {', '.join(live[:3])} still has a lease there")
+
+
+def _silent_from(machine: Machine, policy: Policy) -> float:
+    """When it was last heard of, or was last busy by its ads where it was closed before."""
+    record = machine.record
+    if _emptied(machine) and record.drain is not None:
+        return max(record.drain.accepted_at or 0.0, record.busy_at or 0.0)
+    # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline, nor
+    # after only its tags were known of it.
+    return record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)
 
 
 def _joined_latest(record: MachineRecord, policy: Policy) -> float:
