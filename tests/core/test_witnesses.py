@@ -1,11 +1,14 @@
 """Two witnesses before an end: in worlds whose sources lie, and case by case. Covers `witnesses`."""
 
+import ast
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import updraft
 from tests.rigs.annexworlds import annex
 from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, World
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
@@ -38,6 +41,7 @@ from updraft.core.roll import Roll
 from updraft.core.settings import Policy, Timings
 from updraft.core.witnesses import in_doubt, is_over, longest_lease
 
+SOURCE = Path(updraft.__file__).parent
 FRESH = slot("i-1", busy=True)
 OVER = instance("i-1", CloudState.TERMINATED)
 EMPTIED = DrainRecord(DrainMode.EMPTY, NOW - 70, Reason("idle-limit", "as a test says"), NOW - 69)
@@ -519,6 +523,51 @@ def test_it_is_ended_though_one_of_its_schedds_can_not_be_asked(
     empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
     made = plan(snapshot(instances=[instance("i-1")], slots=[empty], records=[kept]), policy())
     assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+
+
+# ---------------------------------------------------------------------------------------------- one road
+
+
+def calls_in_the_source(*names: str) -> set[tuple[str, str, str]]:
+    """The names that are called, each with the module and the function; but for simulations' rivals."""
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE).as_posix()
+        text = path.read_text(encoding="utf-8")
+        if module.startswith("sim/rivals/") or not any(f"{name}(" in text for name in names):
+            continue
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.FunctionDef):
+                made = {
+                    one.func.id if isinstance(one.func, ast.Name) else getattr(one.func, "attr", "")
+                    for one in ast.walk(function)
+                    if isinstance(one, ast.Call)
+                }
+                found.update((name, module, function.name) for name in made.intersection(names))
+    return found
+
+
+def test_ends_are_made_on_one_road_only() -> None:
+    """As docs/explanation/safety.md says it. `plan._actions` puts the ends of one cloud together."""
+    assert calls_in_the_source("Terminate", "Forget", "RequeueJobs") == {
+        ("Terminate", "core/fates.py", "_terminate"),
+        ("Terminate", "core/plan.py", "_actions"),
+        ("Forget", "core/leaving.py", "_gone"),
+        ("RequeueJobs", "core/leaving.py", "_given_back"),
+        ("RequeueJobs", "core/leaving.py", "left_on_hold"),
+    }
+    assert calls_in_the_source("_given_back") == {("_given_back", "core/leaving.py", "_gone")}
+    ends = {
+        (module, name) for _, module, name in calls_in_the_source("_terminate") if module == "core/fates.py"
+    }
+    assert ends == {("core/fates.py", name) for name in ("end", "end_by_deadline", "end_by_hand")}
+    by_clock = {(module, name) for _, module, name in calls_in_the_source("end_by_deadline", "end_by_hand")}
+    assert by_clock == {
+        ("core/leaving.py", "_draining"),
+        ("core/leaving.py", "_killed"),
+        ("core/annex_leaving.py", "_over"),
+        ("core/annex_leaving.py", "_stopped"),
+    }
 
 
 # ------------------------------------------------------------------------------- pools of the same name
