@@ -13,7 +13,7 @@ from updraft.bootstrap import HeadSpec, head_user_data, quick
 from updraft.bootstrap.head import head_config, paced
 from updraft.bootstrap.worker import worker_user_data
 from updraft.cli.main import updraft
-from updraft.cli.poolsize import CHILDREN, children, largest
+from updraft.cli.poolsize import CHILDREN, children, heard_every, largest
 from updraft.cli.schemas import FORMS
 from updraft.config import load
 from updraft.config.model import Settings
@@ -145,6 +145,26 @@ def test_a_launched_worker_has_the_interval_and_the_children_of_its_pool(read: R
     assert (spec.update_interval, spec.children) == (180, 9)
     small = worker_spec(read(), ask, launch, "token")
     assert small.update_interval == 5
+
+
+@pytest.mark.parametrize(
+    ("limits", "pool", "told", "seconds"),
+    [
+        ("", "", {}, 5),
+        ("machines = 2000", "", {}, 180),
+        ("machines = 2000", "", {CHILDREN: "2"}, 300),
+        ("machines = 20", 'collector = "head.test"', {}, 300),
+    ],
+)
+def test_how_often_a_worker_is_heard_of(
+    read: Read, limits: str, pool: str, told: dict[str, str], seconds: float
+) -> None:
+    """An ad that is much older than that is doubted."""
+
+    def ask(name: str) -> str:
+        return told.get(name) or refused(name)
+
+    assert heard_every(read(limits=limits, pool=pool), ask) == seconds
 
 
 # -------------------------------------------------------------------------------- of heads and workers

@@ -287,6 +287,7 @@ def test_a_machine_at_work_was_busy_at_the_last_decision(site: Path, capsys: Cap
     machines = {row["id"]: row["busy_at"] for row in shown(capsys, "machines")["machines"]}
     assert (machines["i-0001a9"], machines["i-0002a9"]) == (NOW + 77, None)
     assert shown(capsys, "explain", "i-0001a9")["machine"]["busy_at"] == NOW + 77
+    assert "busy by its last ad" in run(capsys, "explain", "i-0001a9")[1], "how old that is, nobody says"
 
 
 def test_events_have_their_reason(site: Path, capsys: Capture) -> None:

@@ -129,7 +129,8 @@ def test_layers_are_read_when_the_file_is(site: Path) -> None:
 
 
 def test_timings_are_those_of_the_core_with_its_defaults() -> None:
-    assert set(Timings.model_fields) == {field.name for field in fields(core.Timings)}
+    """But for the interval of the workers' ads, which follows from the pool's size."""
+    assert {*Timings.model_fields, "update_interval"} == {field.name for field in fields(core.Timings)}
     assert core.Timings(**Timings().model_dump()) == core.Timings()
 
 

@@ -216,6 +216,16 @@ def test_an_operator_may_bring_the_deadline_forward_and_not_put_it_off() -> None
     assert endless.deadline == NOW + 5
 
 
+@pytest.mark.parametrize("code", ["operator", "drifted"])
+def test_the_end_of_its_lifetime_holds_for_one_that_is_drained_for_another_cause(code: str) -> None:
+    for left, expected in ((1.0, code), (-1.0, "deadline")):
+        short = policy(worker(lifetime=3000.0, drain_deadline=600.0 + left, generation="g2"))
+        wanted = DrainRecord(DrainMode.BUSY, NOW, BY_HAND)
+        drain = closing(DrainMode.BUSY, code)
+        found = became(Phase.DRAINING, busy=True, drain=drain, rules=short, wanted_drain=wanted)
+        assert told(found)[0] == expected
+
+
 @pytest.mark.parametrize(
     ("drain", "expected"),
     [

@@ -1,16 +1,22 @@
 """Two witnesses before an end: in worlds whose sources lie, and case by case. Covers `witnesses`."""
 
+import ast
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.lyingworld import FAR, SCHEDDS, Lies, Machine, World
+import updraft
+from tests.rigs.annexworlds import annex
+from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, World
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
+from updraft.core.annex_leaving import GRACE
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     Adopt,
+    AtWork,
     CloudState,
     Drain,
     DrainMode,
@@ -18,6 +24,7 @@ from updraft.core.model import (
     Forget,
     Instance,
     Known,
+    LedgerView,
     MachineRecord,
     Plan,
     Reason,
@@ -31,9 +38,10 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.roll import Roll
-from updraft.core.settings import Timings
+from updraft.core.settings import Policy, Timings
 from updraft.core.witnesses import in_doubt, is_over, longest_lease
 
+SOURCE = Path(updraft.__file__).parent
 FRESH = slot("i-1", busy=True)
 OVER = instance("i-1", CloudState.TERMINATED)
 EMPTIED = DrainRecord(DrainMode.EMPTY, NOW - 70, Reason("idle-limit", "as a test says"), NOW - 69)
@@ -63,7 +71,12 @@ def machines(draw: st.DrawFn) -> dict[str, Machine]:
         # Now and then all of this is of another pool that has the same name.
         one.identity = draw(st.sampled_from([OURS, OURS, OURS, "", ANOTHERS]))
         one.there = what != "gone"
+        one.job_id = f"{id_[-1]}.0"
+        one.slots = draw(st.sampled_from([1, 1, 2]))
         made[id_] = one
+    first, second = made["i-0"], made["i-1"]
+    if first.job and second.job and first.identity == second.identity and draw(st.booleans()):
+        second.job, second.job_id = first.job, first.job_id  # one job runs on both
     return made
 
 
@@ -89,6 +102,8 @@ def lies(draw: st.DrawFn) -> Lies:
         collector_silent=draw(rarely),
         forged=draw(some()),
         silent=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
+        partly=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
+        absurd=tuple((id_, draw(st.sampled_from(sorted(ABSURD)))) for id_ in sorted(draw(some()))),
         ledger_lost=draw(st.sampled_from([False] * 9 + [True])),
     )
 
@@ -113,12 +128,12 @@ class Moment:
         return None if self.asleep else world.decide(self.lies)
 
 
-def moments() -> st.SearchStrategy[list[Moment]]:
+def moments(told: st.SearchStrategy[Lies]) -> st.SearchStrategy[list[Moment]]:
     """What happens one after the other."""
     one = st.builds(
         Moment,
         st.sampled_from([2.0, 2.0, 12.0, 70.0, 700.0]),
-        lies(),
+        told,
         st.sampled_from([False, False, False, True]),
         st.sampled_from([0.0] * 6 + [4000.0, 100_000.0, -4000.0]),
     )
@@ -126,15 +141,25 @@ def moments() -> st.SearchStrategy[list[Moment]]:
 
 
 def spared(world: World, made: Plan, told: Lies) -> None:
-    """Nothing of this plan ends a living job, or touches what another pool of this name has launched."""
-    given_up: set[str] = set()
+    """Nothing of this plan ends a living job, or touches what another pool of this name has launched.
+
+    But where a deadline has passed that the policy or a person names, and no clock was set just now.
+    """
+    given_up, ended = set[str](), set[str]()
     for action in made.actions:
         if isinstance(action, Terminate):
-            given_up.update(action.machines)
+            ended.update(action.machines)
         elif isinstance(action, Drain | Undrain | Adopt):
             assert world.machines[action.machine].identity != ANOTHERS
-        elif isinstance(action, RequeueJobs | Forget) and action.machine:
+        elif isinstance(action, RequeueJobs):
+            given_up.update(one.id for one in world.of_job(action.schedd, action.jobs))
+        elif isinstance(action, Forget):
             given_up.add(action.machine)
+    for id_ in ended:
+        one = world.machines[id_]
+        if not one.killed and not (world.settled and world.now >= world.deadline(one)):
+            given_up.add(id_)
+        assert one.identity != ANOTHERS, f"{id_} isn't ours"
     for id_ in given_up:
         one = world.machines[id_]
         assert one.identity != ANOTHERS, f"{id_} isn't ours"
@@ -142,10 +167,10 @@ def spared(world: World, made: Plan, told: Lies) -> None:
         # latter only the ledger knows, once the ads are gone.
         over = one.job in (*told.silent, FAR) and world.elapsed - one.seen >= BOUND
         over = over or (one.job == FAR and world.ledger_lost)
-        assert not one.works(world.elapsed) or over, f"{id_} works for {one.job}, and is given up"
+        assert not world.works(one) or over, f"{id_} works for {one.job}, and is given up"
 
 
-@given(machines(), moments())
+@given(machines(), moments(lies()))
 def test_1_no_living_job_is_ended_by_us_whatever_the_sources_say(
     there: dict[str, Machine], story: list[Moment]
 ) -> None:
@@ -158,7 +183,7 @@ def test_1_no_living_job_is_ended_by_us_whatever_the_sources_say(
 
 
 @pytest.mark.slow
-@given(machines(), moments())
+@given(machines(), moments(lies()))
 def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
     there: dict[str, Machine], story: list[Moment]
 ) -> None:
@@ -178,11 +203,65 @@ def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
         spared(world, made, Lies())
         world.carry_out(made)
     for one in world.machines.values():
-        if not one.works(world.elapsed) and one.identity != ANOTHERS:
+        if not world.works(one) and one.identity != ANOTHERS:
             assert not one.there, f"{one} was left"
             kept = world.records.get(one.id)
             assert kept is None or kept.ended_at is not None
             assert not one.job, "and its job runs elsewhere"
+
+
+LEASED = annex(until=NOW + 500.0)
+
+
+@st.composite
+def bound_to_go(draw: st.DrawFn) -> dict[str, Machine]:
+    """The same machines, of which some are an annex's."""
+    made = draw(machines())
+    for one in made.values():
+        one.variant = draw(st.sampled_from(["", LEASED.variant.text]))
+    return made
+
+
+@st.composite
+def lies_and_wishes(draw: st.DrawFn) -> Lies:
+    """Now and then somebody drains machines by hand, and few of them with their jobs."""
+    wanted = [(id_, draw(st.sampled_from([False, False, True]))) for id_ in sorted(draw(some()))]
+    return replace(draw(lies()), wanted=tuple(wanted) if draw(st.integers(0, 3)) == 0 else ())
+
+
+@pytest.mark.slow
+@given(bound_to_go(), moments(lies_and_wishes()))
+def test_5_a_deadline_that_the_policy_names_ends_what_works_not_sooner_and_not_much_later(
+    there: dict[str, Machine], story: list[Moment]
+) -> None:
+    """A lifetime of ten minutes and five more for jobs, an annex's lease, a drain by hand.
+
+    Each ends what works a few looks after its deadline, once the sources tell the truth and no clock was set
+    for 15 minutes.
+    """
+    short = worker(idle_limit=60.0, boot_deadline=300.0, lifetime=600.0, drain_deadline=300.0)
+    world = World(replace(policy(short), identity=OURS), there, annexes=(LEASED,))
+    for moment in story:
+        made = moment.in_(world)
+        if made is not None:
+            spared(world, made, moment.lies)
+            world.carry_out(made)
+    worked = [one for one in world.machines.values() if world.works(one) and one.identity != ANOTHERS]
+    certain = max(world.now, (world.jumped_at or 0.0) + world.policy.timings.collector_age)
+    back = sum(-moment.jump for moment in story if moment.jump < 0)
+    for _ in range(20 + int((LEASE + back) / _LOOK)):
+        world.passes(_LOOK, Lies())
+        made = world.decide(Lies())
+        spared(world, made, Lies())
+        world.carry_out(made)
+        for one in worked:
+            over = world.now - max(world.deadline(one) + GRACE, certain)
+            assert over < 4 * _LOOK or not one.there, f"{one} was left"
+    for one in world.machines.values():
+        assert one.identity == ANOTHERS or not one.there, f"{one} was left"
+
+
+_LOOK = 120.0
 
 
 def test_one_that_comes_back_after_its_end_is_ended_again() -> None:
@@ -325,6 +404,170 @@ def test_the_jobs_of_one_that_is_gone_go_back_though_another_schedd_is_silent() 
         made = plan(replace(shown, schedds={**shown.schedds, "other": Unknown(DOWN, NOW - since)}), policy())
         assert [one.jobs for one in made.actions if isinstance(one, RequeueJobs)] == [("7.0",)]
         assert [one.ended_at for one in made.records if one.ended_at] == ended, "it has jobs to give back yet"
+
+
+# ------------------------------------------------------------------------------------------ ads that are old
+
+
+OFTEN = policy(timings=Timings(update_interval=5.0))
+AT_WORK = record("i-1", joined_at=NOW - 3500, busy_at=NOW - 400, job_starts=3, seen_at=NOW - 3500)
+
+
+def aged(age: float, rules: Policy, *, kept: MachineRecord = AT_WORK, **changes: object) -> Plan:
+    """The plan about a machine that is busy by an ad of this age, with who is at work noted apart."""
+    shown = snapshot(instances=[instance("i-1")], slots=[replace(FRESH, heard=NOW - age)], records=[kept])
+    ledger = replace(shown.ledger, at_work=AtWork(frozenset({("c1", "i-1")}), NOW - 2))
+    return plan(replace(shown, ledger=ledger, **changes), rules)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rules", "age", "code"),
+    [
+        (OFTEN, 59, "busy"),
+        (OFTEN, 61, "doubted"),
+        (policy(timings=Timings(update_interval=90.0)), 179, "busy"),
+        (policy(timings=Timings(update_interval=90.0)), 181, "doubted"),
+        (policy(), 599, "busy"),
+        (policy(), 601, "doubted"),
+        (policy(timings=Timings(stale_ad=120.0)), 81, "doubted"),
+        (policy(), 901, "vanished"),
+    ],
+)
+def test_a_busy_machine_whose_ad_is_much_older_than_its_interval_is_doubted_by_name(
+    rules: Policy, age: float, code: str
+) -> None:
+    made = aged(age, rules)
+    (told,) = made.machines
+    assert told.reason.code == code
+    assert [one.code for one in made.warnings if "machine i-1" in one.text] == [code] * (code == "doubted")
+    assert ("c1", "i-1") in made.questions.jobs or code == "busy", "schedds are asked before it is judged"
+    assert (made.at_work == {("c1", "i-1")}) is (code == "busy")
+
+
+def test_it_was_last_seen_busy_when_it_was_last_heard_of() -> None:
+    made = aged(300, OFTEN)
+    (kept,) = made.records
+    assert kept.busy_at == NOW - 300
+    later = aged(320, OFTEN, kept=replace(kept, busy_at=NOW - 320), now=NOW)
+    assert not later.records
+    back = replace(kept, busy_at=NOW - 320)
+    shown = snapshot(instances=[instance("i-1")], slots=[FRESH], records=[back])
+    (again,) = plan(shown, OFTEN).records
+    assert (again.busy_at, again.gaps) == (NOW, ()), "it was at work all the time, and not idle between"
+
+
+@pytest.mark.parametrize(("running", "does"), [((), ["Terminate"]), (None, [])])
+def test_an_ad_that_is_too_old_is_called_so_and_nobody_waits_for_the_collector_to_drop_it(
+    running: tuple[RunningJob, ...] | None, does: list[str]
+) -> None:
+    shown = snapshot(
+        instances=[instance("i-1")],
+        slots=[replace(FRESH, heard=NOW - 1260)],
+        records=[replace(AT_WORK, silent_since=NOW - 2)],
+        running=running,
+    )
+    made = plan(shown, policy())
+    assert [type(one).__name__ for one in made.actions] == does
+    assert "its last ad is 21 min old" in made.machines[0].reason.text
+    assert "left the pool" not in made.machines[0].reason.text
+    assert not plan(replace(shown, jumped_at=NOW - 60), policy()).actions, "its age is told by a clock"
+
+
+def test_an_ad_that_does_not_say_when_it_was_heard_is_heard() -> None:
+    """Its collector keeps none for ever, and has it."""
+    found = instance("i-1", launched_at=NOW - 9000)
+    silent = {"schedd": Unknown(DOWN, NOW - 2)}
+    shown = snapshot(instances=[found], slots=[replace(FRESH, heard=0.0)])
+    for kept in ([], [AT_WORK]):
+        made = plan(replace(shown, schedds=silent, ledger=LedgerView(machines=tuple(kept))), policy())
+        assert [one.phase for one in made.machines] == ["joined"]
+        assert not [one for one in made.actions if isinstance(one, Terminate)]
+
+
+def test_one_of_which_only_its_tags_are_known_may_have_been_heard_of_until_then() -> None:
+    """Its ledger is lost, and so are its ads: a silent schedd objects as if it had just been heard of."""
+    for seen, ended in ((1790, []), (1801, [("i-1",)])):
+        kept = record("i-1", requested_at=NOW - 9000, seen_at=NOW - seen, adopted=True)
+        shown = snapshot(instances=[instance("i-1")], records=[kept])
+        made = plan(replace(shown, schedds={"schedd": Unknown(DOWN, NOW - 9000)}), policy())
+        assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+
+
+@pytest.mark.parametrize(
+    ("running", "ended"),
+    [
+        ((), [("i-1",)]),
+        (None, []),
+        ((RunningJob("schedd", "7.0", "slot1_1@i-1@host", "alice", NOW + 500),), []),
+    ],
+)
+def test_one_that_was_closed_while_jobs_ran_is_not_empty_by_its_ads_alone(
+    running: tuple[RunningJob, ...] | None, ended: list[tuple[str, ...]]
+) -> None:
+    """Another machine's token may have made them."""
+    closed = DrainRecord(DrainMode.BUSY, NOW - 70, Reason("lifetime", "as a test says"), NOW - 69, NOW + 500)
+    kept = replace(AT_WORK, drain=closed, busy_at=NOW - 5)
+    empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
+    shown = snapshot(instances=[instance("i-1")], slots=[empty], records=[kept], running=running)
+    made = plan(shown, policy())
+    assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+    assert made.questions.jobs == {("c1", "i-1")}
+
+
+@pytest.mark.parametrize(("busy_ago", "ended"), [(1790, []), (1801, [("i-1",)])])
+def test_it_is_ended_though_one_of_its_schedds_can_not_be_asked(
+    busy_ago: float, ended: list[tuple[str, ...]]
+) -> None:
+    closed = DrainRecord(DrainMode.BUSY, NOW - 5000, Reason("lifetime", "as a test says"), NOW - 4999)
+    kept = replace(AT_WORK, drain=closed, busy_at=NOW - busy_ago, other_schedds=("far",))
+    empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
+    made = plan(snapshot(instances=[instance("i-1")], slots=[empty], records=[kept]), policy())
+    assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended
+
+
+# ---------------------------------------------------------------------------------------------- one road
+
+
+def calls_in_the_source(*names: str) -> set[tuple[str, str, str]]:
+    """The names that are called, each with the module and the function; but for simulations' rivals."""
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = path.relative_to(SOURCE).as_posix()
+        text = path.read_text(encoding="utf-8")
+        if module.startswith("sim/rivals/") or not any(f"{name}(" in text for name in names):
+            continue
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.FunctionDef):
+                made = {
+                    one.func.id if isinstance(one.func, ast.Name) else getattr(one.func, "attr", "")
+                    for one in ast.walk(function)
+                    if isinstance(one, ast.Call)
+                }
+                found.update((name, module, function.name) for name in made.intersection(names))
+    return found
+
+
+def test_ends_are_made_on_one_road_only() -> None:
+    """As docs/explanation/safety.md says it. `plan._actions` puts the ends of one cloud together."""
+    assert calls_in_the_source("Terminate", "Forget", "RequeueJobs") == {
+        ("Terminate", "core/fates.py", "_terminate"),
+        ("Terminate", "core/plan.py", "_actions"),
+        ("Forget", "core/leaving.py", "_gone"),
+        ("RequeueJobs", "core/leaving.py", "_given_back"),
+        ("RequeueJobs", "core/leaving.py", "left_on_hold"),
+    }
+    assert calls_in_the_source("_given_back") == {("_given_back", "core/leaving.py", "_gone")}
+    ends = {
+        (module, name) for _, module, name in calls_in_the_source("_terminate") if module == "core/fates.py"
+    }
+    assert ends == {("core/fates.py", name) for name in ("end", "end_by_deadline", "end_by_hand")}
+    by_clock = {(module, name) for _, module, name in calls_in_the_source("end_by_deadline", "end_by_hand")}
+    assert by_clock == {
+        ("core/leaving.py", "_draining"),
+        ("core/leaving.py", "_killed"),
+        ("core/annex_leaving.py", "_over"),
+        ("core/annex_leaving.py", "_stopped"),
+    }
 
 
 # ------------------------------------------------------------------------------- pools of the same name

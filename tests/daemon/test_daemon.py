@@ -16,7 +16,7 @@ from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
 from updraft.condor.demand import left_out
-from updraft.core.model import Launch, Plan, Reason, ScheddView, Snapshot
+from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Herald, StateLock, Switch, run_once
@@ -505,7 +505,11 @@ def test_a_waiting_controller_touches_nothing(rig: Rig, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("deferred", [True, False])
-def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(rig: Rig, deferred: bool) -> None:
+@pytest.mark.parametrize("shown", [False, True])
+def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(
+    rig: Rig, deferred: bool, shown: bool
+) -> None:
+    """Its cloud has it no more; or it has left the pool, and its cloud, which is slow, still shows it."""
     _, machine = rig.one_busy()
     other = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
     if deferred:
@@ -518,7 +522,9 @@ def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(rig:
         daemon.cycle()
         rig.clock.forward(2)
     rig.pool.finish(machine)
-    rig.driver.terminate([machine])
+    rig.pool.workers[machine].closed = DrainMode.EMPTY
+    if not shown:
+        rig.driver.terminate([machine])
     rig.clock.forward(20)
     if deferred:
         other.stop()
@@ -531,7 +537,8 @@ def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(rig:
         if machine in event.text + event.subject
     ]
     assert told
-    assert any("was not asked to end it" in text for text in told) is not deferred
+    unasked = "left the pool without being asked to" if shown else "was not asked to end it"
+    assert any(unasked in text for text in told) is not deferred
     assert any("another controller acted until then" in text for text in told) is deferred
 
 

@@ -104,11 +104,11 @@ def test_a_second_head_of_the_same_name_touches_nothing_of_the_first_one(rig: Ri
 
 
 def test_a_lost_ledger_leaves_the_pool_its_machines(rig: Rig) -> None:
-    """The identity isn't in it."""
+    """The identity isn't in it: it is in a file beside it."""
     rig.pool.queues["schedd"].idle = 2
-    rig.turn(rig.start(using=policy(identity="aaaaaaaaaaaa")), 30)
+    rig.turn(rig.start(using=policy(identity=rig.identity())), 30)
     [machine] = rig.alive()
     rig.lose_ledger()
-    again = rig.start(using=policy(identity="aaaaaaaaaaaa"))
+    again = rig.start(using=policy(identity=rig.identity()))
     rig.turn(again, 30)
     assert rig.standing() == [machine]

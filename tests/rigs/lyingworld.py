@@ -5,12 +5,15 @@ leases. Then each source tells of it, and may leave out, lag, contradict, forge 
 the plan wants is done to the truth.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from tests.rigs.annexworlds import with_annexes
 from tests.rigs.snapshots import ASK, DOWN, NOW, SMALL, instance, slot, snapshot
 from updraft.core.model import (
     Adopt,
+    Annex,
     Child,
     CloudState,
     CloudView,
@@ -26,7 +29,9 @@ from updraft.core.model import (
     MachineRecord,
     Plan,
     Questions,
+    Reason,
     RequeueJobs,
+    Resources,
     RunningJob,
     ScheddView,
     Slot,
@@ -43,15 +48,30 @@ LEASE = 2400.0
 KEEPS_ADS = 900.0
 SCHEDDS = ("one", "two")
 FAR = "far"  # which flocks here, and which the pool's list doesn't have
+ABSURD: Mapping[str, Mapping[str, Any]] = {
+    "state": {"state": "Banana", "children": (Child("Wat", "\u2603", ASK, "alice@pool"),)},
+    "idle": {"state": "Unclaimed", "children": (), "free": SMALL},
+    "nothing": {"total": Resources(), "free": Resources(), "children": (), "job_starts": None},
+    "numbers": {"free": Resources(10**15, 10**15, 10**15, 10**15), "job_starts": -(10**15)},
+    "times": {"started": 1e15, "retirement": -1e15, "job_starts": 10**15},
+    "unheard": {"heard": 0.0},
+    "ahead": {"heard": NOW + 1e12},
+    "schedds": {"schedds": ("nobody", "\u2603")},
+    "drained": {"state": "Drained", "activity": "Retiring", "children": (), "draining": True},
+}
+"""What an ad may say that makes no sense, or that isn't so: by the fields of a slot."""
 
 
 @dataclass
 class Machine:
-    """The truth about one. `there`: its cloud has it; `up`: its system lives. `job` is its schedd's name.
+    """The truth about one. `there`: its cloud has it; `up`: its system lives. `job` is its schedd's name, and
+    `job_id` the job's own: two machines that have the same run one job together. `slots` are static ones, of
+    which the first has the job; with one it is partitionable.
 
     `renewed` is when the job's lease was, and `heard` when the collector last heard of it (0: it has no ad of
     it), both by the clocks on the wall; `lived` and `seen` are the same in seconds that have really passed.
-    `identity` is that of the pool that launched it, as its tag says.
+    `identity` is that of the pool that launched it, as its tag says. `variant` is that of the annex that it
+    is of. `killed` says that a person wants it to go with its jobs.
     """
 
     id: str
@@ -66,9 +86,13 @@ class Machine:
     seen: float = 0.0
     closed: bool = False
     identity: str = ""
+    job_id: str = "7.0"
+    slots: int = 1
+    variant: str = ""
+    killed: bool = False
 
     def works(self, elapsed: float) -> bool:
-        """Does a job live there?"""
+        """Does a job live there, as far as this machine goes?"""
         return self.up and bool(self.job) and self.lived + LEASE > elapsed
 
 
@@ -88,6 +112,9 @@ class Lies:
     collector_silent: bool = False
     forged: frozenset[str] = frozenset()  # an ad of theirs says that it is empty and drains for us
     silent: frozenset[str] = frozenset()  # schedds
+    partly: frozenset[str] = frozenset()  # schedds of whose answer what runs was cut off
+    absurd: tuple[tuple[str, str], ...] = ()  # whose ads say which of ABSURD
+    wanted: tuple[tuple[str, bool], ...] = ()  # no lie: machines that a person drains, True with their jobs
     ledger_lost: bool = False
 
 
@@ -104,10 +131,32 @@ class World:
     questions: Questions = field(default_factory=Questions)
     collector_started: float = NOW - 100_000
     ledger_lost: bool = False
+    annexes: tuple[Annex, ...] = ()
     _listing: Known[tuple[Instance, ...]] | None = None
     _found: dict[str, Known[Instance | None]] = field(default_factory=dict)
     _denied: set[str] = field(default_factory=set)
     _schedds: dict[str, Known[ScheddView]] = field(default_factory=dict)
+
+    # ---------------------------------------------------------------------------------- what is so
+
+    def works(self, one: Machine) -> bool:
+        """Does a job live there? One that runs on two machines lives as long as both do."""
+        return bool(one.job) and all(each.works(self.elapsed) for each in self.of_job(one.job, (one.job_id,)))
+
+    def of_job(self, schedd: str, jobs: Iterable[str]) -> list[Machine]:
+        """The machines on which any of these jobs runs."""
+        return [one for one in self.machines.values() if one.job == schedd and one.job_id in jobs]
+
+    def deadline(self, one: Machine) -> float:
+        """From when on the policy ends it whatever runs there, by the clock on the wall."""
+        worker = self.policy.classes["default"]
+        leases = [each.until for each in self.annexes if one.variant and each.variant.text == one.variant]
+        return min([one.since + worker.lifetime + worker.drain_deadline, *leases])
+
+    @property
+    def settled(self) -> bool:
+        """Has the clock gone on by itself for long enough that a deadline means something?"""
+        return self.jumped_at is None or self.now - self.jumped_at >= self.policy.timings.collector_age
 
     # ------------------------------------------------------------------------------- the truth goes on
 
@@ -115,6 +164,8 @@ class World:
         """The clocks are set; the controller, which compares them with one that nobody sets, sees it."""
         self.now += by
         self.jumped_at = self.now
+        for one in self.machines.values():
+            one.since = min(one.since, self.now)  # nothing waits until it is as late again
 
     def passes(self, seconds: float, lies: Lies) -> None:
         """Time passes, with nobody looking: ads and leases are renewed by whoever lives."""
@@ -132,8 +183,25 @@ class World:
                 one.heard = 0.0
             if one.up and one.job and one.job not in lies.silent:
                 one.renewed, one.lived = self.now, self.elapsed
+        for one in self.machines.values():
             if not one.up and one.lived + LEASE <= self.elapsed:
-                one.job = ""
+                self._over(one.job, (one.job_id,))
+
+    def _over(self, schedd: str, jobs: Iterable[str]) -> None:
+        """These jobs run here no more: they are back in their queue."""
+        for one in self.of_job(schedd, jobs):
+            one.job = ""
+
+    def by_hand(self, lies: Lies) -> None:
+        """A person wants some machines to go: what the ledger doesn't know nobody can ask for."""
+        for id_, kill in lies.wanted:
+            record, one = self.records.get(id_), self.machines[id_]
+            if record is not None and record.ended_at is None:
+                one.killed = one.killed or kill
+                why = Reason("operator", "as a test says")
+                deadline = self.now if one.killed else None
+                wanted = DrainRecord(DrainMode.BUSY, self.now, why, deadline=deadline)
+                self.records[id_] = replace(record, wanted_drain=wanted)
 
     # ---------------------------------------------------------------------------- what is told of it
 
@@ -142,18 +210,22 @@ class World:
         if lies.ledger_lost:
             self.records.clear()
             self.ledger_lost = True
+            for one in self.machines.values():
+                one.killed = False
+        self.by_hand(lies)
         shown = snapshot(now=self.now, jumped_at=self.jumped_at)
-        return replace(
+        told = replace(
             shown,
             schedds=self._told_by_schedds(lies),
             collector=self._told_by_collector(lies),
             clouds={"c1": self._told_by_cloud(shown.clouds["c1"], lies)},
             ledger=LedgerView(machines=tuple(self.records.values())),
         )
+        return with_annexes(told, self.annexes)
 
     def _instance(self, one: Machine, lies: Lies) -> Instance:
         state = dict(lies.states).get(one.id, CloudState.RUNNING)
-        return instance(one.id, state, launched_at=one.since, identity=one.identity)
+        return instance(one.id, state, launched_at=one.since, identity=one.identity, variant=one.variant)
 
     def _told_by_cloud(self, view: CloudView, lies: Lies) -> CloudView:
         listed: Source[tuple[Instance, ...]]
@@ -188,19 +260,34 @@ class World:
     def _told_by_collector(self, lies: Lies) -> Source[CollectorView]:
         if lies.collector_silent:
             return Unknown(DOWN, self.now)
-        slots = [self._slot(one, lies) for one in self.machines.values() if one.heard]
+        slots = [made for one in self.machines.values() if one.heard for made in self._slots(one, lies)]
         return Known(CollectorView(tuple(slots), self.collector_started, self.now - 5), self.now)
+
+    def _slots(self, one: Machine, lies: Lies) -> list[Slot]:
+        """Its slots' ads; of several all but the first are idle. An absurd ad is the first one's."""
+        made = [self._slot(one, lies)]
+        absurd = dict(lies.absurd).get(one.id)
+        for number in range(2, one.slots + 1):
+            more = replace(made[0], name=f"slot{number}@{one.id}@host", children=(), schedds=())
+            made.append(replace(more, state="Unclaimed", activity="Idle", partitionable=False))
+        if absurd is not None:
+            made[0] = replace(made[0], **ABSURD[absurd])
+        return made
 
     def _slot(self, one: Machine, lies: Lies) -> Slot:
         made = slot(one.id, heard=one.heard, started=one.since)
         if one.id in lies.forged:
             reason = "updraft spot-notice: the cloud takes the machine back"
             return replace(made, heard=self.now, draining=True, drain_reason=reason)
-        closed = {"draining": True, "drain_reason": "updraft operator: x"} if one.closed else {}
-        if one.job:
+        closed: dict[str, Any] = (
+            {"draining": True, "drain_reason": "updraft operator: x"} if one.closed else {}
+        )
+        if one.job and one.slots > 1:
+            made = replace(made, state="Claimed", activity="Busy", partitionable=False, schedds=(one.job,))
+        elif one.job:
             child = Child("Claimed", "Busy", ASK, "alice@pool")
             made = replace(made, children=(child,), free=SMALL - ASK, schedds=(one.job,))
-        return replace(made, **closed)  # type: ignore[arg-type]
+        return replace(made, **closed)
 
     def _told_by_schedds(self, lies: Lies) -> dict[str, Source[ScheddView]]:
         found: dict[str, Source[ScheddView]] = {}
@@ -209,11 +296,12 @@ class World:
                 found[name] = Unknown(DOWN, self.now, self._schedds.get(name))
                 continue
             running = tuple(
-                RunningJob(name, "7.0", f"slot1_1@{one.id}@host", "alice", one.renewed + LEASE)
+                RunningJob(name, one.job_id, f"slot1_1@{one.id}@host", "alice", one.renewed + LEASE)
                 for one in self.machines.values()
                 if one.job == name
             )
-            view = ScheddView(running=running if self.questions.jobs else None)
+            asked = bool(self.questions.jobs) and name not in lies.partly
+            view = ScheddView(running=running if asked else None)
             found[name] = self._schedds[name] = Known(view, self.now)
         return found
 
@@ -237,12 +325,12 @@ class World:
                 case Undrain(machine=id_):
                     self.machines[id_].closed = False
                     self.records[id_] = replace(self.records[id_], drain=None)
-                case RequeueJobs(machine=id_) if id_:
-                    self.machines[id_].job = ""
+                case RequeueJobs(schedd=schedd, jobs=jobs):
+                    self._over(schedd, jobs)
                 case Forget(machine=id_):
                     self.machines[id_].heard = 0.0
                 case _:
-                    assert isinstance(action, Adopt | Launch | RequeueJobs), f"unexpected: {action}"
+                    assert isinstance(action, Adopt | Launch), f"unexpected: {action}"
 
     def _end(self, ids: Iterable[str]) -> None:
         for id_ in ids:

@@ -11,9 +11,11 @@ from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
 from updraft.daemon import Daemon, Herald, Parts
 from updraft.ledger import Ledger
+from updraft.ledger.identity import Host, kept
 from updraft.observe import VIRTUAL, Observer
 
 POOL = "test"
+HOST = Host(dmi="0a1b")  # whose cloud says no instance id, from which the identity could be made anew
 TIMINGS = Timings(settle=20, missing_confirm=4, end_patience=10, boot_floor=40)
 
 
@@ -136,6 +138,10 @@ class Rig:
         """The machines that the ledger doesn't know to have ended."""
         assert self.ledger is not None
         return [row.id for row in self.ledger.view(self.clock()).machines if row.ended_at is None]
+
+    def identity(self) -> str:
+        """The pool's identity as a controller finds or makes it when it starts on this state directory."""
+        return kept(self.state, HOST).pool
 
     def lose_ledger(self) -> None:
         """The file is gone."""

@@ -23,6 +23,7 @@ from updraft.cli.output import (
     waiting,
 )
 from updraft.cli.terminal import printable
+from updraft.core.entries import BUSY
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
 
@@ -305,6 +306,8 @@ def _life(machine: Mapping[str, Any], now: float) -> str:
         parts.append("never joined")
     if machine["ended_at"] is not None:
         parts.append(f"gone {clock(machine['ended_at'])}")
+    elif machine["reason"]["code"] == BUSY.code:
+        parts.append("busy by its last ad")
     elif machine["busy_at"] is not None:
         parts.append(f"last seen busy {ago(now - machine['busy_at'])} ago")
     return ", ".join(parts)

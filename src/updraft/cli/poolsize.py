@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from updraft.bootstrap.scaled import CHILDREN
+from updraft.bootstrap.sizing import LONGEST_UPDATE, update_interval
 from updraft.config.model import Settings
 from updraft.errors import PoolError
 
@@ -44,3 +45,14 @@ def children(settings: Settings, ask: Callable[[str], str]) -> int:
     except PoolError:
         return 0
     return int(told) if told.isdecimal() else 0
+
+
+def heard_every(settings: Settings, ask: Callable[[str], str]) -> float:
+    """How many seconds pass at most until the pool's collector hears of a worker again.
+
+    Workers are told how often to advertise themselves. A child collector passes on what hasn't changed every
+    five minutes; and whether a pool elsewhere has any, nobody here knows.
+    """
+    if settings.pool.collector or children(settings, ask):
+        return LONGEST_UPDATE
+    return update_interval(largest(settings))

@@ -16,7 +16,7 @@ from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
 from updraft.bootstrap.sizing import update_interval
 from updraft.bootstrap.worker import WorkerSpec, worker_user_data
 from updraft.cli.headfacts import filled
-from updraft.cli.poolsize import children, largest
+from updraft.cli.poolsize import children, heard_every, largest
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import Driver, Pace
 from updraft.clouds.paced import Paced
@@ -49,7 +49,9 @@ def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Par
     """
     drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
     pool = HTCondorPool(access(settings))
-    policy = replace(settings.policy(), identity=identity(settings))
+    policy = settings.policy()
+    timings = replace(policy.timings, update_interval=heard_every(settings, asker(settings)))
+    policy = replace(policy, identity=identity(settings), timings=timings)
     return Parts(policy, pool, drivers, user_data(settings, pool), pool.close)
 
 

@@ -167,7 +167,9 @@ class Timings(Part):
     boot_floor: Duration = 60.0
     """That learned deadline is never shorter than this."""
     stale_ad: Annotated[Duration, Field(gt=0)] = 900.0
-    """A slot whose ad is older than this is no room for jobs."""
+    """A slot whose ad is older than this is no room for jobs, and says nothing of its machine any more: one
+    with no newer ad is lost, and ends when no job has a lease there. Three times HTCondor's own
+    UPDATE_INTERVAL."""
     negotiation_patience: Duration = 120.0
     """Room that matches and isn't taken for so long freezes the group's demand: more would not help."""
     end_patience: Duration = 60.0

@@ -22,9 +22,9 @@ class Entry:
 
     `rank` is its place among those worth keeping, `account` what it counts as against limits (cloud, class,
     cores, memory, price); `settled` says that time alone changes nothing about it before `due`, when its
-    lifetime ends or its ads are too old to say anything; `roomy` that some slot may have room; `claims` are
-    those that wait for a job, with the kind of their slot; `outlook` is what is to be said of it where
-    nothing is to be done.
+    lifetime ends or its ads are older than they should be; `roomy` that some slot may have room; `claims` are
+    those that wait for a job, with the kind of their slot; `doubt` is why it may not be busy any more;
+    `outlook` is what is to be said of it where nothing is to be done.
     """
 
     machine: Machine
@@ -36,11 +36,14 @@ class Entry:
     due: float
     roomy: bool
     claims: tuple[tuple[Child, str], ...]
+    doubt: Reason | None
     outlook: MachineOutlook
 
 
-def entry(machine: Machine, *, settled: bool = False, due: float = -math.inf) -> Entry:
-    """The entry of a machine; see there."""
+def entry(
+    machine: Machine, *, settled: bool = False, due: float = -math.inf, doubt: Reason | None = None
+) -> Entry:
+    """The entry of a machine; see there. `doubt` is why it may not be busy any more."""
     record, size = machine.record, machine.record.resources
     busy, joined = machine.busy, machine.phase is Phase.JOINED and bool(machine.slots)
     roomy = False
@@ -56,7 +59,10 @@ def entry(machine: Machine, *, settled: bool = False, due: float = -math.inf) ->
         due,
         roomy,
         tuple(idle_claims(machine.slots)),
-        MachineOutlook(machine.id, machine.cloud, machine.phase, BUSY if busy and joined else STAYS),
+        doubt,
+        MachineOutlook(
+            machine.id, machine.cloud, machine.phase, doubt or (BUSY if busy and joined else STAYS)
+        ),
     )
 
 

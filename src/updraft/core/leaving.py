@@ -27,6 +27,7 @@ from updraft.core.model import (
     Disown,
     Drain,
     DrainMode,
+    DrainRecord,
     Forget,
     Known,
     Machine,
@@ -39,9 +40,9 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, boot_deadline
-from updraft.core.settings import CLOUD_DRAINED
+from updraft.core.settings import CLOUD_DRAINED, WorkerClass
 from updraft.core.variants import annex_of
-from updraft.core.witnesses import ANOTHERS, closed_for_good, not_ours
+from updraft.core.witnesses import ANOTHERS, closed_for_good, last_heard, not_ours
 from updraft.core.wording import moment
 
 OPERATOR = "operator"
@@ -202,23 +203,35 @@ def _ending(machine: Machine, look: Look) -> Fate | None:
 
 
 def _lost(machine: Machine, look: Look) -> Fate | None:
-    """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either."""
+    """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either.
+
+    One whose ads are there and too old has been waited for; how old they are is told by a clock.
+    """
     if machine.phase is not Phase.LOST:
         return None
-    record = machine.record
+    record, old = machine.record, bool(machine.slots)
     since = record.silent_since or look.now
     told = record.drain.reason if record.drain and record.drain.reason.code == SPOT_NOTICE else None
     retiring = told is not None or (record.drain is not None and record.drain.mode is DrainMode.EMPTY)
-    patience = 0.0 if retiring else look.policy.timings.end_patience
-    ago = f"{look.now - since:.0f} s ago"
-    text = f"it left the pool without being asked to, {ago}"
-    if look.meanwhile(since):
-        text = f"it was seen to be in the pool no more {ago}, and {_NOT_US}"
-    text = told.text if told else text
+    patience = 0.0 if retiring or old else look.policy.timings.end_patience
+    text = told.text if told else _how_lost(machine, since, look)
+    if old and look.unsettled:
+        return Fate(Reason("lost", f"{text}; the clock has jumped: it is waited for"), warn=True)
     if look.now - since < patience or not cloud_answers(machine, look):
         return Fate(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
     gone = told or Reason("vanished", f"{text}, and no job has a lease there")
     return end(machine, look, gone, Reason("lost", text))
+
+
+def _how_lost(machine: Machine, since: float, look: Look) -> str:
+    if machine.slots:
+        age = look.now - last_heard(machine.slots)
+        text = f"its last ad is {age / 60:.0f} min old" if age >= 120 else f"its last ad is {age:.0f} s old"
+        return f"{text}, and {_NOT_US}" if look.meanwhile(since) else text
+    ago = f"{look.now - since:.0f} s ago"
+    if look.meanwhile(since):
+        return f"it was seen to be in the pool no more {ago}, and {_NOT_US}"
+    return f"it left the pool without being asked to, {ago}"
 
 
 # ------------------------------------------------------------------------------------------- who is late
@@ -265,9 +278,7 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         leaving = drain.mode is DrainMode.EMPTY
         leaving = leaving and look.now - drain.accepted_at < look.policy.timings.end_patience
         return Fate(drain.reason) if leaving else end(machine, look, drain.reason)
-    wanted = machine.record.wanted_drain
-    if wanted is not None and wanted.deadline is not None:
-        drain = replace(drain, deadline=min(wanted.deadline, drain.deadline or wanted.deadline))
+    drain = replace(drain, deadline=_soonest(machine, drain, look))
     if drain.deadline is not None and look.now >= drain.deadline:
         text = f"{drain.reason.text}; its deadline has passed and jobs still ran"
         return end_by_deadline(machine, look, Reason("deadline", text))
@@ -275,6 +286,19 @@ def _draining(machine: Machine, look: Look) -> Fate | None:
         reason = Reason("taken-back", "what it was drained for is over: it may work on")
         return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
     return Fate(drain.reason, deadline=drain.deadline)
+
+
+def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
+    """The first of the deadlines of its drain, of an operator's, and, once it is over, of its lifetime."""
+    wanted, worker = machine.record.wanted_drain, look.worker(machine)
+    named = [drain.deadline, None if wanted is None else wanted.deadline]
+    if worker is not None and look.now - machine.record.requested_at >= worker.lifetime:
+        named.append(_lifetime_deadline(machine, worker))
+    return min((at for at in named if at is not None), default=None)
+
+
+def _lifetime_deadline(machine: Machine, worker: WorkerClass) -> float:
+    return machine.record.requested_at + worker.lifetime + worker.drain_deadline
 
 
 def _unanswered(machine: Machine, look: Look) -> Fate | None:
@@ -338,7 +362,7 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         reason = Reason(
             "lifetime", f"it is {age / 3600:.1f} h old, its lifetime is {worker.lifetime / 3600:.1f} h"
         )
-        return drained(machine, look, reason, record.requested_at + worker.lifetime + worker.drain_deadline)
+        return drained(machine, look, reason, _lifetime_deadline(machine, worker))
     if worker.generation != machine.generation and not promised:
         return drained(
             machine, look, Reason("drifted", f"the settings of class {worker.name} have changed"), None

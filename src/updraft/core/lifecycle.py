@@ -26,7 +26,7 @@ from updraft.core.model import (
     Snapshot,
 )
 from updraft.core.settings import Policy
-from updraft.core.witnesses import alive, is_over, lately, noted, said_by_id, shown
+from updraft.core.witnesses import alive, doubted, is_over, last_heard, lately, noted, said_by_id, shown
 
 OUR_DRAINS = "updraft"  # how the reason of a drain begins that this program asked for
 SPOT_NOTICE = "spot-notice"  # the code of a drain that a machine has begun itself, told by its cloud
@@ -178,6 +178,8 @@ def refresh(
     worked = _last_work(record, snapshot.ledger, now)
     if slots:
         _heard(record, slots, now, worked, changes)
+        if doubted(slots, now, policy):
+            _unsure(record, slots, changes)
         _served(record, slots, snapshot, changes)
     elif record.joined_at is not None and isinstance(snapshot.collector, Known):
         knows = collector_knows(snapshot.collector.value, record.joined_at, now, policy)
@@ -278,8 +280,18 @@ def _heard(
             changes["busy_at"] = now if begun else worked
     elif busy or begun or record.busy_at is None:
         changes["busy_at"] = now
-        if busy or begun:
+        # One that is busy with the work of before was not idle meanwhile: its ads were late.
+        if begun or (busy and None in (starts, record.job_starts)):
             changes["gaps"] = _gaps(record, now)
+
+
+def _unsure(record: MachineRecord, slots: tuple[Slot, ...], changes: dict[str, Any]) -> None:
+    """Ads that are older than they should be tell of then, not of now, into `changes`."""
+    if any(slot.busy for slot in slots):
+        changes.pop("gaps", None)
+        changes["busy_at"] = last_heard(slots)
+    if changes.get("busy_at") == record.busy_at:
+        changes.pop("busy_at", None)
 
 
 def _served(

@@ -86,7 +86,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         groups=placing.outlooks,
         machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
-        warnings=(*_warnings(census, fates, roll.unread, snapshot), *left_out(queue, snapshot)),
+        warnings=(*_warnings(census, fates, roll, snapshot), *left_out(queue, snapshot)),
         annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
         questions=_questions(roll, look),
@@ -151,6 +151,7 @@ def _questions(roll: Roll, look: Look) -> Questions:
         if in_doubt(one.machine.record, look.snapshot, look.policy)
     ]
     joined = {key for key, record in doubted if record.joined_at is not None}
+    joined.update(one.key for one in roll.others if one.doubt is not None)
     return Questions(frozenset(key for key, _ in doubted), frozenset(joined | look.asked_for))
 
 
@@ -309,10 +310,10 @@ def _unexplained(slot: Slot) -> Reason:
 
 
 def _warnings(
-    census: Census, fates: Mapping[Key, Fate], unread: Mapping[Key, str], snapshot: Snapshot
+    census: Census, fates: Mapping[Key, Fate], roll: Roll, snapshot: Snapshot
 ) -> tuple[Reason, ...]:
     found = [*of_others(census.others), *(_unexplained(slot) for slot in census.unexplained)]
-    for (_, machine), text in sorted(unread.items()):
+    for (_, machine), text in sorted(roll.unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))
     for one in census.machines:
@@ -322,6 +323,11 @@ def _warnings(
     for (_, machine), own in sorted(fates.items()):
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))
+    found.extend(
+        Reason(one.doubt.code, f"machine {one.machine.id}: {one.doubt.text}")
+        for one in roll.others
+        if one.doubt is not None and one.key not in fates
+    )
     found.extend(unknown(census.machines, snapshot.annexes))
     if snapshot.pace.most is not None:
         found.append(slowed(snapshot.pace))

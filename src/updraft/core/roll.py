@@ -29,7 +29,7 @@ from updraft.core.policy import booted
 from updraft.core.settings import Policy
 from updraft.core.shares import Held
 from updraft.core.variants import annex_of, read
-from updraft.core.witnesses import not_ours
+from updraft.core.witnesses import doubt, doubted, doubted_after, not_ours
 
 T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
@@ -247,15 +247,21 @@ class Roll:
             self.settled = sorted((*kept, *(one for one in new if one.settled)), key=by_rank)
         self._unwritten = [one.key for one in new if one.machine.record is not self.records.get(one.key)]
         if snapshot.ledger.at_work is not None:
-            busy = {one.key for one in new if one.busy}
+            busy = {one.key for one in new if one.busy and not self._old(one, snapshot.now)}
             if busy != todo & self.at_work:
                 self.at_work = (self.at_work - todo) | busy
+
+    def _old(self, one: Entry, now: float) -> bool:
+        """Are its ads older than they should be? When it was busy last is in its record then."""
+        return self._policy is not None and doubted(one.machine.slots, now, self._policy)
 
 
 def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
     worker = policy.classes.get(machine.worker_class)
+    unsure = doubt(machine, snapshot.now, policy)
     quiet = (
         worker is not None
+        and unsure is None
         and worker.generation == machine.generation
         and not policy.closing
         and policy.rule(machine.cloud).leaving is None
@@ -265,8 +271,8 @@ def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
         and not_ours(machine.instance, policy) is None
     )
     if worker is None or not quiet:
-        return entry(machine)
-    unheard = min(slot.heard for slot in machine.slots) + policy.timings.stale_ad
+        return entry(machine, doubt=unsure)
+    unheard = min(slot.heard for slot in machine.slots) + doubted_after(policy)
     return entry(machine, settled=True, due=min(machine.record.requested_at + worker.lifetime, unheard))
 
 

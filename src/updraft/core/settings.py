@@ -133,8 +133,10 @@ class Timings:
     keeps its last known demand. `cooldown_first` doubles with each failure up to `cooldown_longest`;
     `failures_to_probe` in a row leave a single probe. `boot_slack` times the slowest boot seen is the
     deadline to join, never above the class's `boot_deadline` and never below `boot_floor`.
-    `stale_ad`: an ad older than this is no room. `negotiation_patience`: room that matches and isn't taken
-    for this long freezes the group's demand. `end_patience`: how long a drained machine may take to leave
+    `stale_ad`: an ad older than this is no room, and says nothing of its machine any more.
+    `update_interval`: how often the machines' ads are renewed.
+    `negotiation_patience`: room that matches and isn't taken for this long freezes the group's demand.
+    `end_patience`: how long a drained machine may take to leave
     the pool before it is looked at as vanished. `trial` is how many machines of an image may be on their way
     before one of that image has joined. `missing_confirm`: how long an instance that was listed must stay
     unlisted before it is taken for gone.
@@ -154,6 +156,7 @@ class Timings:
     end_patience: float = 60.0
     trial: int = 8
     missing_confirm: float = 10.0
+    update_interval: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

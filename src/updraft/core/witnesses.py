@@ -24,6 +24,7 @@ from updraft.core.model import (
     Known,
     Machine,
     MachineRecord,
+    Phase,
     Reason,
     RunningJob,
     Slot,
@@ -31,6 +32,7 @@ from updraft.core.model import (
     Unknown,
 )
 from updraft.core.settings import Policy
+from updraft.core.wording import spell
 
 Said = Known[Instance | None]
 """A cloud's answer about one id: None where it has no such instance."""
@@ -160,9 +162,10 @@ def objection(
         return Reason("pool-unknown", "the collector does not answer")
     if not machine.slots and not _vouches(collector.value.started, record, snapshot.now, policy):
         return Reason("pool-young", "the collector is too young to know of every machine")
-    if lately(machine.slots, snapshot.now, policy):
-        ago = snapshot.now - last_heard(machine.slots)
-        return Reason("heard-of", f"the pool heard of it {max(0.0, ago):.0f} s ago")
+    if lately(machine.slots, snapshot.now, policy) and not _emptied(machine):
+        heard = last_heard(machine.slots)
+        ago = f" {max(0.0, snapshot.now - heard):.0f} s ago" if heard > 0 else ", and does not say when"
+        return Reason("heard-of", f"the pool heard of it{ago}")
     return _jobs_object(machine, snapshot, policy, jobs())
 
 
@@ -188,13 +191,20 @@ def not_ours(instance: Instance | None, policy: Policy) -> Reason | None:
 
 
 def _closed_and_empty(machine: Machine) -> bool:
-    """Has its startd taken a drain of ours, and does nothing run there by its word?"""
-    drain = machine.record.drain
-    if drain is None or drain.accepted_at is None or machine.busy:
+    """Has its startd said itself, in one step, that nothing runs there and nothing will?"""
+    if not closed_for_good(machine.record) or machine.busy:
         return False
-    if not machine.slots:
-        return drain.mode is DrainMode.EMPTY
-    return any(slot.draining for slot in machine.slots)
+    return not machine.slots or any(slot.draining for slot in machine.slots)
+
+
+def _emptied(machine: Machine) -> bool:
+    """Has its startd taken a drain of ours while jobs ran, and is it empty by its ads?
+
+    These may be another's, made with a stolen token: what the schedds say counts.
+    """
+    drain = machine.record.drain
+    closed = drain is not None and drain.accepted_at is not None and not machine.busy
+    return closed and any(slot.draining for slot in machine.slots)
 
 
 def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) -> bool:
@@ -204,16 +214,48 @@ def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) 
 
 
 def lately(slots: tuple[Slot, ...], now: float, policy: Policy) -> tuple[Slot, ...]:
-    """Those of the slots that were heard of lately: an ad is renewed every five minutes by default."""
+    """Those of the slots whose ads still count: that are no older than `stale_ad`.
+
+    One that doesn't say when it was heard (0) counts: its collector has it, and keeps none for ever.
+    """
     since = now - policy.timings.stale_ad
     for slot in slots:
         if slot.heard < since:
-            return tuple(one for one in slots if one.heard >= since)
+            return tuple(one for one in slots if one.heard >= since or one.heard <= 0)
     return slots
 
 
+_DOUBTED_FIRST = (
+    60.0  # seconds: where ads come every few seconds, a machine that is slow for once isn't doubted
+)
+
+
+def doubted_after(policy: Policy) -> float:
+    """From which age on an ad, in seconds, is doubted: two of the pool's update intervals.
+
+    Never later than two thirds of `stale_ad`: there is time to ask the schedds before it is judged.
+    """
+    timings = policy.timings
+    return min(max(_DOUBTED_FIRST, 2 * timings.update_interval), timings.stale_ad * 2 / 3)
+
+
+def doubted(slots: Sequence[Slot], now: float, policy: Policy) -> bool:
+    """Whether these slots' ads, though not too old to count, are older than they should be."""
+    return 0 < last_heard(slots) < now - doubted_after(policy)
+
+
+def doubt(machine: Machine, now: float, policy: Policy) -> Reason | None:
+    """Why a machine that has joined and is busy by its ads may be so no more; None where nothing says so."""
+    slots = machine.slots
+    if machine.phase is not Phase.JOINED or not machine.busy or not doubted(slots, now, policy):
+        return None
+    usual = spell(policy.timings.update_interval)
+    text = f"it was busy, but its last ad is {now - last_heard(slots):.0f} s old, and one comes every {usual}"
+    return Reason("doubted", f"{text}: the schedds are asked what runs there")
+
+
 def last_heard(slots: Sequence[Slot]) -> float:
-    """When the collector last heard of them, 0 without any: never the machine's own clock."""
+    """When the collector last heard of them, 0 where nobody says it: never the machine's own clock."""
     return max((slot.heard for slot in slots), default=0.0)
 
 
@@ -221,10 +263,7 @@ def _jobs_object(
     machine: Machine, snapshot: Snapshot, policy: Policy, jobs: Sequence[RunningJob] | None
 ) -> Reason | None:
     if jobs is None:
-        record = machine.record
-        # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline.
-        since = record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)
-        bound = since + max(policy.timings.schedd_patience, longest_lease(snapshot))
+        bound = _silent_from(machine, policy) + max(policy.timings.schedd_patience, longest_lease(snapshot))
         asked = not any(isinstance(s, Known) and s.value.running is None for s in snapshot.schedds.values())
         if asked and snapshot.now >= bound and not unsettled(snapshot, policy):
             return None
@@ -236,9 +275,20 @@ def _jobs_object(
     return Reason("leased", f"job {', '.join(live[:3])} still has a lease there")
 
 
+def _silent_from(machine: Machine, policy: Policy) -> float:
+    """When it was last heard of, or was last busy by its ads where it was closed before."""
+    record = machine.record
+    if _emptied(machine) and record.drain is not None:
+        return max(record.drain.accepted_at or 0.0, record.busy_at or 0.0)
+    # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline, nor
+    # after only its tags were known of it.
+    return record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)
+
+
 def _joined_latest(record: MachineRecord, policy: Policy) -> float:
     worker = policy.classes.get(record.worker_class)
-    return record.requested_at + (worker.boot_deadline if worker else policy.timings.schedd_patience)
+    latest = record.requested_at + (worker.boot_deadline if worker else policy.timings.schedd_patience)
+    return max(latest, record.seen_at or 0.0) if record.adopted else latest
 
 
 def longest_lease(snapshot: Snapshot) -> float:

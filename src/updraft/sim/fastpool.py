@@ -24,10 +24,10 @@ from updraft.sim.workload import Arrival
 class FastPool:
     """One pool: its queues and its machines. `killed` and `lost` count runs that came to nothing."""
 
-    def __init__(self, conditions: Conditions, agenda: Agenda, stale_ad: float) -> None:
+    def __init__(self, conditions: Conditions, agenda: Agenda, doubted_after: float) -> None:
         self.queue = FastQueue()
-        # Ads that don't change are shown anew just often enough that none looks stale.
-        self.floor = Floor(max(UPDATE_INTERVAL, stale_ad - 2 * conditions.cycle))
+        # Ads that don't change are shown anew just often enough that none is doubted.
+        self.floor = Floor(max(UPDATE_INTERVAL, doubted_after - 2 * conditions.cycle))
         self.killed = 0
         self.lost = 0
         self.cycle_ended: float | None = None

@@ -11,6 +11,7 @@ from updraft.core.model import AtWork, Plan, Snapshot
 from updraft.core.plan import plan as core_plan
 from updraft.core.roll import Roll
 from updraft.core.settings import DAY, Policy
+from updraft.core.witnesses import doubted_after
 from updraft.observe.places import read
 from updraft.sim.agenda import Agenda
 from updraft.sim.conditions import Boots, Conditions, SimCloud
@@ -71,7 +72,7 @@ class World:
         self._arrived = 0
         self._served = (conditions.begins, 0)  # when a job last ran, and how many were done then
         self.agenda = Agenda(conditions.begins)
-        self.pool = FastPool(conditions, self.agenda, policy.timings.stale_ad)
+        self.pool = FastPool(conditions, self.agenda, doubted_after(policy))
         self.clouds = {
             name: FastCloud(name, sold, conditions, self.agenda, up=self.pool.joins, down=self.pool.down)
             for name, sold in clouds.items()

@@ -2,12 +2,19 @@
 
 from updraft.bootstrap.sizing.roles import ROLES, settings
 from updraft.bootstrap.sizing.setting import FEATURE, Knowledge, Setting, knowledge
-from updraft.bootstrap.sizing.size import PoolSize, child_collectors, child_of, update_interval
+from updraft.bootstrap.sizing.size import (
+    LONGEST_UPDATE,
+    PoolSize,
+    child_collectors,
+    child_of,
+    update_interval,
+)
 from updraft.bootstrap.sizing.system import Least
 from updraft.bootstrap.sizing.text import PARTS, Configuration, configuration, rendered
 
 __all__ = [
     "FEATURE",
+    "LONGEST_UPDATE",
     "PARTS",
     "ROLES",
     "Configuration",
