@@ -234,12 +234,12 @@ def test_a_ladder_of_references_in_the_history_costs_no_time(live: LivePool, wor
 
 
 def test_controllers_see_each_other_until_their_ads_run_out(pool: HTCondorPool) -> None:
-    first, second = ControllerAd("c1", "head", 1.5, 0), ControllerAd("c2", "other", 2.5, 0)
+    first, second = ControllerAd("c1", "head", 1.5, 0, "this-pool"), ControllerAd("c2", "other", 2.5, 0)
     pool.announce(first, 60, 10)
     pool.announce(second, 1, 10)
-    assert {(c.id, c.host, c.since) for c in pool.controllers(10)} == {
-        ("c1", "head", 1.5),
-        ("c2", "other", 2.5),
+    assert {(c.id, c.host, c.since, c.identity) for c in pool.controllers(10)} == {
+        ("c1", "head", 1.5, "this-pool"),
+        ("c2", "other", 2.5, ""),
     }
     wait_for("the second runs out", lambda: [c.id for c in pool.controllers(10)] == ["c1"], 20)
     pool.retract(first, 10)

@@ -21,7 +21,7 @@ from updraft.condor.places import PLACES, running_jobs
 from updraft.condor.queue import ALL, UNTOLD, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
 from updraft.condor.terms import NAMES, terms_of
-from updraft.core.kinds import problem_ad
+from updraft.core.kinds import problem, problem_ad
 from updraft.core.model import NO_TERMS, JobGroup, Resources, ScheddView
 
 FACTORY = (
@@ -48,6 +48,8 @@ _NAMES_FOR_LOOKS = 30
 _LOOKS_FOR_HISTORY = 30
 _IDS_AT_ONCE = 1_000
 _WAITING = f"({WAITING_OR_RUNNING} || {FACTORIES})"
+_UNREADABLE = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
+_TOO_MANY = "too many of its owner's jobs can't be read"
 _APART = "its owner has jobs that take long to be asked for: they have their turns, and its own is to come"
 
 
@@ -192,18 +194,29 @@ def pending(schedd: str, owner: str, idle: int, running: int) -> JobGroup:
 
 def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
     """The jobs that can't be read, as groups that nothing is planned for: one a cluster, or one an owner."""
-    problem = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
     groups: dict[str, JobGroup] = {}
     for found in queue.unread_clusters():
         everything = queue.unread.get(found.owner) == ALL
         one = left_out(
             *(schedd, found.owner, f"{found.cluster}.0", found.idle, found.running),
-            f"too many of its owner's jobs can't be read; of this, {problem}" if everything else problem,
+            f"{_TOO_MANY}; of this, {_UNREADABLE}" if everything else _UNREADABLE,
             found.owner if everything else "",
         )
         last = groups.get(one.key)
         groups[one.key] = one if last is None else _more(last, one)
     return tuple(one for one in groups.values() if one.idle)
+
+
+def unread_of(groups: Iterable[JobGroup]) -> Unread:
+    """Which clusters a look has found that can't be read, from the groups that it has made of them."""
+    found: dict[str, tuple[int, ...]] = {}
+    for one in groups:
+        why = "" if one.evaluable else problem(one.ad)
+        if why.endswith(_UNREADABLE):
+            more = ALL if why.startswith(_TOO_MANY) else (int(one.first_id.partition(".")[0]),)
+            known = found.get(one.owner)
+            found[one.owner] = ALL if ALL in (known, more) else tuple(sorted({*(known or ()), *more}))
+    return found
 
 
 def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple[JobGroup, ...]:
