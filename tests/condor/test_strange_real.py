@@ -201,7 +201,7 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     again = {slot.name: slot for slot in pool.slots(60).view.slots}
     assert again.keys() == slots.keys(), "and again, when nothing has changed"
     advertised(live, "slot1@later", f"Memory = 1000\nStart = true\nOffline = {DEEP}\n")
-    advertised(live, "slot1@plain", "Memory = 2000\nStart = true\n")
+    advertised(live, "slot1@plain", "Memory = 2000\nStart = true\nUpdateSequenceNumber = 2\n")
     wait_for("its news", lambda: free_memory(pool)["slot1@plain"] == 2000, 60)
 
 

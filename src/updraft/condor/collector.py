@@ -280,14 +280,14 @@ def _teaches(s: Slot) -> bool:
     return s.accepting and not s.draining and not s.fault
 
 
-def slot_state(collector: str | None, pool: str, name: str) -> Slot | None:
-    """One slot as the collector has it now, or None."""
+def slot_states(collector: str | None, pool: str, name: str) -> tuple[Slot, ...]:
+    """The slots of this name as the collector has them now: one, unless several startds go by it."""
     import classad2
     import htcondor2
 
     constraint = f"{SLOTS} && Name == {classad2.quote(name)}"
     ads = htcondor2.Collector(collector).query(htcondor2.AdType.Startd, constraint, PROJECTION)
-    return slot(ads[0], pool) if ads else None
+    return tuple(slot(ad, pool) for ad in ads)
 
 
 def _cycle_ended(source: Any) -> float | None:
