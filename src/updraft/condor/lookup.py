@@ -13,9 +13,10 @@ from updraft.condor.access import PoolAccess, environment
 from updraft.condor.advalues import has, integer, text
 from updraft.condor.children import Children
 from updraft.condor.conditions import WAITING_OR_RUNNING
-from updraft.condor.demand import group, locate, unread_groups
+from updraft.condor.demand import group, is_suspect, locate, unread_groups
 from updraft.condor.naming import names_to_group_by, referred_names, with_terms
 from updraft.condor.queue import Queue, Unread
+from updraft.condor.searching import Budget
 from updraft.condor.terms import NAMES
 from updraft.condor.written import says
 from updraft.core.model import JobGroup
@@ -107,7 +108,8 @@ def find_jobs(
 
     def ask(schedd: str) -> Found:
         unread = (known or {}).get(schedd, {})
-        return children.call(f"schedd {schedd}", deadline, read_jobs, access.collector, schedd, name, unread)
+        where, limit = access.collector, deadline / 2
+        return children.call(f"schedd {schedd}", deadline, read_jobs, where, schedd, name, unread, limit)
 
     try:
         return gathered(asked, ask)
@@ -137,14 +139,17 @@ def gathered(schedds: Sequence[str], ask: Callable[[str], Found]) -> Found:
     return Found(jobs, tuple(group for one in found for group in one.groups), unmade, tuple(silent))
 
 
-def read_jobs(collector: str | None, schedd: str, name: JobName, unread: Unread) -> Found:
-    """Jobs of one schedd, and their groups as a look would make them. Runs in a child process."""
+def read_jobs(collector: str | None, schedd: str, name: JobName, unread: Unread, limit: float) -> Found:
+    """Jobs of one schedd, and their groups as a look would make them. Runs in a child process.
+
+    It searches for jobs that can't be read for `limit` seconds at most.
+    """
     import classad2
     import htcondor2
 
     try:
-        queue = Queue(htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd))), unread)
-        return jobs_in(queue, schedd, name)
+        source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
+        return jobs_in(Queue(source, unread, budget=Budget(limit)), schedd, name)
     except htcondor2.HTCondorException as error:
         raise PoolError(f"schedd {schedd} did not say what became of the job: {str(error)[:200]}") from error
 
@@ -167,7 +172,12 @@ def jobs_in(queue: Queue, schedd: str, name: JobName) -> Found:
     rows = [*queue.grouped(waiting, wanted), *queue.apart(waiting, wanted)]
     whole = htcondor2.QueryOpt.IncludeClusterAd
     factories = [] if jobs else queue.jobs(f"ClusterId == {name.cluster}", (*_FACTORY, _DIGEST), opts=whole)
-    unread = [one for one in unread_groups(schedd, queue) if one.first_id == f"{name.cluster}.0"]
+    owners = {text(ad, "Owner") for ad in jobs}
+    unread = [
+        one
+        for one in unread_groups(schedd, queue)
+        if one.first_id == f"{name.cluster}.0" or (is_suspect(one) and one.owner in owners)
+    ]
     for row in rows:
         for number in numbers:
             if number in row:

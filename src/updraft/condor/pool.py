@@ -93,7 +93,7 @@ class HTCondorPool:
         where, name = self._access.collector, self._access.name
         end = time.monotonic() + deadline
         view, memory = self._children.call(
-            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory
+            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory, deadline / 4
         )
         view, memory = self._apart.complete(schedd, view, memory, max(0.0, end - time.monotonic()))
         with self._lock:
