@@ -529,6 +529,21 @@ def test_explain_a_job_has_every_offer_with_its_reason(
     assert len(document["groups"][0]["offers"]) == 6
 
 
+def test_explain_says_which_schedds_were_not_heard(
+    site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
+    silent = (("far", "schedd far gave no answer within 20 s"),)
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,), "", silent))
+    code, out, _ = run(capsys, "explain", "12.0")
+    assert code == 0
+    assert "job 12.0 of alice at head: idle" in out
+    assert "schedd far was not heard" in " ".join(out.split())
+    document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
+    jsonschema.validate(document, FORMS["explain JOB"])
+    assert [one["schedd"] for one in document["silent"]] == ["far"]
+
+
 def test_explain_a_job_that_is_nowhere(
     site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,29 @@ def test_an_empty_machine_closes_and_leaves(pool: HTCondorPool, worker: Node) ->
     assert time.monotonic() - began < 12 * patience()
 
 
+def test_a_startd_that_has_anothers_name_does_not_answer_for_it(
+    pool: HTCondorPool, live: LivePool, worker: Node
+) -> None:
+    """Any machine of a launch has its token, and can say in its ad that it is another one."""
+    slot = when(pool, worker, lambda s: s.accepting)
+    thief = live.worker(worker.name, 99, MARKS, pool.mint_token("l1", 600), wait=False)
+    live.nodes[worker.name] = worker
+    startd = worker.run("pgrep", "-x", "condor_startd").split()
+    worker.run("kill", "-STOP", *startd)  # or the two take turns at the collector
+    try:
+        wait_for("the thief's ad", lambda: thief.address in live.status("-af", "MyAddress"), 60)
+        for mode in (DrainMode.BUSY, DrainMode.EMPTY):
+            with pytest.raises(PoolError, match="another startd goes by this name"):
+                pool.drain([slot], mode, "idle", 10)
+        with pytest.raises(PoolError, match="another startd goes by the name"):
+            pool.undrain([slot], 10)
+    finally:
+        thief.kill()
+        pool.forget([slot.name], 10)
+        worker.run("kill", "-CONT", *startd)
+    assert when(pool, worker, lambda s: worker.address in s.address).accepting
+
+
 def test_a_vanished_machine_gives_its_jobs_back(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
     live.submit(SLEEP + "queue 1\n")
     slot = when(pool, worker, lambda s: s.busy)
@@ -234,12 +257,12 @@ def test_a_ladder_of_references_in_the_history_costs_no_time(live: LivePool, wor
 
 
 def test_controllers_see_each_other_until_their_ads_run_out(pool: HTCondorPool) -> None:
-    first, second = ControllerAd("c1", "head", 1.5, 0), ControllerAd("c2", "other", 2.5, 0)
+    first, second = ControllerAd("c1", "head", 1.5, 0, "this-pool"), ControllerAd("c2", "other", 2.5, 0)
     pool.announce(first, 60, 10)
     pool.announce(second, 1, 10)
-    assert {(c.id, c.host, c.since) for c in pool.controllers(10)} == {
-        ("c1", "head", 1.5),
-        ("c2", "other", 2.5),
+    assert {(c.id, c.host, c.since, c.identity) for c in pool.controllers(10)} == {
+        ("c1", "head", 1.5, "this-pool"),
+        ("c2", "other", 2.5, ""),
     }
     wait_for("the second runs out", lambda: [c.id for c in pool.controllers(10)] == ["c1"], 20)
     pool.retract(first, 10)

@@ -169,6 +169,9 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     ads = {
         "slot1@deep": f"Memory = 1000\nStart = {DEEP}\n",
         "slot1@hidden": f"Memory = 1000\nStart = true\nUpdraftOdd = {DEEP}\n",
+        "slot1@offline": f"Memory = 1000\nStart = true\nOffline = {DEEP}\n",
+        "slot1@since": f"Memory = 1000\nStart = true\nDaemonStartTime = {DEEP}\n",
+        "slot1@count": f"Memory = 1000\nStart = true\nUpdateSequenceNumber = {DEEP}\n",
         "slot1@much": "Memory = 1e308\nStart = true\n",
         "slot1@text": 'Memory = 1000\nStart = true\nUpdraftPool = "caf\\351"\n',
         "slot1@plain": "Memory = 1000\nStart = true\n",
@@ -189,10 +192,18 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     assert "Memory is 1e+308" in slots["slot1@much"].fault
     assert slots["slot1@text"].fault == ""
     there = set(head.run("condor_status", "-af", "Name", check=False).split())
-    for name in {"slot1@deep", "slot1@hidden"} & there:
+    for name in ads.keys() & there:
         assert name in slots, "whatever it says, it is there"
-    if "slot1@deep" in there:
-        assert "can't be read" in slots["slot1@deep"].fault
-        assert not slots["slot1@deep"].accepting
-        assert slots["slot1@deep"].free.memory in (0, 1000)
-    assert pool.slots(60).view.slots, "and again, when nothing has changed"
+    for name in {"slot1@deep", "slot1@offline", "slot1@since", "slot1@count"} & there:
+        assert "can't be read" in slots[name].fault
+        assert not slots[name].accepting
+        assert slots[name].free.memory in (0, 1000)
+    again = {slot.name: slot for slot in pool.slots(60).view.slots}
+    assert again.keys() == slots.keys(), "and again, when nothing has changed"
+    advertised(live, "slot1@later", f"Memory = 1000\nStart = true\nOffline = {DEEP}\n")
+    advertised(live, "slot1@plain", "Memory = 2000\nStart = true\nUpdateSequenceNumber = 2\n")
+    wait_for("its news", lambda: free_memory(pool)["slot1@plain"] == 2000, 60)
+
+
+def free_memory(pool: HTCondorPool) -> dict[str, int]:
+    return {slot.name: slot.free.memory for slot in pool.slots(60).view.slots}

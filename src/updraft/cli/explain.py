@@ -72,10 +72,17 @@ def _is_machine(call: Call, what: str) -> bool:
 def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     from updraft.cli.look import looked
     from updraft.cli.wiring import access
+    from updraft.condor.demand import unread_of
     from updraft.condor.lookup import find_jobs
+    from updraft.core.model import Known
 
     with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
-        found = find_jobs(access(settings), _schedds(snapshot), name, DEADLINE)
+        unread = {
+            at: unread_of(known.value.groups)
+            for at, known in snapshot.schedds.items()
+            if isinstance(known, Known)
+        }
+        found = find_jobs(access(settings), _schedds(snapshot), name, DEADLINE, unread)
     if not found.jobs and found.unmade:
         raise ProblemFound(f"job {what} is in no queue yet: {found.unmade}")
     if not found.jobs:
@@ -86,6 +93,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     document = {
         "jobs": [asdict(job) for job in found.jobs],
         "groups": [group_document(group, snapshot, plan) for group in found.groups],
+        "silent": [{"schedd": schedd, "why": why} for schedd, why in found.silent],
     }
     if as_json:
         say_json(document)
@@ -157,6 +165,9 @@ def job_story(document: Document, now: float) -> Iterator[Any]:
     for group in document["groups"]:
         yield ""
         yield from _group_story(group)
+    for one in document["silent"]:
+        yield ""
+        yield f"schedd {one['schedd']} was not heard, and may have jobs of this name, too: {one['why']}"
 
 
 def _job_line(job: Mapping[str, Any], now: float) -> str:

@@ -303,6 +303,14 @@ FORMS: Mapping[str, Schema] = {
             {**GROUP, "properties": {**GROUP["properties"], "request": RESOURCES, "offers": _list(OFFER)}},
             "The groups that those of them that wait are planned for in.",
         ),
+        silent=_list(
+            _form(
+                "A schedd.",
+                schedd=_value("string", "Its name."),
+                why=_value("string", "Why there was no answer."),
+            ),
+            "Schedds that were not heard: they may have jobs of this name, too.",
+        ),
     ),
     "explain MACHINE": _form(
         "One machine.",

@@ -22,6 +22,7 @@ from updraft.condor.conditions import FACTORIES, WAITING, WAITING_OR_RUNNING
 from updraft.condor.demand import FACTORY, First, ScheddMemory, first_jobs, group, pending, timed
 from updraft.condor.naming import bounded, referred_names, with_terms
 from updraft.condor.queue import Queue, Unread
+from updraft.condor.searching import Budget, Search, suspects
 from updraft.condor.terms import NAMES
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolError
@@ -29,6 +30,7 @@ from updraft.errors import PoolError
 WAIT, FIRST_WAIT = 1.0, 10.0  # seconds that a look waits for it, and the first look at a schedd
 _SHARE = 0.1  # of the time for what takes longer
 _DEADLINE = 120.0
+_SEARCH = 40.0  # seconds of these for jobs that can't be read
 _AT_ONCE = 4
 _NICE = 10  # whoever reads these jobs leaves processors to whoever else wants them
 
@@ -47,6 +49,7 @@ class ApartView:
     firsts: dict[str, First] = field(default_factory=dict)
     unread: Unread = field(default_factory=dict)
     brought: frozenset[str] = frozenset()
+    searches: tuple[Search, ...] = ()
 
 
 def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
@@ -56,7 +59,8 @@ def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
 
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    queue = Queue(source, memory.unread, memory.odd)
+    queue = Queue(source, memory.unread, memory.odd, last.searches, Budget(_SEARCH))
+    queue.go_on()
     rows = queue.apart(WAITING_OR_RUNNING, memory.names)
     whole = htcondor2.QueryOpt.IncludeClusterAd
     hidden = queue.odd_jobs(FACTORIES, with_terms(memory.names, NAMES), FACTORY, opts=whole)
@@ -66,10 +70,11 @@ def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
     return ApartView(
         tuple(timed(one, firsts, memory.finished) for one in groups),
         _waiting(rows),
-        queue.cut,
+        queue.cut | {owner for part in suspects(queue.searches) for owner in part.owners},
         firsts,
         queue.unread,
         frozenset(wider) - frozenset(memory.names),
+        queue.searches,
     )
 
 

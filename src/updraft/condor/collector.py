@@ -31,42 +31,27 @@ from updraft.condor.base import (
     WORKER_USER,
     PoolSlots,
 )
-from updraft.condor.byname import among
 from updraft.condor.collectors import collector_loads, collector_started, own_ads
 from updraft.condor.news import Mark, News, Teller
-from updraft.condor.reread import MARKS, Reread
+from updraft.condor.reread import Reread
+from updraft.condor.slot_ads import PROJECTION, SLOTS, UNREAD, Odd, SlotAds, whole
 from updraft.condor.tokens import is_of, launch_of
 from updraft.core.kinds import foreign_kind_key, kind_key, template
 from updraft.core.model import Child, CollectorView, Resources, Slot
 
-_SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
-_PROJECTION = [
-    *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
-    *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
-    *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
-    *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
-    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
-    *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
-    "UpdateSequenceNumber",
-    *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
-    *(ATTR_VARIANT, SHOWN_IDENTITY),
-]
-# What is asked of a slot whose ad can't be read: nothing that a site writes expressions into. If even that
-# can't be read, what the collector itself writes into every ad.
-_SAFE = [name for name in _PROJECTION if name not in ("Start", "DrainReason")]
-_BARE = ["Name", "MyAddress", "LastHeardFrom", SHOWN_IDENTITY]
-_UNREAD = "UpdraftUnread"  # set by us in such an ad, and never asked for
-# Ads are asked for by name up to this many; for more, all are read once.
-_BY_NAME = 1_000
 _SCHEDDS_KEPT = 16  # of one slot: its machine's owner can write any
 
 
 @dataclass(frozen=True, slots=True)
 class SlotMemory:
-    """What is remembered between looks: templates by kind, and the kinds of slots that aren't ours."""
+    """What is remembered between looks: templates by kind, and the kinds of slots that aren't ours.
+
+    Of slots that are `unread` nothing could be learned, by name and start of the startd, as of `foreign`.
+    """
 
     templates: dict[str, str] = field(default_factory=dict)
     foreign: dict[tuple[str, float], str] = field(default_factory=dict)
+    unread: frozenset[tuple[str, float]] = frozenset()
 
 
 def read_schedds(collector: str | None) -> tuple[str, ...]:
@@ -91,8 +76,8 @@ def read_slots(
     import htcondor2
 
     source = htcondor2.Collector(collector)
-    slots = _LAST_LOOK.slots(_Slots(source), pool)
-    slots, memory = learn(slots, memory, lambda names: _whole(source, names), refresh)
+    slots = _LAST_LOOK.slots(SlotAds(source, _ODD), pool)
+    slots, memory = learn(slots, memory, lambda names: whole(source, names), refresh)
     own = own_ads(source)
     view = CollectorView(
         tuple(slots),
@@ -163,7 +148,7 @@ def _schedds(ad: Any) -> tuple[str, ...]:
 
 def _fault(ad: Any) -> str:
     """What of a slot's ad makes no sense, in words; empty where all does."""
-    if value(ad, _UNREAD) is True:
+    if value(ad, UNREAD) is True:
         return "its ad can't be read by HTCondor's library, so it is no room"
     odd = odd_quantities(ad, "") or odd_quantities(ad, "TotalSlot")
     return f"its ad says that {odd}, which no machine has; it counts as none" if odd else ""
@@ -219,64 +204,8 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
 
 
 _LAST_LOOK = Reread(slot, settle_children)
+_ODD = Odd()
 _TELLER: Teller[Slot] = Teller()
-
-
-class _Slots:
-    """Implements `reread.Source` with a collector."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def marks(self) -> Iterable[Any]:
-        return self._ask(_SLOTS, list(MARKS))
-
-    def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
-        import htcondor2
-
-        try:
-            return self._ask(_SLOTS if names is None else _named(_SLOTS, names), _PROJECTION)
-        except htcondor2.HTCondorException:
-            every = [text(ad, "Name") for ad in self.marks()] if names is None else names
-            return self._in_parts(every)
-
-    def _in_parts(self, names: Sequence[str]) -> Iterable[Any]:
-        """The same in parts, so that an ad that can't be read costs itself: of that as much as can."""
-        import htcondor2
-
-        found: list[Any] = []
-        parts = [names[at : at + _BY_NAME] for at in range(0, len(names), _BY_NAME)]
-        while parts:
-            part = parts.pop()
-            half = len(part) // 2
-            try:
-                found += self._ask(_named(_SLOTS, part), _PROJECTION)
-            except htcondor2.HTCondorException:
-                if half:
-                    parts += [part[:half], part[half:]]
-                else:
-                    found += self._unread(part)
-        return found
-
-    def _unread(self, names: Sequence[str]) -> Iterable[Any]:
-        import htcondor2
-
-        try:
-            ads = list(self._ask(_named(_SLOTS, names), _SAFE))
-        except htcondor2.HTCondorException:
-            ads = list(self._ask(_named(_SLOTS, names), _BARE))
-        for ad in ads:
-            ad[_UNREAD] = True
-        return ads
-
-    def at_work(self, names: Sequence[str]) -> Iterable[str]:
-        busy = _named('MyType == "Machine" && DynamicSlot && Activity == "Busy"', names)
-        return [text(ad, "Name") for ad in self._ask(busy, ["Name"])]
-
-    def _ask(self, constraint: str, projection: list[str]) -> Iterable[Any]:
-        import htcondor2
-
-        return self._source.query(htcondor2.AdType.Startd, constraint, projection)  # type: ignore[no-any-return]
 
 
 def _children(ad: Any) -> tuple[Child, ...]:
@@ -314,10 +243,12 @@ def learn(
     """
     foreign = {(s.name, s.started): memory.foreign.get((s.name, s.started), "") for s in slots if not s.kind}
     placed = [s if s.kind else replace(s, kind=foreign[s.name, s.started]) for s in slots]
-    strangers = {s.name for s in placed if not s.kind}
+    unread = frozenset() if refresh else memory.unread
+    hidden = {name for name, _ in unread & {(s.name, s.started) for s in slots}}
+    strangers = {s.name for s in placed if not s.kind} - hidden
     teachers: dict[str, str] = {}
     for s in placed:
-        if s.kind and _teaches(s) and (refresh or s.kind not in memory.templates):
+        if s.kind and s.name not in hidden and _teaches(s) and (refresh or s.kind not in memory.templates):
             teachers.setdefault(s.kind, s.name)
     wanted = strangers.union(teachers.values())
     ads = {text(ad, "Name"): ad for ad in whole(sorted(wanted))} if wanted else {}
@@ -328,7 +259,11 @@ def learn(
         if s.name in kinds and _teaches(s) and (refresh or s.kind not in memory.templates):
             teachers.setdefault(s.kind, s.name)
     fresh = _made(template, {kind: ads[name] for kind, name in teachers.items() if name in ads})
-    return placed, SlotMemory({**memory.templates, **fresh}, foreign)
+    nothing = (
+        hidden | strangers - kinds.keys() | {name for kind, name in teachers.items() if kind not in fresh}
+    )
+    unread = frozenset((s.name, s.started) for s in slots if s.name in nothing)
+    return placed, SlotMemory({**memory.templates, **fresh}, foreign, unread)
 
 
 def _made(make: Callable[[str], str], ads: Mapping[str, Any]) -> dict[str, str]:
@@ -345,33 +280,14 @@ def _teaches(s: Slot) -> bool:
     return s.accepting and not s.draining and not s.fault
 
 
-def slot_state(collector: str | None, pool: str, name: str) -> Slot | None:
-    """One slot as the collector has it now, or None."""
+def slot_states(collector: str | None, pool: str, name: str) -> tuple[Slot, ...]:
+    """The slots of this name as the collector has them now: one, unless several startds go by it."""
     import classad2
     import htcondor2
 
-    constraint = f"{_SLOTS} && Name == {classad2.quote(name)}"
-    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Startd, constraint, _PROJECTION)
-    return slot(ads[0], pool) if ads else None
-
-
-def _whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
-    import htcondor2
-
-    if not names:
-        return ()
-    try:
-        return source.query(htcondor2.AdType.Startd, _named(_SLOTS, names))  # type: ignore[no-any-return]
-    except htcondor2.HTCondorException:
-        if len(names) == 1:
-            return ()  # nothing can be learned of one that can't be read
-        half = len(names) // 2
-        return [*_whole(source, names[:half]), *_whole(source, names[half:])]
-
-
-def _named(constraint: str, names: Sequence[str]) -> str:
-    """The constraint for ads of these names; for many names, that of all ads."""
-    return constraint if len(names) > _BY_NAME else f"{constraint} && {among('Name', names)}"
+    constraint = f"{SLOTS} && Name == {classad2.quote(name)}"
+    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Startd, constraint, PROJECTION)
+    return tuple(slot(ad, pool) for ad in ads)
 
 
 def _cycle_ended(source: Any) -> float | None:

@@ -5,9 +5,11 @@ and from what the jobs' own expressions refer to; it is remembered between looks
 """
 
 import hashlib
+import math
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -20,8 +22,9 @@ from updraft.condor.naming import bounded, names_to_group_by, newest, referred_n
 from updraft.condor.places import PLACES, running_jobs
 from updraft.condor.queue import ALL, UNTOLD, Queue, Unread
 from updraft.condor.request import UndecidableError, request_of, too_large
+from updraft.condor.searching import Budget, Search
 from updraft.condor.terms import NAMES, terms_of
-from updraft.core.kinds import problem_ad
+from updraft.core.kinds import problem, problem_ad
 from updraft.core.model import NO_TERMS, JobGroup, Resources, ScheddView
 
 FACTORY = (
@@ -48,6 +51,10 @@ _NAMES_FOR_LOOKS = 30
 _LOOKS_FOR_HISTORY = 30
 _IDS_AT_ONCE = 1_000
 _WAITING = f"({WAITING_OR_RUNNING} || {FACTORIES})"
+_UNREADABLE = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
+_TOO_MANY = "too many of its owner's jobs can't be read"
+_SUSPECT = "a job that can't be read is looked for among some, and it isn't told apart from these yet"
+_SEARCHING = 0.1  # of the schedd's time
 _APART = "its owner has jobs that take long to be asked for: they have their turns, and its own is to come"
 
 
@@ -66,7 +73,8 @@ class ScheddMemory:
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
     `unread` are the clusters that can't be read, `odd` the owners whose jobs are asked for apart (see
-    `Queue`).
+    `Queue`). `searches` for the unreadable go on at the next look; among one owner's jobs they rest until the
+    monotonic clock says `rest_until`, so that they take a tenth of the schedd's time.
     """
 
     location: str = ""
@@ -78,28 +86,37 @@ class ScheddMemory:
     unread: Unread = field(default_factory=dict)
     odd: frozenset[str] = frozenset()
     brought: frozenset[str] = frozenset()
+    searches: tuple[Search, ...] = ()
+    rest_until: float = 0.0
 
 
 def read_demand(
-    collector: str | None, pool: str, schedd: str, running: bool, memory: ScheddMemory
+    collector: str | None,
+    pool: str,
+    schedd: str,
+    running: bool,
+    memory: ScheddMemory,
+    limit: float = math.inf,
 ) -> tuple[ScheddView, ScheddMemory]:
     """Idle groups of `schedd`, its running jobs where asked for, and what to remember for the next look.
 
     `pool` is the pool's name: jobs that are on hold for its controller are told as well. Those of odd owners
-    are counted, as a group that can't be planned for (`pending`); `apart.read_apart` tells what they are.
+    are counted, as a group that can't be planned for (`pending`); `apart.read_apart` tells what they are. It
+    takes `limit` seconds at most to search for jobs that can't be read; what isn't told apart by then is left
+    out, and said.
     """
     import htcondor2
 
     if not memory.location:
         memory = replace(memory, location=locate(collector, schedd))
     try:
-        return _read(pool, schedd, running, memory)
+        return _read(pool, schedd, running, memory, limit)
     except htcondor2.HTCondorException:
         # A schedd that was restarted has another address: look once more, then give up.
         location = locate(collector, schedd)
         if location == memory.location:
             raise
-        return _read(pool, schedd, running, replace(memory, location=location))
+        return _read(pool, schedd, running, replace(memory, location=location), limit)
 
 
 def locate(collector: str | None, schedd: str) -> str:
@@ -120,12 +137,39 @@ def locate(collector: str | None, schedd: str) -> str:
         return repr(ad)
 
 
-def _read(pool: str, schedd: str, running: bool, memory: ScheddMemory) -> tuple[ScheddView, ScheddMemory]:
+def _read(
+    pool: str, schedd: str, running: bool, memory: ScheddMemory, limit: float
+) -> tuple[ScheddView, ScheddMemory]:
     import classad2
     import htcondor2
 
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    queue = Queue(source, memory.unread, memory.odd)
+    return looked(source, pool, schedd, running, memory, limit)
+
+
+def looked(
+    source: Any,
+    pool: str,
+    schedd: str,
+    running: bool,
+    memory: ScheddMemory,
+    limit: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[ScheddView, ScheddMemory]:
+    """The same of `source`, a schedd of the bindings."""
+    budget = Budget(limit, clock() >= memory.rest_until, clock)
+    queue = Queue(source, memory.unread, memory.odd, memory.searches, budget)
+    queue.go_on()
+    view, memory = _told(queue, pool, schedd, running, memory)
+    rest = clock() + budget.spent / _SEARCHING - budget.spent if budget.spent else memory.rest_until
+    return view, replace(memory, searches=queue.searches, rest_until=rest)
+
+
+def _told(
+    queue: Queue, pool: str, schedd: str, running: bool, memory: ScheddMemory
+) -> tuple[ScheddView, ScheddMemory]:
+    import htcondor2
+
     if memory.looks % _NAMES_FOR_LOOKS == 0:
         queue.try_again((*memory.names, *NAMES, *PLACES))
     names, rows, read_up_to = _named_and_grouped(queue, memory)
@@ -192,18 +236,36 @@ def pending(schedd: str, owner: str, idle: int, running: int) -> JobGroup:
 
 def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
     """The jobs that can't be read, as groups that nothing is planned for: one a cluster, or one an owner."""
-    problem = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
     groups: dict[str, JobGroup] = {}
     for found in queue.unread_clusters():
         everything = queue.unread.get(found.owner) == ALL
-        one = left_out(
-            *(schedd, found.owner, f"{found.cluster}.0", found.idle, found.running),
-            f"too many of its owner's jobs can't be read; of this, {problem}" if everything else problem,
-            found.owner if everything else "",
-        )
+        why, mark = _UNREADABLE, ""
+        if everything:
+            why, mark = f"{_TOO_MANY}; of this, {_UNREADABLE}", found.owner
+        elif found.suspect:
+            why, mark = _SUSPECT, found.owner
+        first, idle, at_work = f"{found.cluster}.0", found.idle, found.running
+        one = left_out(schedd, found.owner, first, idle, at_work, why, mark)
         last = groups.get(one.key)
         groups[one.key] = one if last is None else _more(last, one)
     return tuple(one for one in groups.values() if one.idle)
+
+
+def is_suspect(one: JobGroup) -> bool:
+    """Whether the group stands for an owner's jobs of which it isn't known yet whether they can be read."""
+    return not one.evaluable and problem(one.ad) == _SUSPECT
+
+
+def unread_of(groups: Iterable[JobGroup]) -> Unread:
+    """Which clusters a look has found that can't be read, from the groups that it has made of them."""
+    found: dict[str, tuple[int, ...]] = {}
+    for one in groups:
+        why = "" if one.evaluable else problem(one.ad)
+        if why.endswith(_UNREADABLE):
+            more = ALL if why.startswith(_TOO_MANY) else (int(one.first_id.partition(".")[0]),)
+            known = found.get(one.owner)
+            found[one.owner] = ALL if ALL in (known, more) else tuple(sorted({*(known or ()), *more}))
+    return found
 
 
 def group(schedd: str, rows: Iterable[Any], hidden: Iterable[Any] = ()) -> tuple[JobGroup, ...]:

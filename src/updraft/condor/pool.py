@@ -93,7 +93,7 @@ class HTCondorPool:
         where, name = self._access.collector, self._access.name
         end = time.monotonic() + deadline
         view, memory = self._children.call(
-            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory
+            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory, deadline / 4
         )
         view, memory = self._apart.complete(schedd, view, memory, max(0.0, end - time.monotonic()))
         with self._lock:
@@ -121,7 +121,8 @@ class HTCondorPool:
     def drain(self, slots: Sequence[Slot], mode: DrainMode, reason: str, deadline: float) -> None:
         """Close one machine: see `condor.base.Pool.drain`.
 
-        The startd itself checks that it is the machine that is meant, since names come back.
+        The startd itself checks that it is the machine that is meant, since names come back. Its answer
+        counts only from the address in its slot: another machine may say that it has this name and id.
         """
         slot = _addressed(slots)
         check = f"{ATTR_INSTANCE} =?= {classad2.quote(slot.instance_id)}"
@@ -132,7 +133,9 @@ class HTCondorPool:
             check += ' && State=="Unclaimed"'
         why = reason if reason.startswith(_OURS) else f"{_OURS}: {reason}"
         try:
-            self._tools.run([*words, "-check", check, "-reason", why[:200], slot.name], deadline)
+            self._tools.run(
+                [*words, "-check", check, "-reason", why[:200], slot.name], deadline, slot.address
+            )
         except DrainingAlreadyError as error:
             self._ours_already(slot, mode, deadline, error)
         except DrainRefused as error:
@@ -143,10 +146,10 @@ class HTCondorPool:
     def _ours_already(self, slot: Slot, mode: DrainMode, deadline: float, error: PoolError) -> None:
         # The startd answered before its ad reached the collector: wait for the ad that shows the drain.
         end = time.monotonic() + deadline
-        seen = self._look(slot.name, deadline)
+        seen = self._look(slot, deadline)
         while seen is not None and not seen.draining and time.monotonic() < end:
             time.sleep(_LOOK_AGAIN)
-            seen = self._look(slot.name, deadline)
+            seen = self._look(slot, deadline)
         if seen is None:
             return  # it has drained and left between the two
         if seen.instance_id != slot.instance_id or not seen.drain_reason.startswith(_OURS):
@@ -157,7 +160,7 @@ class HTCondorPool:
     def undrain(self, slots: Sequence[Slot], deadline: float) -> None:
         """Take back a busy drain. A machine that doesn't drain is success."""
         slot = _addressed(slots)
-        seen = self._look(slot.name, deadline)
+        seen = self._look(slot, deadline)
         if seen is None or seen.instance_id != slot.instance_id:
             raise PoolError(f"{slot.name} is not in the pool as {slot.instance_id}")
         if seen.draining and not seen.drain_reason.startswith(_OURS):
@@ -165,9 +168,11 @@ class HTCondorPool:
         # Also where the ad shows no drain: it may be older than one that was just accepted.
         self._tools.run(["condor_drain", "-debug", *self._tools.pool_words(), "-cancel", slot.name], deadline)
 
-    def _look(self, name: str, deadline: float) -> Slot | None:
+    def _look(self, slot: Slot, deadline: float) -> Slot | None:
+        """This slot as the collector has it now. PoolError where another startd goes by its name."""
         where, pool = self._access.collector, self._access.name
-        return self._children.call(_COLLECTOR, deadline, ads.slot_state, where, pool, name)
+        seen = self._children.call(_COLLECTOR, deadline, ads.slot_states, where, pool, slot.name)
+        return same_startd(slot, seen)
 
     # ---------------------------------------------------------------------------------- what is changed
 
@@ -241,9 +246,21 @@ class HTCondorPool:
         return token
 
 
+def same_startd(slot: Slot, seen: Sequence[Slot]) -> Slot | None:
+    """Of these slots of one name the one that is at the same address. PoolError where any is elsewhere."""
+    for one in seen:
+        if one.address != slot.address:
+            raise PoolError(f"another startd goes by the name {slot.name}, at {one.address[:100]}")
+    return seen[0] if seen else None
+
+
 def _addressed(slots: Sequence[Slot]) -> Slot:
     """The slot by which the machine's startd is addressed. PoolError where it isn't one machine of ours."""
     ids = {slot.instance_id for slot in slots}
     if len(ids) != 1 or not next(iter(ids)):
         raise PoolError("only one machine of this pool's own, with its instance id, can be drained")
+    where = sorted({slot.address for slot in slots})
+    if len(where) != 1 or not where[0]:
+        said = " and ".join(one[:100] or "nowhere" for one in where)
+        raise PoolError(f"{slots[0].instance_id} is said to be at {said}: which it is isn't known")
     return slots[0]

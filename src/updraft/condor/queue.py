@@ -3,6 +3,7 @@
 HTCondor's library gives a whole answer up for one ad in it that it can't read: an expression that one release
 of a schedd takes can be nested too deeply for another's library. Which jobs those are is found by halves,
 first whose they are and then which clusters, and they are asked for no more. So the search is paid for once.
+It has so much time in each look (see `searching`); what is suspect when that is over is left out until then.
 
 And what a stranger wrote is evaluated by nobody (see `written`): conditions go by what jobs say literally,
 and jobs are grouped only by what refers to nothing, or to attributes of which that is known.
@@ -10,7 +11,7 @@ and jobs are grouped only by what refers to nothing, or to attributes of which t
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from updraft.condor.advalues import integer, text
@@ -30,9 +31,9 @@ from updraft.condor.conditions import (
     clusters_of,
     numbered,
     of,
-    owner_in,
     plain,
 )
+from updraft.condor.searching import Budget, Search, Suspects, suspects
 from updraft.condor.written import quoted, said, says
 from updraft.core.sparing import failing
 
@@ -61,24 +62,39 @@ Unread = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class UnreadCluster:
-    """A cluster that can't be read: how many of its jobs wait and run, as far as its schedd has made them."""
+    """A cluster that can't be read: how many of its jobs wait and run, as far as its schedd has made them.
+
+    Of one that is `suspect` it isn't known yet whether it can be.
+    """
 
     cluster: int
     owner: str
     idle: int
     running: int
+    suspect: bool = False
 
 
 class Queue:
     """What `source`, a schedd of the bindings, is asked. `unread` is known from earlier looks, and grows.
 
+    `searches` are those for which the time wasn't enough: `go_on` with them, as far as there is `budget`.
+
     `odd` are the owners of jobs that refer to what nobody knows: their jobs are asked for apart. `brought` is
     what the requirements of such jobs have brought along. `cut` are owners of more jobs than come singly.
     """
 
-    def __init__(self, source: Any, unread: Unread, odd: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        source: Any,
+        unread: Unread,
+        odd: Iterable[str] = (),
+        searches: Iterable[Search] = (),
+        budget: Budget | None = None,
+    ) -> None:
         self.source = source
         self.unread = dict(unread)
+        self.searches = tuple(searches)
+        self.budget = budget or Budget()
         self.odd = frozenset(odd)
         self.brought: frozenset[str] = frozenset()
         self.cut: frozenset[str] = frozenset()
@@ -89,12 +105,15 @@ class Queue:
         Not those for which the schedd would have to look through one of these: it sends with an attribute all
         that this refers to. `strict` is as in `plain`.
         """
+        import htcondor2
+
         asked = f"({constraint}) && {plain(names, strict)} is true"
 
         def ask(which: str) -> list[Any]:
             return list(self.source.query(f"{which} && {asked}", list(names), **how))
 
-        return self._asked(ask, names, self._readable)
+        whole = how.get("opts") == htcondor2.QueryOpt.IncludeClusterAd
+        return self._asked(ask, Search(asked, tuple(names), False, whole, ()))
 
     def grouped(self, constraint: str, names: Sequence[str]) -> list[Any]:
         """Jobs that can be read, but those of odd owners, in the schedd's own groups by `names`, Owner among
@@ -128,7 +147,7 @@ class Queue:
 
         found: dict[str, list[int]] = {}
         which = f"{whose} && {self._readable()} && {constraint}"
-        names = ["Owner", *_STATUS, *(["ClusterId"] if self.unread else [])]
+        names = ["Owner", *_STATUS, *(["ClusterId"] if self._hidden else [])]
         for row in self.source.query(which, names, opts=htcondor2.QueryOpt.GroupBy):
             counts = found.setdefault(text(row, "Owner"), [0, 0])
             counts[integer(row, "JobStatus") != WAITING] += integer(row, "JobCount")
@@ -140,13 +159,15 @@ class Queue:
         asked_of = f"({constraint}) && {plain(names)} is true"
 
         def ask(which: str) -> list[Any]:
-            asked, by = f"{which} && {asked_of}", htcondor2.QueryOpt.GroupBy
+            asked, by = f"{whose} && {which} && {asked_of}", htcondor2.QueryOpt.GroupBy
             return list(self.source.query(asked, list(names), opts=by))
 
-        rows = self._asked(ask, names, lambda: f"{whose} && !{of(self.unread)}")
-        if not self.unread:
+        asked_by = f"{whose} && {asked_of}"
+        rows = self._asked(ask, Search(asked_by, tuple(names), True, False, ()))
+        if not self._hidden:
             return rows
-        singles = self._singly(f"{whose} && {of(self.unread)} && ({constraint})", [*names, *_IDS])
+        some = {*self.unread, *(part.owners[0] for part in suspects(self.searches) if part.clusters)}
+        singles = self._singly(f"{whose} && {of(some)} && ({constraint})", [*names, *_IDS])
         return [*rows, *map(_group_of_one, singles)]
 
     def odd_jobs(
@@ -250,9 +271,11 @@ class Queue:
         for owner, clusters in list(self.unread.items()):
 
             def some(mine: Sequence[int], owner: str = owner) -> bool:
-                return self._unreadable_among(clusters_of(owner, mine), names)
+                # For which there is no time, they stay what they are.
+                return self.budget.over or self._unreadable_among(clusters_of(owner, mine), names)
 
-            left = tuple(failing(clusters, some))
+            with self.budget:
+                left = tuple(failing(clusters, some))
             if clusters != ALL and not left:
                 del self.unread[owner]
             elif clusters != ALL:
@@ -260,7 +283,7 @@ class Queue:
 
     def unread_clusters(self) -> list[UnreadCluster]:
         """Those that wait or run now. What is no longer in the queue is forgotten."""
-        if not self.unread:
+        if not self._hidden:
             return []
         which = f"({self._unreadable()})"
         found: dict[int, UnreadCluster] = {}
@@ -268,10 +291,13 @@ class Queue:
             # Of a cluster whose jobs are still to be made nobody knows how many: it counts as one that waits.
             made, status = integer(row, "JobCount"), integer(row, "JobStatus")
             cluster = integer(row, "ClusterId")
-            last = found.get(cluster) or UnreadCluster(cluster, text(row, "Owner"), 0, 0)
+            owner = text(row, "Owner")
+            known = self.unread.get(owner)
+            suspect = known is None or (known != ALL and cluster not in known)
+            last = found.get(cluster) or UnreadCluster(cluster, owner, 0, 0)
             idle = max(last.idle, 1) if not made else last.idle + (made if status == WAITING else 0)
             running = last.running + (made if status in AT_WORK else 0)
-            found[cluster] = UnreadCluster(cluster, last.owner, idle, running)
+            found[cluster] = UnreadCluster(cluster, last.owner, idle, running, suspect)
         still = {one.owner for one in found.values()}
         self.unread = {
             owner: clusters if clusters == ALL else tuple(one for one in clusters if one in found)
@@ -282,48 +308,101 @@ class Queue:
 
     def running_unread(self, names: Sequence[str]) -> list[Any]:
         """Running jobs that can't be read, with these attributes, which the schedd itself has written."""
-        if not self.unread:
+        if not self._hidden:
             return []
         asked = f"({self._unreadable()}) && {RUNNING} && {plain(names)} is true"
         return list(self.source.query(asked, list(names)))
 
     # -------------------------------------------------------------------------------------- the search
 
-    def _asked(
-        self, ask: Callable[[str], list[Any]], names: Sequence[str], readable: Callable[[], str]
-    ) -> list[Any]:
+    def go_on(self) -> None:
+        """Go on with the searches that are known, as far as there is time."""
+        left = [self._look_through(one) for one in self.searches]
+        self.searches = tuple(one for one, _ in left if one.parts)
+
+    def _asked(self, ask: Callable[[str], list[Any]], what: Search) -> list[Any]:
         import htcondor2
 
         try:
-            return ask(readable())
+            return ask(self._readable_of(what))
         except htcondor2.HTCondorException:
-            if not self._search(ask, names, readable):
+            if not self._search(what):
                 raise
-        return ask(readable())
+        return ask(self._readable_of(what))
 
-    def _search(
-        self, ask: Callable[[str], list[Any]], names: Sequence[str], readable: Callable[[], str]
-    ) -> bool:
-        """Whether a cluster was found of which `names` can't be read; raises where nothing can be asked."""
-        clusters: dict[str, set[int]] = {}
-        for row in self._counted(readable()):
-            clusters.setdefault(text(row, "Owner"), set()).add(integer(row, "ClusterId"))
+    def _readable_of(self, what: Search) -> str:
+        """A grouped question sees no clusters: of whoever has hidden ones it has nothing."""
+        if not what.grouped:
+            return self._readable()
+        return f"!{of({*self.unread, *(o for part in suspects(self.searches) for o in part.owners)})}"
 
-        def some_owners(owners: Sequence[str]) -> bool:
-            return self._fails(lambda: ask(f"{owner_in(owners)} && {readable()}"))
+    def _search(self, what: Search) -> bool:
+        """Whether anything was found, or is suspect, for which this question failed.
 
-        def some_clusters(mine: Sequence[int]) -> bool:
-            which = f"ClusterId >= {mine[0]} && ClusterId <= {mine[-1]} && Owner == {quoted(owner)}"
-            return self._unreadable_among(which, names)
+        Raises where nothing can be asked.
+        """
+        readable = self._readable_of(what) if what.grouped else self._readable()
+        with self.budget:
+            owners = tuple(sorted({text(row, "Owner") for row in self._counted(readable)}))
+        if not owners:
+            return False
+        self.budget.rested = True  # one that begins has its time
+        first = Suspects(owners)
+        left, found = self._look_through(replace(what, parts=first.halves if owners[1:] else (first,)))
+        if left.parts:
+            self.searches = (*self.searches, left)
+        return found or bool(left.parts)
 
+    def _look_through(self, search: Search) -> tuple[Search, bool]:
+        """What is left of the search when it is done or its time is over, and whether anything was found."""
+        parts = list(search.parts)
         found = False
-        for owner in failing(sorted(clusters), some_owners, known=True):
-            bad = failing(sorted(clusters[owner]), some_clusters)
-            if bad:
-                both = tuple(sorted({*self.unread.get(owner, ()), *bad}))
-                self.unread[owner] = both if len(both) <= _CLUSTERS else ALL
-                found = True
-        return found
+        with self.budget:
+            while (part := self.budget.next_of(parts)) is not None:
+                if not self._fails_for(part, search):
+                    continue
+                owner = part.owners[0]
+                if part.owners[1:]:
+                    parts += part.halves
+                elif not part.clusters:
+                    parts += self._in_clusters(owner)
+                else:
+                    parts += part.halves if part.clusters[1:] else ()
+                    found = self._concluded(owner, part.clusters, parts) or found
+                    if self.unread.get(owner) == ALL:
+                        parts = [one for one in parts if one.owners != part.owners]
+        return replace(search, parts=tuple(parts)), found
+
+    def _fails_for(self, part: Suspects, search: Search) -> bool:
+        import htcondor2
+
+        if part.clusters:
+            return self._unreadable_among(part.condition, search.names)
+        known = f"!{of(self.unread)}" if search.grouped else self._known_readable()
+        options = htcondor2.QueryOpt
+        how = options.IncludeClusterAd if search.whole else options.Default
+        how = options.GroupBy if search.grouped else how
+        asked = f"{part.condition} && {known} && {search.asked}"
+        return self._fails(lambda: self.source.query(asked, list(search.names), opts=how))
+
+    def _in_clusters(self, owner: str) -> list[Suspects]:
+        """The clusters of this owner that aren't known as unreadable."""
+        known = self.unread.get(owner)
+        rows = self._counted(f"Owner == {quoted(owner)}")
+        mine = sorted({integer(row, "ClusterId") for row in rows} - set(known or ()))
+        return [Suspects((owner,), tuple(mine))] if mine and known != ALL else []
+
+    def _concluded(self, owner: str, clusters: tuple[int, ...], parts: Sequence[Suspects]) -> bool:
+        """Whether it is clear that this owner's clusters, among which some can't be read, are the culprits:
+        it is one, or there are too many to be told apart."""
+        known = self.unread.get(owner, ())
+        many = len(known) + sum(part.owners == (owner,) for part in parts) > _CLUSTERS
+        if clusters[1:] and not many:
+            return False
+        self.source.query("false", ["ClusterId"])  # raises where it is the schedd that fails
+        both = tuple(sorted({*known, *clusters}))
+        self.unread[owner] = ALL if many or len(both) > _CLUSTERS else both
+        return True
 
     def _unreadable_among(self, which: str, names: Sequence[str]) -> bool:
         import htcondor2
@@ -340,7 +419,6 @@ class Queue:
         try:
             ask()
         except htcondor2.HTCondorException:
-            self.source.query("false", ["ClusterId"])  # raises where it is the schedd that fails
             return True
         return False
 
@@ -358,11 +436,22 @@ class Queue:
         )
         return [*made, *to_come]
 
+    @property
+    def _hidden(self) -> bool:
+        return bool(self.unread or self.searches)
+
     def _unreadable(self) -> str:
-        return " || ".join(clusters_of(*one) for one in sorted(self.unread.items()))
+        """The condition that it is left out: it can't be read, or is suspect."""
+        known = [clusters_of(*one) for one in sorted(self.unread.items())]
+        return " || ".join((*known, *(part.condition for part in suspects(self.searches)))) or "false"
 
     def _readable(self) -> str:
-        return f"!({self._unreadable()})" if self.unread else "true"
+        return f"!({self._unreadable()})" if self._hidden else "true"
+
+    def _known_readable(self) -> str:
+        """The condition that it isn't known as unreadable; it may be suspect."""
+        known = " || ".join(clusters_of(*one) for one in sorted(self.unread.items()))
+        return f"!({known})" if known else "true"
 
 
 def _untold(row: Any) -> Any:

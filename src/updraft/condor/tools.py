@@ -8,10 +8,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from updraft.condor.sinful import is_at
 from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
 
 _OUTPUT = 64 << 10
 _CODE = re.compile(r"error code (\d+)")
+_STARTD = re.compile(r"\bstartd (<[^>\s]+>) (?:with|failed)")
 # What `-debug` prints of a refusal. "Permission denied" isn't in it: that may be any file that can't be read.
 _DENIED = re.compile(r"AUTHENTICATE:\d+|required authentication|PERMISSION DENIED|not authorized|SECMAN:2010")
 
@@ -39,8 +41,12 @@ class Tools:
         """What HTCondor's configuration says of this setting."""
         return self.run(("condor_config_val", name), 10).strip()
 
-    def run(self, words: Sequence[str], deadline: float) -> str:
-        """What the tool printed. Raises PoolTimeout, PoolDenied, DrainRefused or another PoolError."""
+    def run(self, words: Sequence[str], deadline: float, at: str = "") -> str:
+        """What the tool printed. Raises PoolTimeout, PoolDenied, DrainRefused or another PoolError.
+
+        `at` is the address of the only startd whose answer counts: a tool finds it by a name, which another
+        machine's ad can say, too.
+        """
         name = words[0]
         try:
             process = subprocess.Popen(
@@ -54,6 +60,8 @@ class Tools:
         except OSError as error:
             raise PoolError(f"{name} cannot be run; install HTCondor's tools on this host") from error
         out, err = _collect(process, name, deadline)
+        if at:
+            check_answered(f"{out}\n{err}", at, process.returncode)
         if process.returncode:
             raise failed(name, process.returncode, err)
         return out
@@ -86,6 +94,17 @@ def _collect(process: "subprocess.Popen[bytes]", name: str, deadline: float) -> 
             for reader in readers:
                 reader.join(1)
     return kept[0].decode(errors="replace"), kept[1].decode(errors="replace")
+
+
+def check_answered(text: str, at: str, code: int) -> None:
+    """Raise PoolError where the tool says that it has asked a startd elsewhere, or was answered by nobody
+    knows whom."""
+    asked = _STARTD.findall(text)
+    for one in asked:
+        if not is_at(one, at):
+            raise PoolError(f"another startd goes by this name, at {one[:100]}: its answer doesn't count")
+    if not asked and (code == 0 or _CODE.search(text)):
+        raise PoolError("the tool doesn't say which startd has answered: its answer doesn't count")
 
 
 def failed(name: str, code: int, text: str) -> PoolError:

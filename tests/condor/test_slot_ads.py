@@ -1,0 +1,150 @@
+"""A slot whose ad can't be read costs itself, whichever attribute it is, and is named."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import classad2
+import pytest
+
+from tests.rigs.bindings import htcondor2
+from updraft.condor.collector import SlotMemory, learn, settle_children, slot
+from updraft.condor.reread import Reread
+from updraft.condor.slot_ads import Odd, SlotAds, whole
+from updraft.core.model import Slot
+
+POISON = '"can\'t be read"'
+BY_OWNER = ("Offline", "DaemonStartTime", "UpdateSequenceNumber", "MyAddress", "Start", "DrainReason", "Cpus")
+
+
+class Collector:
+    """Answers like a collector of the bindings, and fails where an ad that it would send has `POISON`."""
+
+    def __init__(self, slots: int) -> None:
+        self.ads = {f"slot1@w{n:03}": machine(n) for n in range(slots)}
+        self.asked = 0
+        self.down = False
+
+    def query(self, _type: Any, constraint: str = "true", projection: Sequence[str] = ()) -> list[Any]:
+        self.asked += 1
+        wanted = classad2.ExprTree(constraint)
+        found = [ad for ad in self.ads.values() if wanted.eval(ad) is True]
+        told = [{n: ad.lookup(n) for n in ad if not projection or n in projection} for ad in found]
+        if self.down or any(str(one) == POISON for ad in told for one in ad.values()):
+            raise htcondor2.HTCondorException("Failed communication with collector.")
+        return [classad2.ClassAd(ad) for ad in told]
+
+
+def machine(number: int) -> Any:
+    return classad2.ClassAd(
+        {
+            "MyType": "Machine", "Name": f"slot1@w{number:03}", "MyAddress": f"<10.0.0.1:{number}>",
+            "LastHeardFrom": 7, "UpdateSequenceNumber": 1, "DaemonStartTime": 5, "State": "Unclaimed",
+            "Start": True, "Cpus": 4, "PartitionableSlot": True, "UpdraftPool": "test",
+            "UpdraftInstance": f"i-{number}",
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def there() -> Collector:
+    return Collector(100)
+
+
+@pytest.fixture
+def last() -> Reread:
+    return Reread(slot, settle_children)
+
+
+def looked(there: Collector, last: Reread, odd: Odd) -> dict[str, Slot]:
+    return {one.name: one for one in last.slots(SlotAds(there, odd), "test")}
+
+
+@pytest.mark.parametrize("name", BY_OWNER)
+@pytest.mark.parametrize("later", [False, True])
+def test_one_that_cannot_be_read_costs_itself(there: Collector, last: Reread, name: str, later: bool) -> None:
+    odd = Odd()
+    if later:
+        assert len(looked(there, last, odd)) == 100
+    there.ads["slot1@w042"].update({name: classad2.ExprTree(POISON), "LastHeardFrom": 8})
+    for _ in range(3):
+        seen = looked(there, last, odd)
+        assert len(seen) == 100
+        assert [one.name for one in seen.values() if one.fault] == ["slot1@w042"]
+        assert "can't be read" in seen["slot1@w042"].fault
+        assert not seen["slot1@w042"].accepting
+        there.ads["slot1@w007"]["LastHeardFrom"] += 1
+        there.ads["slot1@w042"]["LastHeardFrom"] += 1
+
+
+def test_of_what_cannot_be_read_as_much_as_can_be_is_known(there: Collector, last: Reread) -> None:
+    there.ads["slot1@w042"]["Offline"] = classad2.ExprTree(POISON)
+    seen = looked(there, last, Odd())["slot1@w042"]
+    assert (seen.instance_id, seen.state, seen.total.cpus, seen.heard) == ("i-42", "Unclaimed", 4, 7.0)
+
+
+def test_the_search_is_paid_for_once_and_each_gets_another_chance(there: Collector, last: Reread) -> None:
+    for n in range(0, 100, 10):
+        there.ads[f"slot1@w{n:03}"]["Offline"] = classad2.ExprTree(POISON)
+    odd = Odd()
+    looked(there, last, odd)
+    looked(there, last, odd)
+    dear, there.asked = there.asked, 0
+    for ad in there.ads.values():
+        ad["LastHeardFrom"] += 1
+    seen = looked(there, last, odd)
+    assert len([one for one in seen.values() if one.fault]) == 10
+    assert there.asked <= 6 < 40 < dear
+    for ad in there.ads.values():
+        ad["Offline"] = False
+    for _ in range(40):
+        for ad in there.ads.values():
+            ad["LastHeardFrom"] += 1
+        seen = looked(there, last, odd)
+    assert not [one for one in seen.values() if one.fault]
+
+
+def test_what_has_left_is_forgotten(there: Collector, last: Reread) -> None:
+    there.ads["slot1@w042"]["Offline"] = classad2.ExprTree(POISON)
+    odd = Odd()
+    looked(there, last, odd)
+    del there.ads["slot1@w042"]
+    for _ in range(2):
+        assert len(looked(there, last, odd)) == 99
+    assert not odd.names()
+
+
+def test_a_collector_that_fails_is_no_slots_fault(there: Collector, last: Reread) -> None:
+    odd = Odd()
+    looked(there, last, odd)
+    there.down = True
+    with pytest.raises(htcondor2.HTCondorException):
+        looked(there, last, odd)
+    assert not odd.names()
+
+
+def test_a_foreign_slot_that_cannot_be_read_whole_is_looked_for_once(there: Collector) -> None:
+    del there.ads["slot1@w000"]["UpdraftPool"]
+    for n in (3, 4):
+        del there.ads[f"slot1@w{n:03}"]["UpdraftPool"]
+        there.ads[f"slot1@w{n:03}"]["Essay"] = classad2.ExprTree(POISON)
+    slots = [slot(there.ads[f"slot1@w{n:03}"], "test") for n in (0, 3, 4)]
+    placed, memory = learn(slots, SlotMemory(), lambda names: whole(there, names), False)
+    assert [bool(one.kind) for one in placed] == [True, False, False]
+    there.asked = 0
+    again, memory = learn(slots, memory, lambda names: whole(there, names), False)
+    assert (again, there.asked) == (placed, 0)
+    learn([replace(slots[2], started=9.0)], memory, lambda names: whole(there, names), False)
+    assert there.asked == 1, "a startd that was restarted may say another thing"
+
+
+def test_who_cannot_be_read_whole_teaches_no_kind_and_keeps_no_other_from_it(there: Collector) -> None:
+    marks = {f"Updraft{name}": "x" for name in ("Class", "Generation", "Cloud", "Flavor")}
+    for ad in there.ads.values():
+        ad.update(marks)
+    there.ads["slot1@w000"]["Essay"] = classad2.ExprTree(POISON)
+    slots = [slot(ad, "test") for ad in there.ads.values()]
+    memory = SlotMemory()
+    for _ in range(2):
+        _, memory = learn(slots, memory, lambda names: whole(there, names), False)
+    assert list(memory.templates) == ["x/x/x/x"]
