@@ -504,6 +504,28 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 
+def test_machines_whose_clouds_do_not_end_them_are_named(capsys: Capture, site: Path) -> None:
+    now = time.time()
+    stays = MachineRecord(
+        "i-stays", "here", "k0", "default", "small", "g", now - 9000, terminate_asked_at=now - 20,
+        end=Reason("idle-limit", "nothing ran on it"), end_failed_at=now - 7200,
+        end_failed=Reason("auth-failed", "UnauthorizedOperation"),
+    )  # fmt: skip
+    with ledger_of(site) as ledger:
+        ledger.remember([stays, replace(stays, id="i-gone", ended_at=now - 300)])
+        ledger.remember([replace(stays, id="i-well", end_failed=None, end_failed_at=None)])
+        ledger.remember([replace(stays, id="i-old", cloud="no-more", end_failed_at=None)])
+    code, rows = found(capsys)
+    assert code == 1
+    state, text, remedy = rows["cloud here: end of i-stays"]
+    assert state == "problem"
+    assert "UnauthorizedOperation" in text
+    assert "2h" in text
+    assert "credentials" in remedy
+    assert "cloud no-more: end of i-old" in rows, "also on a cloud that the file has no more"
+    assert not [key for key in rows if "i-gone" in key or "i-well" in key]
+
+
 def test_a_copy_of_the_head_is_told_that_it_is_one(site: Path, capsys: Capture) -> None:
     assert "none yet" in found(capsys)[1]["here: identity"][1]
     kept(config.place(site / "updraft.toml").state_dir, Host("i-1", "elsewhere"))

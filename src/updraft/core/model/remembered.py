@@ -78,7 +78,8 @@ class MachineRecord:
     `variant` is the text of the one that it is, "" for a plain one. `unanswered_since` is when its startd
     was first asked something in vain, and `unanswered_at` when last; None since it has answered.
     `other_schedds` have had jobs on it, by its ads, and were not in the pool's list then. `end_failed` is
-    why its cloud did not take the last order to end it.
+    why its cloud did not take the last order to end it, `end_failed_at` the time of the first one since which
+    it has taken none.
     """
 
     id: str
@@ -114,6 +115,7 @@ class MachineRecord:
     unanswered_at: float | None = None
     other_schedds: tuple[str, ...] = ()
     end_failed: Reason | None = None
+    end_failed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
