@@ -20,7 +20,7 @@ def of_most(number: float | None, most: float | None) -> str:
 
 
 def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str:
-    """A cloud's state: disabled, silent, resting, how many machines it doesn't end, and for how long; or "ok"."""
+    """A cloud's state: disabled, silent, resting, what machines it doesn't end, since when; or "ok"."""
     parts = []
     if disabled is not None:
         parts.append("leaving" if row.get("leaving") else "disabled")

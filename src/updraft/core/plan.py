@@ -43,7 +43,7 @@ from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outst
 from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
-from updraft.core.sparing import AGAIN, Item, sparing, warnings, why_spared, without
+from updraft.core.sparing import AGAIN, Item, policy_without, sparing, warnings, why_spared, without
 from updraft.core.supply import demand
 from updraft.core.variants import annex_of
 from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
@@ -96,8 +96,8 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
 class Planning:
     """`plan` with a memory of its own, for one that decides again and again about the same pool.
 
-    Where it fails for some jobs, offers, annexes or clouds, these are left out and named, and `tell` is told
-    once.
+    Where it fails for some jobs, slots, offers, classes, annexes or clouds, these are left out and named, and
+    `tell` is told once.
     """
 
     def __init__(self, tell: Callable[[Exception], None] = lambda _error: None) -> None:
@@ -115,7 +115,7 @@ class Planning:
             self._spared = frozenset()
         try:
             some = without(snapshot, self._spared, self._why) if self._spared else snapshot
-            made = self._naming(plan(some, policy, roll))
+            made = self._naming(plan(some, policy_without(policy, self._spared), roll))
         except Exception as error:
             made, spared = sparing(plan, snapshot, policy, error)
             if not spared <= self._spared:

@@ -2,12 +2,13 @@
 
 Nothing that a job, a slot, an offer, an annex or a cloud says should make planning fail; this is for the day
 on which something does. Which it is for is found by planning with parts of them alone: jobs first (by schedd,
-then by owner, then by group), then slots, what is on sale (by cloud, class and offer), annexes, and what
-clouds answer. Where none of these alone is enough, all of them are left out, and at least nothing is ended.
+then by owner, then by group), then slots, what is on sale (by cloud, class and offer), classes, annexes,
+and what clouds answer. Where none of these alone is enough, all of them are left out, and at least nothing is
+ended.
 
 Jobs are named like those that can't be evaluated, and everything else of their schedds counts: where their
-jobs run, above all. A slot that is left out is busy, and no room. An offer isn't bought, an annex doesn't
-grow, and a cloud counts as one that didn't answer.
+jobs run, above all. A slot that is left out is busy, and no room. An offer isn't bought, a class keeps
+and buys nothing while its machines stay, an annex doesn't grow, and a cloud counts as one that didn't answer.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,12 +34,12 @@ from updraft.core.model import (
     Source,
     Unknown,
 )
-from updraft.core.settings import Policy
+from updraft.core.settings import DAY, Policy, WorkerClass
 
 T = TypeVar("T")
 Decide = Callable[[Snapshot, Policy], Plan]
 Item = tuple[str, str]
-"""What can be left out: its sort ("jobs", "slot", "offer", "annex" or "cloud") and its key."""
+"""What can be left out: its sort ("jobs", "slot", "offer", "class", "annex" or "cloud") and its key."""
 
 AGAIN = 600.0
 """Seconds until those that were left out are planned for again: what made it fail may be over."""
@@ -48,6 +49,7 @@ _QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
 _NAMED = 5
+_FOR_GOOD = 10 * 365 * DAY
 
 
 def without(snapshot: Snapshot, items: Collection[Item], why: str) -> Snapshot:
@@ -62,10 +64,25 @@ def without(snapshot: Snapshot, items: Collection[Item], why: str) -> Snapshot:
         snapshot,
         schedds=schedds,
         collector=_collector(snapshot.collector, items, why),
-        offers=tuple(one for one in snapshot.offers if ("offer", one.key) not in items),
+        offers=tuple(
+            one
+            for one in snapshot.offers
+            if ("offer", one.key) not in items and ("class", one.worker_class) not in items
+        ),
         annexes=tuple(one for one in snapshot.annexes if ("annex", one.name) not in items),
         clouds={name: silent if ("cloud", name) in items else view for name, view in snapshot.clouds.items()},
     )
+
+
+def policy_without(policy: Policy, items: Collection[Item]) -> Policy:
+    """The policy with these classes left out: they keep and buy nothing, and their machines stay."""
+    if not any(("class", name) in items for name in policy.classes):
+        return policy
+    classes = {
+        name: _at_rest(name, worker) if ("class", name) in items else worker
+        for name, worker in policy.classes.items()
+    }
+    return replace(policy, classes=classes)
 
 
 def why_spared(error: Exception) -> str:
@@ -74,11 +91,11 @@ def why_spared(error: Exception) -> str:
 
 
 def warnings(spared: Iterable[Item], why: str) -> Iterator[Reason]:
-    """What says which offers, annexes and clouds are left out; jobs and slots say it themselves."""
+    """What says which offers, classes, annexes and clouds are left out; jobs and slots say it themselves."""
     keys: dict[str, list[str]] = {}
     for sort, key in sorted(spared):
         keys.setdefault(sort, []).append(key)
-    for sort in ("offer", "annex", "cloud"):
+    for sort in ("offer", "class", "annex", "cloud"):
         some = keys.get(sort, [])
         if some:
             names = ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
@@ -96,7 +113,7 @@ def sparing(
     search = _Search(decide, snapshot, policy, why)
     everything: dict[Item, object] = {}
     for sort in _SORTS:
-        items = sort.items(snapshot)
+        items = sort.items(snapshot, policy)
         everything.update(items)
         if items and not search.fails(items, ()):
             culprits = search.among(items, sort.apart)
@@ -104,7 +121,8 @@ def sparing(
     else:
         culprits = tuple(everything)
     try:
-        return decide(without(snapshot, frozenset(culprits), why), policy), frozenset(culprits)
+        some = without(snapshot, frozenset(culprits), why)
+        return decide(some, policy_without(policy, frozenset(culprits))), frozenset(culprits)
     except Exception:
         raise error from None
 
@@ -122,8 +140,9 @@ class _Search:
     def fails(self, items: Mapping[Item, object], kept: Iterable[Item]) -> bool:
         """Does planning fail when only `kept` are left of `items`?"""
         self.planned += 1
+        out = items.keys() - set(kept)
         try:
-            self.decide(without(self.snapshot, items.keys() - set(kept), self.why), self.policy)
+            self.decide(without(self.snapshot, out, self.why), policy_without(self.policy, out))
         except Exception:
             return True
         return False
@@ -173,30 +192,34 @@ def failing(
 class _Sort:
     """One sort of what can be left out: how it is found, and by what it is told apart, coarse to fine."""
 
-    items: Callable[[Snapshot], Mapping[Item, Any]]
+    items: Callable[[Snapshot, Policy], Mapping[Item, Any]]
     apart: tuple[Callable[[Any], object], ...]
 
 
-def _groups(snapshot: Snapshot) -> Mapping[Item, JobGroup]:
+def _groups(snapshot: Snapshot, _: Policy) -> Mapping[Item, JobGroup]:
     known = [seen.value for seen in snapshot.schedds.values() if isinstance(seen, Known)]
     return {("jobs", group.key): group for view in known for group in view.groups}
 
 
-def _slots(snapshot: Snapshot) -> Mapping[Item, Slot]:
+def _slots(snapshot: Snapshot, _: Policy) -> Mapping[Item, Slot]:
     if not isinstance(snapshot.collector, Known):
         return {}
     return {("slot", one.name): one for one in snapshot.collector.value.slots}
 
 
-def _offers(snapshot: Snapshot) -> Mapping[Item, Offer]:
+def _offers(snapshot: Snapshot, _: Policy) -> Mapping[Item, Offer]:
     return {("offer", one.key): one for one in snapshot.offers}
 
 
-def _annexes(snapshot: Snapshot) -> Mapping[Item, Annex]:
+def _classes(_: Snapshot, policy: Policy) -> Mapping[Item, str]:
+    return {("class", name): name for name in policy.classes}
+
+
+def _annexes(snapshot: Snapshot, _: Policy) -> Mapping[Item, Annex]:
     return {("annex", one.name): one for one in snapshot.annexes}
 
 
-def _clouds(snapshot: Snapshot) -> Mapping[Item, str]:
+def _clouds(snapshot: Snapshot, _: Policy) -> Mapping[Item, str]:
     return {("cloud", name): name for name in snapshot.clouds}
 
 
@@ -207,6 +230,7 @@ _SORTS = (
         _offers,
         (lambda one: one.cloud, lambda one: (one.cloud, one.worker_class, one.variant), lambda one: one.key),
     ),
+    _Sort(_classes, (lambda one: one,)),
     _Sort(_annexes, (lambda one: one.name,)),
     _Sort(_clouds, (lambda one: one,)),
 )
@@ -251,6 +275,28 @@ def _silent(now: float, why: str) -> CloudView:
     """What is known of a cloud whose answers are left out."""
     error = Reason(LEFT_OUT, why)
     return CloudView(Unknown(error, now), Unknown(error, now), Unknown(error, now))
+
+
+def _at_rest(name: str, worker: WorkerClass) -> WorkerClass:
+    """A class of which nothing counts but what its machines were launched with, and how long they may live.
+
+    Its minimum isn't known, so no machine of it is idle for too long.
+    """
+    return WorkerClass(
+        name=name,
+        generation=worker.generation,
+        clouds=(),
+        idle_limit=_FOR_GOOD,
+        boot_deadline=_seconds(worker.boot_deadline),
+        lifetime=_seconds(worker.lifetime),
+        drain_deadline=_seconds(worker.drain_deadline),
+        owner_only=bool(worker.owner_only),
+    )
+
+
+def _seconds(number: object) -> float:
+    known = isinstance(number, int | float) and 0 <= number < _FOR_GOOD
+    return float(number) if known else _FOR_GOOD  # type: ignore[arg-type]
 
 
 def _left_out(group: JobGroup, why: str) -> JobGroup:
