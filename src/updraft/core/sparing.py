@@ -13,7 +13,7 @@ and buys nothing while its machines stay, an annex doesn't grow, and a cloud cou
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from updraft.core.kinds import problem_ad
 from updraft.core.left_out import LEFT_OUT
@@ -21,12 +21,12 @@ from updraft.core.model import (
     NO_TERMS,
     NOTHING,
     Annex,
+    CloudOffer,
     CloudView,
     CollectorView,
     JobGroup,
     Known,
     Offer,
-    Plan,
     Reason,
     Resources,
     Slot,
@@ -37,9 +37,9 @@ from updraft.core.model import (
 from updraft.core.settings import DAY, Policy, WorkerClass
 
 T = TypeVar("T")
-Decide = Callable[[Snapshot, Policy], Plan]
+Decide = Callable[[Snapshot, Policy], T]
 Item = tuple[str, str]
-"""What can be left out: its sort ("jobs", "slot", "offer", "class", "annex" or "cloud") and its key."""
+"""What can be left out: its sort ("jobs", "slot", "sold", "offer", "class", "annex", "cloud") and its key."""
 
 AGAIN = 600.0
 """Seconds until those that were left out are planned for again: what made it fail may be over."""
@@ -49,6 +49,7 @@ _QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
 _NAMED = 5
+_WORDS = {"sold": "offer", "offer": "offer", "class": "class", "annex": "annex", "cloud": "cloud"}
 _FOR_GOOD = 10 * 365 * DAY
 
 
@@ -56,10 +57,12 @@ def without(snapshot: Snapshot, items: Collection[Item], why: str) -> Snapshot:
     """The snapshot with these items left out, for this reason."""
     schedds = dict(snapshot.schedds)
     for name, seen in snapshot.schedds.items():
-        if isinstance(seen, Known) and any(("jobs", group.key) in items for group in seen.value.groups):
-            groups = tuple(_left_out(g, why) if ("jobs", g.key) in items else g for g in seen.value.groups)
-            schedds[name] = replace(seen, value=replace(seen.value, groups=groups))
+        view = _said(seen)
+        if view is not None and any(("jobs", group.key) in items for group in view.groups):
+            groups = tuple(_left_out(g, why) if ("jobs", g.key) in items else g for g in view.groups)
+            schedds[name] = _saying(seen, replace(view, groups=groups))
     silent = _silent(snapshot.now, why)
+    clouds = {name: silent if ("cloud", name) in items else view for name, view in snapshot.clouds.items()}
     return replace(
         snapshot,
         schedds=schedds,
@@ -70,7 +73,7 @@ def without(snapshot: Snapshot, items: Collection[Item], why: str) -> Snapshot:
             if ("offer", one.key) not in items and ("class", one.worker_class) not in items
         ),
         annexes=tuple(one for one in snapshot.annexes if ("annex", one.name) not in items),
-        clouds={name: silent if ("cloud", name) in items else view for name, view in snapshot.clouds.items()},
+        clouds={name: _without_sold(view, items) for name, view in clouds.items()},
     )
 
 
@@ -95,16 +98,52 @@ def warnings(spared: Iterable[Item], why: str) -> Iterator[Reason]:
     keys: dict[str, list[str]] = {}
     for sort, key in sorted(spared):
         keys.setdefault(sort, []).append(key)
-    for sort in ("offer", "class", "annex", "cloud"):
+    for sort, word in _WORDS.items():
         some = keys.get(sort, [])
         if some:
             names = ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
-            yield Reason(LEFT_OUT, f"left out: {sort} {names}: {why}")
+            yield Reason(LEFT_OUT, f"left out: {word} {names}: {why}")
+
+
+class Sparing(Generic[T]):
+    """Makes something of a snapshot, and where that fails, of the snapshot without what it fails for.
+
+    That is left out for a while, and `tell` is told once. `sorts` are those that may be to blame.
+    """
+
+    def __init__(
+        self, tell: Callable[[Exception], None] = lambda _error: None, sorts: Sequence["Sort"] = ()
+    ) -> None:
+        self._tell = tell
+        self._sorts = sorts or PLANNED
+        self._spared: frozenset[Item] = frozenset()
+        self._why = ""
+        self._again = 0.0
+
+    def made(self, first: Decide[T], again: Decide[T], snapshot: Snapshot, policy: Policy) -> T:
+        """What `first` makes of it; `again` does the same, and is called some dozens of times at most."""
+        if snapshot.now >= self._again or snapshot.now < self._again - AGAIN:
+            self._spared = frozenset()
+        try:
+            some = without(snapshot, self._spared, self._why) if self._spared else snapshot
+            return first(some, policy_without(policy, self._spared))
+        except Exception as error:
+            made, spared = sparing(again, snapshot, policy, error, self._sorts)
+            if not spared <= self._spared:
+                self._tell(error)
+            self._spared, self._why = spared, why_spared(error)
+            self._again = snapshot.now + AGAIN
+            return made
+
+    @property
+    def warnings(self) -> tuple[Reason, ...]:
+        """What says what is left out now, and doesn't say so itself."""
+        return tuple(warnings(self._spared, self._why))
 
 
 def sparing(
-    decide: Decide, snapshot: Snapshot, policy: Policy, error: Exception
-) -> tuple[Plan, frozenset[Item]]:
+    decide: Decide[T], snapshot: Snapshot, policy: Policy, error: Exception, sorts: Sequence["Sort"] = ()
+) -> tuple[T, frozenset[Item]]:
     """The plan without those that it fails for, and which they are; `error` again where nothing helps.
 
     `decide` is called some dozens of times at most.
@@ -112,7 +151,7 @@ def sparing(
     why = why_spared(error)
     search = _Search(decide, snapshot, policy, why)
     everything: dict[Item, object] = {}
-    for sort in _SORTS:
+    for sort in sorts or PLANNED:
         items = sort.items(snapshot, policy)
         everything.update(items)
         if items and not search.fails(items, ()):
@@ -131,7 +170,7 @@ def sparing(
 class _Search:
     """Looks for what planning fails for, by planning with some of it left out."""
 
-    decide: Decide
+    decide: Decide[Any]
     snapshot: Snapshot
     policy: Policy
     why: str
@@ -189,16 +228,30 @@ def failing(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sort:
+class Sort:
     """One sort of what can be left out: how it is found, and by what it is told apart, coarse to fine."""
 
     items: Callable[[Snapshot, Policy], Mapping[Item, Any]]
     apart: tuple[Callable[[Any], object], ...]
 
 
+def _said(source: Source[T]) -> T | None:
+    """A source's last answer; None where it never answered."""
+    if isinstance(source, Known):
+        return source.value
+    return None if source.last is None else source.last.value
+
+
+def _saying(source: Source[T], value: T) -> Source[T]:
+    """The source with this in place of its last answer."""
+    if isinstance(source, Known):
+        return replace(source, value=value)
+    return source if source.last is None else replace(source, last=replace(source.last, value=value))
+
+
 def _groups(snapshot: Snapshot, _: Policy) -> Mapping[Item, JobGroup]:
-    known = [seen.value for seen in snapshot.schedds.values() if isinstance(seen, Known)]
-    return {("jobs", group.key): group for view in known for group in view.groups}
+    views = [_said(seen) for seen in snapshot.schedds.values()]
+    return {("jobs", group.key): group for view in views if view is not None for group in view.groups}
 
 
 def _slots(snapshot: Snapshot, _: Policy) -> Mapping[Item, Slot]:
@@ -209,6 +262,28 @@ def _slots(snapshot: Snapshot, _: Policy) -> Mapping[Item, Slot]:
 
 def _offers(snapshot: Snapshot, _: Policy) -> Mapping[Item, Offer]:
     return {("offer", one.key): one for one in snapshot.offers}
+
+
+def _sold(snapshot: Snapshot, _: Policy) -> Mapping[Item, CloudOffer]:
+    return {("sold", _name_of(one)): one for view in snapshot.clouds.values() for one in sold(view)}
+
+
+def _name_of(one: CloudOffer) -> str:
+    return f"{one.cloud}/{one.zone}/{one.flavor}/{one.market}"
+
+
+def sold(view: CloudView) -> tuple[CloudOffer, ...]:
+    """What a cloud sells, by its last answer."""
+    return _said(view.offers) or ()
+
+
+def _without_sold(view: CloudView, items: Collection[Item]) -> CloudView:
+    """The cloud's view without what of these it sells."""
+    some = sold(view)
+    kept = tuple(one for one in some if ("sold", _name_of(one)) not in items)
+    if len(kept) == len(some):
+        return view
+    return replace(view, offers=_saying(view.offers, kept))
 
 
 def _classes(_: Snapshot, policy: Policy) -> Mapping[Item, str]:
@@ -223,17 +298,22 @@ def _clouds(snapshot: Snapshot, _: Policy) -> Mapping[Item, str]:
     return {("cloud", name): name for name in snapshot.clouds}
 
 
-_SORTS = (
-    _Sort(_groups, (lambda one: one.schedd, lambda one: (one.schedd, one.owner), lambda one: one.key)),
-    _Sort(_slots, (lambda one: one.instance_id, lambda one: one.name)),
-    _Sort(
-        _offers,
-        (lambda one: one.cloud, lambda one: (one.cloud, one.worker_class, one.variant), lambda one: one.key),
-    ),
-    _Sort(_classes, (lambda one: one,)),
-    _Sort(_annexes, (lambda one: one.name,)),
-    _Sort(_clouds, (lambda one: one,)),
+_JOBS = Sort(_groups, (lambda one: one.schedd, lambda one: (one.schedd, one.owner), lambda one: one.key))
+_SLOTS = Sort(_slots, (lambda one: one.instance_id, lambda one: one.name))
+_OFFERS = Sort(
+    _offers,
+    (lambda one: one.cloud, lambda one: (one.cloud, one.worker_class, one.variant), lambda one: one.key),
 )
+_SOLD = Sort(_sold, (lambda one: one.cloud, _name_of))
+_OTHERS = (
+    Sort(_classes, (lambda one: one,)),
+    Sort(_annexes, (lambda one: one.name,)),
+    Sort(_clouds, (lambda one: one,)),
+)
+PLANNED = (_JOBS, _SLOTS, _OFFERS, *_OTHERS)
+"""What may be to blame where a plan fails, in the order in which it is tried."""
+LOOKED_AT = (_JOBS, _SLOTS, _SOLD, *_OTHERS)
+"""The same where a look fails: what clouds sell is no offer of a class yet."""
 
 
 def _parts(

@@ -171,7 +171,8 @@ class Snapshot:
     `pace` is how fast machines may join, by what the collectors have said up to now. `jumped_at` is when, by
     the clock as it went on, it was last seen to jump; None for never. `launching` are the keys of launches
     whose calls went on when the look began; calls from before `awake_since` were cut off then. Another
-    controller acted until `taken_over_at`; None where none has since this one began.
+    controller acted until `taken_over_at`; None where none has since this one began. `left_out` names what
+    the look could make nothing of, and that doesn't say so itself.
     """
 
     now: float
@@ -190,3 +191,4 @@ class Snapshot:
     launching: frozenset[str] = frozenset()
     awake_since: float = 0.0
     taken_over_at: float | None = None
+    left_out: tuple[Reason, ...] = ()
