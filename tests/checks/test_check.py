@@ -504,6 +504,30 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 
+@pytest.mark.parametrize(
+    ("sort", "whose", "remedy"),
+    [
+        ("offer", "offer c1/z1/small/spot", "report"),
+        ("class", "class odd", "[classes."),
+        ("annex", "annex mine of eve", "updraft annex delete"),
+        ("cloud", "cloud c1", "report"),
+    ],
+)
+def test_what_else_was_left_out_is_named_with_the_remedy_for_its_sort(
+    capsys: Capture, site: Path, sort: str, whose: str, remedy: str
+) -> None:
+    said = f"left out: {whose}: planning for it fails (ValueError)"
+    warnings = [{"code": f"left-out-{sort}", "text": said}]
+    with ledger_of(site) as ledger:
+        ledger.save_cycle(
+            {"at": time.time(), "pool": "demo", "standing": None, "warnings": warnings}, time.time()
+        )
+    found = amiss(capsys, f"pool: {sort} left out", "warning")
+    assert said in found
+    assert remedy in found
+    assert "condor_qedit" not in found
+
+
 def test_machines_whose_clouds_do_not_end_them_are_named(capsys: Capture, site: Path) -> None:
     now = time.time()
     stays = MachineRecord(

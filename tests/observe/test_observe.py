@@ -523,7 +523,7 @@ def test_an_offer_of_which_a_look_can_make_nothing_is_left_out(
     rig.pool.queues["schedd"].idle = 2
     cycle = rig.start(decide=Planning()).cycle()
     assert any(isinstance(one, Launch) for one in cycle.plan.actions)
-    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out"]
+    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-offer"]
     assert warning.startswith("left out: offer c1/z1/None/on-demand: planning for it fails (TypeError)")
     assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "what machines it has is known"
 
@@ -534,7 +534,7 @@ def test_a_class_of_which_a_look_can_make_nothing_is_left_out(rig: Rig) -> None:
     using = replace(policy(), classes={**policy().classes, "odd": broken})
     cycle = rig.start(decide=Planning(), using=using).cycle()
     assert {one.offer.worker_class for one in cycle.plan.actions if isinstance(one, Launch)} == {"default"}
-    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out"]
+    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-class"]
     assert warning.startswith("left out: class odd: planning for it fails (AttributeError)")
 
 

@@ -72,6 +72,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     from updraft.cli.look import looked
     from updraft.cli.wiring import access
     from updraft.condor.lookup import find_jobs
+    from updraft.core.left_out import OTHERS
 
     with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
         found = find_jobs(access(settings), _schedds(snapshot), name, DEADLINE)
@@ -85,6 +86,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     document = {
         "jobs": [asdict(job) for job in found.jobs],
         "groups": [group_document(group, snapshot, plan) for group in found.groups],
+        "left_out": [asdict(warning) for warning in plan.warnings if warning.code in OTHERS],
     }
     if as_json:
         say_json(document)
@@ -156,6 +158,8 @@ def job_story(document: Document, now: float) -> Iterator[Any]:
     for group in document["groups"]:
         yield ""
         yield from _group_story(group)
+    for reason in document["left_out"]:
+        yield f"\n{reason['text']} [{reason['code']}]"
 
 
 def _job_line(job: Mapping[str, Any], now: float) -> str:

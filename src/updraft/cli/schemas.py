@@ -303,6 +303,7 @@ FORMS: Mapping[str, Schema] = {
             {**GROUP, "properties": {**GROUP["properties"], "request": RESOURCES, "offers": _list(OFFER)}},
             "The groups that those of them that wait are planned for in.",
         ),
+        left_out=_list(REASON, "Offers, classes, annexes and clouds without which it is planned."),
     ),
     "explain MACHINE": _form(
         "One machine.",

@@ -16,7 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from updraft.core.kinds import problem_ad
-from updraft.core.left_out import LEFT_OUT
+from updraft.core.left_out import (
+    LEFT_OUT_ANNEX,
+    LEFT_OUT_CLASS,
+    LEFT_OUT_CLOUD,
+    LEFT_OUT_OFFER,
+)
 from updraft.core.model import (
     NO_TERMS,
     NOTHING,
@@ -49,7 +54,6 @@ _QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
 _NAMED = 5
-_WORDS = {"sold": "offer", "offer": "offer", "class": "class", "annex": "annex", "cloud": "cloud"}
 _FOR_GOOD = 10 * 365 * DAY
 
 
@@ -93,16 +97,27 @@ def why_spared(error: Exception) -> str:
     return f"planning for it fails ({type(error).__name__}), which is a fault of updraft: please report it"
 
 
-def warnings(spared: Iterable[Item], why: str) -> Iterator[Reason]:
-    """What says which offers, classes, annexes and clouds are left out; jobs and slots say it themselves."""
+def warnings(spared: Iterable[Item], annexes: Iterable[Annex], why: str) -> Iterator[Reason]:
+    """What says which offers, classes, annexes and clouds are left out; jobs and slots say it themselves.
+
+    `annexes` say whose they are.
+    """
     keys: dict[str, list[str]] = {}
     for sort, key in sorted(spared):
         keys.setdefault(sort, []).append(key)
-    for sort, word in _WORDS.items():
-        some = keys.get(sort, [])
-        if some:
-            names = ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
-            yield Reason(LEFT_OUT, f"left out: {word} {names}: {why}")
+    if offers := [*keys.get("sold", ()), *keys.get("offer", ())]:
+        yield Reason(LEFT_OUT_OFFER, f"left out: offer {_names(offers)}: {why}")
+    if classes := keys.get("class"):
+        yield Reason(LEFT_OUT_CLASS, f"left out: class {_names(classes)}: {why}")
+    if named := keys.get("annex"):
+        owners = {one.name: f"{one.name} of {one.owner}" for one in annexes}
+        yield Reason(LEFT_OUT_ANNEX, f"left out: annex {_names([owners.get(n, n) for n in named])}: {why}")
+    if clouds := keys.get("cloud"):
+        yield Reason(LEFT_OUT_CLOUD, f"left out: cloud {_names(clouds)}: {why}")
+
+
+def _names(some: Sequence[str]) -> str:
+    return ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
 
 
 class Sparing(Generic[T]):
@@ -119,6 +134,8 @@ class Sparing(Generic[T]):
         self._spared: frozenset[Item] = frozenset()
         self._why = ""
         self._again = 0.0
+        self.warnings: tuple[Reason, ...] = ()
+        """What says what is left out now, and doesn't say so itself."""
 
     def made(self, first: Decide[T], again: Decide[T], snapshot: Snapshot, policy: Policy) -> T:
         """What `first` makes of it; `again` does the same, and is called some dozens of times at most."""
@@ -134,11 +151,8 @@ class Sparing(Generic[T]):
             self._spared, self._why = spared, why_spared(error)
             self._again = snapshot.now + AGAIN
             return made
-
-    @property
-    def warnings(self) -> tuple[Reason, ...]:
-        """What says what is left out now, and doesn't say so itself."""
-        return tuple(warnings(self._spared, self._why))
+        finally:
+            self.warnings = tuple(warnings(self._spared, snapshot.annexes, self._why))
 
 
 def sparing(
@@ -353,7 +367,7 @@ def _busy(slot: Slot, why: str) -> Slot:
 
 def _silent(now: float, why: str) -> CloudView:
     """What is known of a cloud whose answers are left out."""
-    error = Reason(LEFT_OUT, why)
+    error = Reason(LEFT_OUT_CLOUD, why)
     return CloudView(Unknown(error, now), Unknown(error, now), Unknown(error, now))
 
 
