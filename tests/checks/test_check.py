@@ -492,7 +492,12 @@ def test_what_several_need_is_made_once() -> None:
 def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path) -> None:
     job = "left out: job 7.0 of eve at schedd head: the attribute Foo refers to itself, and has no value"
     slot = "slot slot1@odd: its ad says that Memory is 1e+308, which no machine has; it counts as none"
-    warnings = [{"code": "left-out", "text": job}, {"code": "odd-slot", "text": slot}]
+    odd = "cloud here shows i-1 in a way of which nothing can be made (KeyError): it is left out"
+    warnings = [
+        {"code": "left-out", "text": job},
+        {"code": "odd-slot", "text": slot},
+        {"code": "odd-instance", "text": odd},
+    ]
     with ledger_of(site) as ledger:
         ledger.save_cycle(
             {"at": time.time(), "pool": "demo", "standing": None, "warnings": warnings}, time.time()
@@ -501,6 +506,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert code == 0, "a warning is no problem"
     assert rows["pool: jobs left out"][:2] == ("warning", job)
     assert rows["pool: odd slot"][:2] == ("warning", slot)
+    assert rows["pool: odd instance"][:2] == ("warning", odd)
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 

@@ -14,6 +14,7 @@ from updraft.core.left_out import (
     LEFT_OUT_CLASS,
     LEFT_OUT_CLOUD,
     LEFT_OUT_OFFER,
+    ODD_INSTANCE,
     ODD_SLOT,
 )
 from updraft.errors import PoolDenied, UpdraftError
@@ -247,6 +248,8 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("jobs left out", text, remedy)
         elif code == ODD_SLOT:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
+        elif code == ODD_INSTANCE:
+            yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
         elif code in _REMEDIES:
             yield POOL.warning(f"{code.removeprefix(f'{LEFT_OUT}-')} left out", text, _REMEDIES[code])
 

@@ -14,6 +14,7 @@ LEFT_OUT_CLOUD = "left-out-cloud"
 OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
 """Of what isn't jobs or slots, and doesn't say itself that it is left out."""
 ODD_SLOT = "odd-slot"
+ODD_INSTANCE = "odd-instance"
 _NAMED = 50
 _EACH = 5
 

@@ -12,13 +12,15 @@ between, and that would be adopted as if its launch were forgotten; a slot of it
 What is idle in a snapshot may be busy by now: nothing is closed on the word of a look, only on the startd's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from updraft.clouds.base import Driver, Remembering
+from updraft.clouds.odd import odd_of
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.annexes import on_sale
+from updraft.core.left_out import ODD_INSTANCE
 from updraft.core.model import (
     Annex,
     CloudOffer,
@@ -68,6 +70,7 @@ class Remembered(Protocol):
 
 
 QUOTA_SERVES = 900.0  # seconds
+_NAMED = 20  # odd instances of each cloud
 _SEARCHES = 2  # times as long as for the verdicts, at most, it is looked for what a look fails for
 
 
@@ -272,8 +275,18 @@ class Observer:
             now=clock(),
             collector=self._same.collector(made.collector),
             pace=self._gate.look(said, ledger, clock()),
-            left_out=self._sparing.warnings,
+            left_out=(*self._sparing.warnings, *self._odd_instances()),
         )
+
+    def _odd_instances(self) -> Iterator[Reason]:
+        """What says which items of the clouds' listings nothing can be made of."""
+        for name, driver in self.drivers.items():
+            odd = odd_of(driver)
+            for machine, why in sorted(odd.items())[:_NAMED]:
+                text = f"cloud {name} shows {machine} in a way of which nothing can be made ({why})"
+                yield Reason(ODD_INSTANCE, f"{text}: it is left out, and doesn't count as gone")
+            if len(odd) > _NAMED:
+                yield Reason(ODD_INSTANCE, f"cloud {name} shows {len(odd) - _NAMED} more in such a way")
 
     def _match(
         self, some: Snapshot, policy: Policy, templates: Mapping[str, str], deadline: float
