@@ -492,7 +492,12 @@ def test_what_several_need_is_made_once() -> None:
 def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path) -> None:
     job = "left out: job 7.0 of eve at schedd head: the attribute Foo refers to itself, and has no value"
     slot = "slot slot1@odd: its ad says that Memory is 1e+308, which no machine has; it counts as none"
-    warnings = [{"code": "left-out", "text": job}, {"code": "odd-slot", "text": slot}]
+    odd = "cloud here shows i-1 in a way of which nothing can be made (KeyError): it is left out"
+    warnings = [
+        {"code": "left-out", "text": job},
+        {"code": "odd-slot", "text": slot},
+        {"code": "odd-instance", "text": odd},
+    ]
     with ledger_of(site) as ledger:
         ledger.save_cycle(
             {"at": time.time(), "pool": "demo", "standing": None, "warnings": warnings}, time.time()
@@ -501,7 +506,54 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert code == 0, "a warning is no problem"
     assert rows["pool: jobs left out"][:2] == ("warning", job)
     assert rows["pool: odd slot"][:2] == ("warning", slot)
+    assert rows["pool: odd instance"][:2] == ("warning", odd)
     assert "condor_qedit" in rows["pool: jobs left out"][2]
+
+
+@pytest.mark.parametrize(
+    ("sort", "whose", "remedy"),
+    [
+        ("offer", "offer c1/z1/small/spot", "report"),
+        ("class", "class odd", "[classes."),
+        ("annex", "annex mine of eve", "updraft annex delete"),
+        ("cloud", "cloud c1", "report"),
+    ],
+)
+def test_what_else_was_left_out_is_named_with_the_remedy_for_its_sort(
+    capsys: Capture, site: Path, sort: str, whose: str, remedy: str
+) -> None:
+    said = f"left out: {whose}: planning for it fails (ValueError)"
+    warnings = [{"code": f"left-out-{sort}", "text": said}]
+    with ledger_of(site) as ledger:
+        ledger.save_cycle(
+            {"at": time.time(), "pool": "demo", "standing": None, "warnings": warnings}, time.time()
+        )
+    found = amiss(capsys, f"pool: {sort} left out", "warning")
+    assert said in found
+    assert remedy in found
+    assert "condor_qedit" not in found
+
+
+def test_machines_whose_clouds_do_not_end_them_are_named(capsys: Capture, site: Path) -> None:
+    now = time.time()
+    stays = MachineRecord(
+        "i-stays", "here", "k0", "default", "small", "g", now - 9000, terminate_asked_at=now - 20,
+        end=Reason("idle-limit", "nothing ran on it"), end_failed_at=now - 7200,
+        end_failed=Reason("auth-failed", "UnauthorizedOperation"),
+    )  # fmt: skip
+    with ledger_of(site) as ledger:
+        ledger.remember([stays, replace(stays, id="i-gone", ended_at=now - 300)])
+        ledger.remember([replace(stays, id="i-well", end_failed=None, end_failed_at=None)])
+        ledger.remember([replace(stays, id="i-old", cloud="no-more", end_failed_at=None)])
+    code, rows = found(capsys)
+    assert code == 1
+    state, text, remedy = rows["cloud here: end of i-stays"]
+    assert state == "problem"
+    assert "UnauthorizedOperation" in text
+    assert "2h" in text
+    assert "credentials" in remedy
+    assert "cloud no-more: end of i-old" in rows, "also on a cloud that the file has no more"
+    assert not [key for key in rows if "i-gone" in key or "i-well" in key]
 
 
 def test_a_copy_of_the_head_is_told_that_it_is_one(site: Path, capsys: Capture) -> None:

@@ -92,6 +92,24 @@ def policy_of(site: Path) -> Any:
         return in_force(settings.policy(), overrides(ledger))
 
 
+def test_the_headline_of_status_names_a_cloud_that_does_not_end_its_machines(
+    site: Path, capsys: Capture
+) -> None:
+    settings = config.load(site / "updraft.toml")
+    with Ledger(settings.pool.ledger) as ledger:
+        cycle = ledger.last_cycle() or {}
+        (campus,) = [one for one in cycle["clouds"] if one["name"] == "campus"]
+        reason = {"code": "auth-failed", "text": "UnauthorizedOperation"}
+        since = time.time() - 7200
+        campus.update(state="not-ending", not_ending={"machines": 2, "since": since, "reason": reason})
+        ledger.save_cycle(cycle, time.time())
+    shown(capsys, "status")
+    _, out, _ = run(capsys, "status")
+    (line,) = [one for one in out.splitlines() if one.startswith("clouds: ")]
+    assert "campus 2 machines don't end for 2h" in line
+    assert " ok" not in line
+
+
 def test_status_counts_by_cloud_class_and_user(site: Path, capsys: Capture) -> None:
     document = shown(capsys, "status")
     clouds = {one["name"]: one for one in document["clouds"]}

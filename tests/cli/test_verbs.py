@@ -21,7 +21,18 @@ from updraft.cli.documents import SILENT_AFTER
 from updraft.cli.schemas import FORMS
 from updraft.condor import lookup
 from updraft.condor.base import PoolSlots
-from updraft.core.model import CollectorView, JobGroup, MachineRecord, Reason, Resources, ScheddView
+from updraft.core.model import (
+    CollectorView,
+    JobGroup,
+    MachineRecord,
+    Plan,
+    Reason,
+    Resources,
+    ScheddView,
+    Snapshot,
+)
+from updraft.core.plan import plan
+from updraft.core.settings import Policy
 from updraft.daemon import report
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, RequestKind
@@ -542,6 +553,26 @@ def test_explain_says_which_schedds_were_not_heard(
     document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
     jsonschema.validate(document, FORMS["explain JOB"])
     assert [one["schedd"] for one in document["silent"]] == ["far"]
+
+
+def test_explain_a_job_names_what_the_plan_left_out(
+    site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+
+    def broken(some: Snapshot, by: Policy, roll: object = None) -> Plan:
+        if any(one.flavor == "large" for one in some.offers):
+            raise ZeroDivisionError("planned")
+        return plan(some, by)
+
+    monkeypatch.setattr("updraft.core.plan.plan", broken)
+    code, out, _ = run(capsys, "explain", "12.0")
+    assert code == 0
+    assert "left out: offer default@" in out
+    document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
+    jsonschema.validate(document, FORMS["explain JOB"])
+    assert [one["code"] for one in document["left_out"]] == ["left-out-offer"]
 
 
 def test_explain_a_job_that_is_nowhere(

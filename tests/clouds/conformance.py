@@ -25,6 +25,7 @@ from updraft.clouds.base import (
     TAG_VARIANT,
     Driver,
 )
+from updraft.clouds.odd import odd_of
 from updraft.core.model import CloudState, Instance, Variant
 from updraft.errors import (
     AuthFailed,
@@ -208,6 +209,22 @@ class DriverConformance:
         assert set(found) == {nobody, made.id}
         assert found[nobody] is None
         assert found[made.id] is not None
+
+    def test_one_of_which_nothing_can_be_made_hides_nobody_and_is_not_gone(
+        self, harness: Harness, driver: Driver
+    ) -> None:
+        made = ids(driver.launch(request(harness, 2)))
+        harness.wait(lambda: standing(driver) == made, "two machines listed")
+        odd, sane = sorted(made)
+        shown = harness.shown_oddly(odd)
+        if shown is None:
+            pytest.skip("the harness can't have this cloud show a machine oddly")
+        with shown:
+            assert standing(driver) == {sane}
+            assert list(odd_of(driver)) == [odd]
+            assert driver.look_up([odd, sane]).keys() == {sane}, "nothing is said of it: it isn't gone"
+        assert standing(driver) == made
+        assert not odd_of(driver)
 
     def test_looking_nobody_up_is_nothing(self, driver: Driver) -> None:
         assert driver.look_up([]) == {}

@@ -38,8 +38,8 @@ from updraft.core.model import (
 )
 from updraft.core.placing import place
 from updraft.core.plan import Planning, plan
-from updraft.core.settings import Policy
-from updraft.core.sparing import AGAIN, Item, sparing, without
+from updraft.core.settings import Limits, Policy
+from updraft.core.sparing import AGAIN, Item, policy_without, sparing, without
 from updraft.core.supply import Demand
 
 KINDS = (kind("small"), kind("large"))
@@ -230,7 +230,7 @@ def test_just_what_it_fails_for_is_left_out_and_the_rest_is_served(culprits: set
 
 def test_where_nothing_alone_is_to_blame_everything_is_left_out_and_nothing_is_ended() -> None:
     made, spared = planned_without({("slot", "slot1@i-1@host"), ("annex", "mine")})
-    assert spared == shown(whole())
+    assert spared == shown(whole()) | {("class", "default")}
     assert made.actions == ()
 
 
@@ -243,11 +243,12 @@ def test_what_is_left_out_ends_no_machine_that_would_have_stayed(
             *(("jobs", one.key) for one in groups_of(some)),
             *(("offer", one.key) for one in some.offers),
             *(("cloud", name) for name in some.clouds),
+            *(("class", name) for name in by.classes),
             *(("slot", one.name) for one in getattr(getattr(some.collector, "value", None), "slots", ())),
         }
     )
     out = data.draw(st.frozensets(st.sampled_from(items)))
-    ended = ends(plan(without(some, out, "why"), by))
+    ended = ends(plan(without(some, out, "why"), policy_without(by, out)))
     assert ended <= ends(plan(some, by))
 
 
@@ -267,7 +268,7 @@ def ends(made: Plan) -> set[object]:
             ("offer", "default@c1/z1/small/on-demand"),
             "left out: offer default@c1/z1/small/on-demand: planning",
         ),
-        (("annex", "mine"), "left out: annex mine: planning"),
+        (("annex", "mine"), "left out: annex mine of eve: planning"),
         (("cloud", "c2"), "left out: cloud c2: planning"),
         (("slot", "slot1@i-1@host"), "slot slot1@i-1@host of machine i-1: planning"),
     ],
@@ -284,5 +285,75 @@ def test_what_is_left_out_is_named_each_time(
     told: list[Exception] = []
     decide = Planning(told.append)
     for _ in range(2):
-        assert [one.text for one in decide(whole(), two_clouds()).warnings if said in one.text]
+        (found,) = [one for one in decide(whole(), two_clouds()).warnings if said in one.text]
+        assert found.code == ("odd-slot" if culprit[0] == "slot" else f"left-out-{culprit[0]}")
     assert len(told) == 1
+
+
+# -------------------------------------------------------------------------------------------- classes
+
+
+def two_classes(**changes: object) -> Policy:
+    """A class as it should be, and one with something broken, which has machines at work and idle."""
+    return policy(worker(clouds=("c1", "c2")), worker("odd", **changes))
+
+
+def with_odd_machines() -> Snapshot:
+    """The two clouds, and two machines of class odd, of which one is idle for long, with an offer of it."""
+    some, of_odd = whole(), kind("small", worker_class="odd")
+    odd = snapshot(
+        slots=[slot("i-8", busy=True, kind=of_odd.key), slot("i-9", kind=of_odd.key)],
+        records=[
+            record(name, worker_class="odd", joined_at=NOW - 3000, busy_at=NOW - 2000, job_starts=3)
+            for name in ("i-8", "i-9")
+        ],
+        instances=[instance(name, worker_class="odd") for name in ("i-8", "i-9")],
+        offers=[offer(worker_class="odd")],
+    )
+    assert isinstance(some.collector, Known)
+    assert isinstance(odd.collector, Known)
+    c1, more = some.clouds["c1"].machines, odd.clouds["c1"].machines
+    assert isinstance(c1, Known)
+    assert isinstance(more, Known)
+    slots = (*some.collector.value.slots, *odd.collector.value.slots)
+    kinds = {**some.kinds, of_odd.key: of_odd}
+    return replace(
+        some,
+        collector=replace(some.collector, value=replace(some.collector.value, slots=slots)),
+        clouds={
+            **some.clouds,
+            "c1": replace(some.clouds["c1"], machines=Known((*c1.value, *more.value), NOW)),
+        },
+        ledger=replace(some.ledger, machines=(*some.ledger.machines, *odd.ledger.machines)),
+        offers=(*some.offers, *odd.offers),
+        kinds=kinds,
+        verdicts=verdicts(groups_of(some), list(kinds.values())),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"min_machines": "two"}, {"max_machines": "ten"}, {"per_user": None}, {"lifetime": None}],
+    ids=["a minimum", "a maximum", "its budget", "a lifetime"],
+)
+def test_a_class_that_it_fails_for_buys_nothing_and_its_machines_stay(changes: dict[str, object]) -> None:
+    by, told = two_classes(**changes), list[Exception]()
+    with pytest.raises((TypeError, AttributeError)):
+        plan(with_odd_machines(), by)
+    decide = Planning(told.append)
+    for _ in range(2):
+        made = decide(with_odd_machines(), by)
+        bought = {one.offer.worker_class for one in made.actions if isinstance(one, Launch)}
+        assert bought == {"default"}
+        touched = {one.machine for one in made.actions if isinstance(one, Drain)}
+        assert not touched & {"i-8", "i-9"}, "unknown is not zero: its minimum may be these"
+        assert not ends(made)
+        assert {"i-8", "i-9"} <= {one.machine for one in made.machines}
+        assert [one.text for one in made.warnings if "left out: class odd: planning for it" in one.text]
+    assert len(told) == 1
+
+
+def test_machines_of_a_class_that_is_left_out_still_count() -> None:
+    by = replace(two_classes(min_machines="two"), limits=Limits(machines=5))
+    made = Planning()(with_odd_machines(), by)
+    assert sum(one.count for one in made.actions if isinstance(one, Launch)) == 1

@@ -1,6 +1,7 @@
 """Adopt and disown by hand: what is taken into the pool's care, what is let go, and what is refused."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from tests.rigs.rig import POOL, Rig
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, TAG_RETIRING
 from updraft.core.lifecycle import LET_GO
-from updraft.core.model import DrainMode
-from updraft.errors import CloudUnavailable
-from updraft.ledger import RequestKind
+from updraft.core.model import DrainMode, Snapshot
+from updraft.daemon import requests
+from updraft.errors import CloudUnavailable, UsageError
+from updraft.ledger import Ledger, Request, RequestKind
 
 
 @pytest.fixture
@@ -218,3 +220,46 @@ def test_what_was_asked_while_no_controller_was_there_is_not_late_by_that(rig: R
     rig.turn(rig.start(), 8)
     assert outcome(rig, request) == "done: it is a machine of class default"
     assert TAG_POOL in tags(rig, machine)
+
+
+@pytest.mark.parametrize("kind", [RequestKind.ADOPT, RequestKind.DESTROY])
+@pytest.mark.parametrize("error", [ZeroDivisionError("asked"), UsageError("there is no such thing")])
+def test_a_request_that_cannot_be_taken_up_is_refused_and_holds_up_nobody_else(
+    rig: Rig, kind: RequestKind, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, machine = rig.one_busy()
+
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("updraft.daemon.requests.adoption", broken)
+    monkeypatch.setattr("updraft.daemon.requests._all_go", broken)
+    odd, sane = ask(rig, kind, "i-odd"), ask(rig, RequestKind.DRAIN, machine)
+    rig.turn(daemon, 4)
+    said = "fails (ZeroDivisionError)" if isinstance(error, ZeroDivisionError) else str(error)
+    assert outcome(rig, odd).startswith("refused: ")
+    assert said in outcome(rig, odd)
+    assert outcome(rig, sane) == "taken up"
+    assert rig.ledger is not None
+    told = [one.text for one in rig.ledger.events(kinds=("request",)) if one.code == f"request-{kind}"]
+    assert [said in text for text in told] == [True], "once"
+    assert not rig.ledger.requests()
+
+
+def test_what_a_refused_request_had_begun_is_taken_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    daemon, machine = rig.one_busy()
+    wish = requests._wish
+
+    def half(request: Request, ledger: Ledger, snapshot: Snapshot) -> None:
+        record = ledger.machine(machine)
+        assert record is not None
+        ledger.remember((replace(record, wanted_drain=wish(request, snapshot.now)),))
+        raise ZeroDivisionError("halfway")
+
+    monkeypatch.setattr("updraft.daemon.requests._all_go", half)
+    ask(rig, RequestKind.DESTROY, "")
+    rig.turn(daemon, 4)
+    assert rig.ledger is not None
+    record = rig.ledger.machine(machine)
+    assert record is not None
+    assert record.wanted_drain is None

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
+from updraft.cli.tallies import cloud_line
 from updraft.condor.demand import left_out
 from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
@@ -456,6 +457,20 @@ def test_a_cloud_that_does_not_take_the_order_to_end_a_machine_is_warned_of(
     assert machine in warning.text
     assert "did not take the order to end it: UnauthorizedOperation" in warning.text
     assert [one.reason.code for one in cycle.plan.machines] == ["end-failed"]
+    assert rig.ledger is not None
+    record = rig.ledger.machine(machine)
+    assert record is not None
+    assert record.end_failed_at is not None
+    assert record.terminate_asked_at is not None
+    assert record.end_failed_at < record.terminate_asked_at, "since the first order that wasn't taken"
+    [cloud] = (rig.ledger.last_cycle() or {})["clouds"]
+    assert cloud["state"] == "not-ending"
+    assert cloud["not_ending"]["machines"] == 1
+    assert cloud["not_ending"]["since"] == record.end_failed_at
+    assert cloud["last_error"]["text"] == "UnauthorizedOperation"
+    line = cloud_line([cloud], rig.clock())
+    assert "ok" not in line
+    assert line.startswith("c1 1 machine doesn't end for ")
     monkeypatch.setattr(rig.driver, "terminate", end)
     rig.turn_to_zero(daemon, 100)
     assert rig.alive() == []
@@ -463,6 +478,9 @@ def test_a_cloud_that_does_not_take_the_order_to_end_a_machine_is_warned_of(
     [record] = rig.ledger.view(rig.clock()).machines
     assert record.end is not None
     assert record.end.code == "idle-limit"
+    assert (record.end_failed, record.end_failed_at) == (None, None)
+    [cloud] = (rig.ledger.last_cycle() or {})["clouds"]
+    assert (cloud["state"], cloud["not_ending"]) == ("ok", None)
 
 
 def test_one_that_is_barred_only_reports_and_speaks_under_no_name(rig: Rig) -> None:

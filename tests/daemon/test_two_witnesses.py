@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.rig import POOL, Rig, policy
-from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
+from updraft.clouds.base import TAG_CLASS, TAG_IDENTITY, TAG_POOL
+from updraft.core.model import Known, Launch
 from updraft.errors import PoolTimeout
 
 
@@ -112,3 +113,35 @@ def test_a_lost_ledger_leaves_the_pool_its_machines(rig: Rig) -> None:
     again = rig.start(using=policy(identity=rig.identity()))
     rig.turn(again, 30)
     assert rig.standing() == [machine]
+
+
+class Odd(dict[str, str]):
+    """Tags of which the class can't be read."""
+
+    def get(self, key: str, *default: object) -> object:  # type: ignore[override]
+        if key == TAG_CLASS:
+            raise ValueError("no text")
+        return super().get(key, *default)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_machine_that_its_cloud_shows_oddly_is_named_and_not_gone(rig: Rig, busy: bool) -> None:
+    daemon, machine = rig.one_busy()
+    if not busy:
+        rig.pool.finish()
+    instance = rig.site.instances[machine]
+    sane, instance.tags = instance.tags, Odd(instance.tags)
+    rig.turn(daemon, 40)
+    cycle = daemon.cycle()
+    assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "the others are known"
+    (said,) = [one.text for one in cycle.plan.warnings if one.code == "odd-instance"]
+    assert said.startswith(f"cloud c1 shows {machine} in a way of which nothing can be made (ValueError")
+    assert rig.alive() == [machine]
+    assert rig.standing() == [machine]
+    assert not any(isinstance(one, Launch) for one in cycle.plan.actions), "it is not bought again"
+    assert (rig.pool.forgotten, rig.pool.requeued, rig.pool.killed_jobs) == ([], [], 0)
+    instance.tags = sane
+    rig.pool.finish()
+    rig.turn_to_zero(daemon, 300)
+    assert rig.alive() == []
+    assert "odd-instance" not in {one.code for one in daemon.cycle().plan.warnings}

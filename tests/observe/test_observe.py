@@ -1,7 +1,7 @@
 """One look: what is known, what is not and since when, and in which order it is asked."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +10,22 @@ import pytest
 
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import KINDS, Everything, Queue
-from updraft.core.model import CloudOffer, CollectorLoad, Known, LaunchState, Resources, ScheddView, Unknown
+from updraft.core.model import (
+    CloudOffer,
+    CollectorLoad,
+    JobGroup,
+    Kind,
+    Known,
+    Launch,
+    LaunchState,
+    Resources,
+    ScheddView,
+    Unknown,
+    Verdicts,
+)
+from updraft.core.plan import Planning
 from updraft.core.settings import WorkerClass
+from updraft.core.sparing import AGAIN
 from updraft.errors import AuthFailed, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.observe import VIRTUAL, Asking, Deadlines, Kinds, Observer
@@ -452,3 +466,120 @@ def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
     assert isinstance(asker.answer(0, 120.0), Unknown)
     asker.ask(lambda: 2, 121.0)
     assert asker.answer(0, 122.0) == Known(2, 121.0)
+
+
+# --------------------------------------------------------------------- one that nothing can be made of
+
+
+def odd_group(rig: Rig) -> None:
+    """Beside alice's jobs those of eve, at whose ad everything that reads it chokes."""
+    rig.pool.queues["schedd"].idle = 2
+    rig.pool.queues["other"] = Queue(idle=3, owner="eve", ad=None)  # type: ignore[arg-type]
+
+
+class Sold:
+    """A driver that sells something odd besides."""
+
+    def __init__(self, rig: Rig, odd: CloudOffer) -> None:
+        self._offers = rig.driver.offers
+        self._odd = odd
+
+    def __call__(self) -> tuple[CloudOffer, ...]:
+        return (*self._offers(), self._odd)
+
+
+def test_a_group_of_which_a_look_can_make_nothing_is_left_out_and_the_rest_is_planned(rig: Rig) -> None:
+    odd_group(rig)
+    daemon = rig.start(decide=Planning())
+    cycle = daemon.cycle()
+    assert [one.offer.cloud for one in cycle.plan.actions if isinstance(one, Launch)] == ["c1"]
+    assert [one.group for one in cycle.plan.groups if one.new] == ["schedd-g"]
+    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out"]
+    assert "of eve at schedd other: planning for it fails (AttributeError)" in warning
+    other = cycle.snapshot.schedds["other"]
+    assert isinstance(other, Known)
+    assert [(one.idle, one.evaluable) for one in other.value.groups] == [(3, False)], "it is counted"
+
+
+def test_a_group_of_which_a_look_can_make_nothing_is_left_out_also_while_its_schedd_is_silent(
+    rig: Rig,
+) -> None:
+    odd_group(rig)
+    daemon = rig.start(decide=Planning())
+    daemon.cycle()
+    rig.pool.queues["other"].silent = True
+    rig.clock.forward(2)
+    other = daemon.cycle().snapshot.schedds["other"]
+    assert isinstance(other, Unknown)
+    assert other.last is not None
+    assert [(one.idle, one.evaluable) for one in other.last.value.groups] == [(3, False)]
+
+
+def test_an_offer_of_which_a_look_can_make_nothing_is_left_out(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = CloudOffer("c1", "z1", None, "on-demand", Resources(2, 4096, 1 << 20), 0.1)  # type: ignore[arg-type]
+    monkeypatch.setattr(rig.driver, "offers", Sold(rig, odd))
+    rig.pool.queues["schedd"].idle = 2
+    cycle = rig.start(decide=Planning()).cycle()
+    assert any(isinstance(one, Launch) for one in cycle.plan.actions)
+    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-offer"]
+    assert warning.startswith("left out: offer c1/z1/None/on-demand: planning for it fails (TypeError)")
+    assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "what machines it has is known"
+
+
+def test_a_class_of_which_a_look_can_make_nothing_is_left_out(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    broken = WorkerClass("odd", "g1", ("c1",), attributes=None)  # type: ignore[arg-type]
+    using = replace(policy(), classes={**policy().classes, "odd": broken})
+    cycle = rig.start(decide=Planning(), using=using).cycle()
+    assert {one.offer.worker_class for one in cycle.plan.actions if isinstance(one, Launch)} == {"default"}
+    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-class"]
+    assert warning.startswith("left out: class odd: planning for it fails (AttributeError)")
+
+
+class Picky(Everything):
+    """A matcher that chokes on the jobs of eve."""
+
+    def verdicts(
+        self, groups: Sequence[JobGroup], kinds: Sequence[Kind], now: float, deadline: float
+    ) -> Verdicts:
+        if any(one.owner == "eve" and one.evaluable for one in groups):
+            raise ZeroDivisionError("judged")
+        return super().verdicts(groups, kinds, now, deadline)
+
+
+def test_a_group_that_cannot_be_judged_is_told_of_once_and_tried_again_later(rig: Rig) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    rig.pool.queues["other"] = Queue(idle=3, owner="eve")
+    rig.start()
+    assert rig.ledger is not None
+    told: list[Exception] = []
+    look = Observer(
+        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, kinds=KINDS,
+        matcher=Picky(), asking=VIRTUAL, tell=told.append,
+    )  # fmt: skip
+    for _ in range(3):
+        snapshot = look.look(rig.clock())
+        other = snapshot.schedds["other"]
+        assert isinstance(other, Known)
+        assert [one.evaluable for one in other.value.groups] == [False]
+        assert any(group == "schedd-g" for group, _ in snapshot.verdicts)
+        rig.clock.forward(2)
+    assert [type(one) for one in told] == [ZeroDivisionError]
+    rig.pool.queues["other"].owner = "mended"
+    rig.clock.forward(AGAIN)
+    other = look.look(rig.clock()).schedds["other"]
+    assert isinstance(other, Known)
+    assert [one.evaluable for one in other.value.groups] == [True]
+
+
+def test_what_fails_whatever_is_left_out_fails_the_look(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = observer(rig)
+
+    def broken(*_: object) -> bool:
+        raise ZeroDivisionError("read")
+
+    monkeypatch.setattr("updraft.observe.places.read", broken)
+    with pytest.raises(ZeroDivisionError):
+        look.look(rig.clock())

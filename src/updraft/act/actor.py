@@ -4,7 +4,7 @@ What lasts is written in this order: first the intent (the ledger's row, the tag
 outcome. `step` is called with a name between any two of them, so that a test can end the process there.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -284,13 +284,20 @@ class Actor:
         try:
             driver.terminate(ids)
         except Exception as error:
-            self._ledger.change(action.cloud, ids, end_failed=why(error))
+            with self._ledger.together():
+                first = set(ids) - set(self._not_ended(action.cloud, ids))
+                self._ledger.change(action.cloud, sorted(first), end_failed_at=self._clock())
+                self._ledger.change(action.cloud, ids, end_failed=why(error))
             raise
-        failed = [one for one in ids if (r := self._ledger.record(action.cloud, one)) and r.end_failed]
-        self._ledger.change(action.cloud, failed, end_failed=None)
+        failed = self._not_ended(action.cloud, ids)
+        self._ledger.change(action.cloud, failed, end_failed=None, end_failed_at=None)
         self._step("terminate: asked")
         for machine in ids:
             self._event("terminate", machine, said.get(machine, action.reason))
+
+    def _not_ended(self, cloud: str, ids: Sequence[str]) -> list[str]:
+        """Those of which the cloud did not take the last order."""
+        return [one for one in ids if (r := self._ledger.record(cloud, one)) and r.end_failed]
 
     def _adopt(self, action: Adopt) -> None:
         if action.worker_class:

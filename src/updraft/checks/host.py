@@ -35,12 +35,14 @@ class LedgerFacts:
     """What the ledger says. `daemon` is None where there is no ledger; `error` why it can't be read.
 
     `daemon` has the keys of `status --json`; `failed` are the machines of the last day that never joined,
-    the latest first, each with the end of its console. `warnings` are codes and sentences of its last look.
+    the latest first, each with the end of its console. `warnings` are codes and sentences of its last look,
+    `not_ending` the machines that their clouds did not end when they were told to.
     """
 
     daemon: Mapping[str, Any] | None = None
     failed: Sequence[tuple[MachineRecord, str]] = ()
     warnings: Sequence[tuple[str, str]] = ()
+    not_ending: Sequence[MachineRecord] = ()
     error: str = ""
 
 
@@ -163,6 +165,27 @@ def never_joined(records: Sequence[MachineRecord]) -> list[MachineRecord]:
     """Those of these machines that ended without having joined, the latest first."""
     failed = [one for one in records if one.end is not None and one.end.code in FAILED_ENDS]
     return sorted(failed, key=lambda one: one.requested_at, reverse=True)
+
+
+def not_ended(records: Sequence[MachineRecord]) -> list[MachineRecord]:
+    """Those of these machines that stay although their clouds were told to end them."""
+    return [one for one in records if one.ended_at is None and one.end_failed is not None]
+
+
+def ends(facts: LedgerFacts, cloud: str, now: float) -> Iterator[Finding]:
+    """Machines that this cloud did not end when it was told to: they stay, and are paid for."""
+    area, records = Area(f"cloud {cloud}"), [one for one in facts.not_ending if one.cloud == cloud]
+    for record in records[:_SHOWN]:
+        since = record.end_failed_at or record.terminate_asked_at or now
+        why = record.end_failed.text if record.end_failed else ""
+        yield area.problem(
+            f"end of {record.id}",
+            f"{cloud} has not ended it for {spell(round(max(0.0, now - since)))}, and it costs on: {why}",
+            "let the credentials of this cloud end machines, or end it there by hand; it is asked again",
+        )
+    more = len(records) - _SHOWN
+    if more > 0:
+        yield area.problem("ends", f"{more} more machines that it does not end", "updraft machines")
 
 
 def last_words(console: str) -> str:

@@ -8,7 +8,15 @@ from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
 from updraft.condor.probe import CollectorSeen, ScheddSeen
 from updraft.config.units import spell
-from updraft.core.left_out import LEFT_OUT, ODD_SLOT
+from updraft.core.left_out import (
+    LEFT_OUT,
+    LEFT_OUT_ANNEX,
+    LEFT_OUT_CLASS,
+    LEFT_OUT_CLOUD,
+    LEFT_OUT_OFFER,
+    ODD_INSTANCE,
+    ODD_SLOT,
+)
 from updraft.errors import PoolDenied, UpdraftError
 
 POOL = Area("pool")
@@ -19,6 +27,13 @@ CYCLE_AGE = 3600.0
 _DRAIN_TOOL = "condor_drain"
 _NOBODY = "unauthenticated@"  # how HTCondor calls who has shown nothing
 _EXISTING = "`updraft init --pool-lines` shows the lines that the pool needs"
+_REPORT = "report it with the error in the log (code plan-failed)"
+_REMEDIES = {
+    LEFT_OUT_OFFER: f"{_REPORT}; the other offers are bought meanwhile",
+    LEFT_OUT_CLASS: f"look at its [classes.NAME], and {_REPORT}; its machines stay meanwhile",
+    LEFT_OUT_ANNEX: f"its owner can end it with `updraft annex delete`; {_REPORT}",
+    LEFT_OUT_CLOUD: f"{_REPORT}; it counts as one that does not answer meanwhile",
+}
 _WHY = {
     "READ": "read its ads",
     "ADMINISTRATOR": "drain machines",
@@ -233,6 +248,10 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("jobs left out", text, remedy)
         elif code == ODD_SLOT:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
+        elif code == ODD_INSTANCE:
+            yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
+        elif code in _REMEDIES:
+            yield POOL.warning(f"{code.removeprefix(f'{LEFT_OUT}-')} left out", text, _REMEDIES[code])
 
 
 def worker_tokens(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:

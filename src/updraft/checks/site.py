@@ -79,3 +79,6 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     for name in site.drivers:
         own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}
         yield from clouds.judge(clouds.CloudFacts(name, site.settings, own))
+        yield from host.ends(site.ledger, name, site.now)
+    for name in sorted({one.cloud for one in site.ledger.not_ending} - site.drivers.keys()):
+        yield from host.ends(site.ledger, name, site.now)

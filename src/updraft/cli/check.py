@@ -107,7 +107,7 @@ def findings(file: Path) -> list["Finding"]:
 def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
     """What the ledger says of the daemon and of boots that failed, and the schedds that it has seen."""
     from updraft.checks import LedgerFacts
-    from updraft.checks.host import never_joined
+    from updraft.checks.host import never_joined, not_ended
     from updraft.ledger.reader import Reader
 
     path, now = settings.pool.ledger, time.time()
@@ -115,13 +115,15 @@ def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
         return LedgerFacts(), ()
     try:
         with Reader(path) as reader:
-            failed = never_joined(reader.view(now).machines)
+            machines = reader.view(now).machines
+            failed = never_joined(machines)
             facts = LedgerFacts(
                 daemon=daemon_state(reader, now),
                 failed=[(one, reader.console(one.id, one.cloud) or "") for one in failed],
                 warnings=[
                     (one["code"], one["text"]) for one in (reader.last_cycle() or {}).get("warnings", ())
                 ],
+                not_ending=not_ended(machines),
             )
             seen: Mapping[str, Any] = (reader.noted("schedds") or {}).get("seen", {})
             return facts, tuple(name for name, last in seen.items() if now - last < DAY)

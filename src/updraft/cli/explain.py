@@ -74,6 +74,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     from updraft.cli.wiring import access
     from updraft.condor.demand import unread_of
     from updraft.condor.lookup import find_jobs
+    from updraft.core.left_out import OTHERS
     from updraft.core.model import Known
 
     with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
@@ -94,6 +95,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
         "jobs": [asdict(job) for job in found.jobs],
         "groups": [group_document(group, snapshot, plan) for group in found.groups],
         "silent": [{"schedd": schedd, "why": why} for schedd, why in found.silent],
+        "left_out": [asdict(warning) for warning in plan.warnings if warning.code in OTHERS],
     }
     if as_json:
         say_json(document)
@@ -168,6 +170,8 @@ def job_story(document: Document, now: float) -> Iterator[Any]:
     for one in document["silent"]:
         yield ""
         yield f"schedd {one['schedd']} was not heard, and may have jobs of this name, too: {one['why']}"
+    for reason in document["left_out"]:
+        yield f"\n{reason['text']} [{reason['code']}]"
 
 
 def _job_line(job: Mapping[str, Any], now: float) -> str:

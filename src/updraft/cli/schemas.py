@@ -311,6 +311,7 @@ FORMS: Mapping[str, Schema] = {
             ),
             "Schedds that were not heard: they may have jobs of this name, too.",
         ),
+        left_out=_list(REASON, "Offers, classes, annexes and clouds without which it is planned."),
     ),
     "explain MACHINE": _form(
         "One machine.",

@@ -20,7 +20,7 @@ def of_most(number: float | None, most: float | None) -> str:
 
 
 def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str:
-    """A cloud's state: disabled, silent for how long, resting until when; "ok" where it is none of that."""
+    """A cloud's state: disabled, silent, resting, what machines it doesn't end, since when; or "ok"."""
     parts = []
     if disabled is not None:
         parts.append("leaving" if row.get("leaving") else "disabled")
@@ -29,6 +29,10 @@ def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str
     rest = row.get("rest")
     if rest:
         parts.append(f"resting until {clock(rest['until'])}" if rest["until"] > now else "probing")
+    failing = row.get("not_ending")
+    if failing:
+        end = "doesn't end" if failing["machines"] == 1 else "don't end"
+        parts.append(f"{count(failing['machines'], 'machine')} {end} for {ago(now - failing['since'])}")
     return ", ".join(parts) or "ok"
 
 

@@ -35,7 +35,19 @@ _SAID = form("A decision.", who=value("string", "By whom."), at=value("number", 
 CLOUD = form(
     "A cloud as of the daemon's last look.",
     name=value("string", "Its name."),
-    state={"enum": ["ok", "silent", "disabled", "resting"], "description": "The first of these that is so."},
+    state={
+        "enum": ["silent", "disabled", "resting", "not-ending", "ok"],
+        "description": "The first of these that is so.",
+    },
+    not_ending=_or_null(
+        form(
+            "Machines that stay.",
+            machines=value("integer", "How many."),
+            since=value("number", "Since when, at the longest."),
+            reason=REASON,
+        ),
+        "It doesn't take orders to end `machines` of its machines, `since` when, and the `reason`; or null.",
+    ),
     silent=_or_null(
         form(
             "Its silence.",

@@ -61,8 +61,10 @@ def identity(settings: Settings) -> str:
     return "" if known is None else known.pool
 
 
-def make_observer(parts: Parts, ledger: Remembered, judge: Judge) -> Observer:
-    """What looks at all of it."""
+def make_observer(
+    parts: Parts, ledger: Remembered, judge: Judge, tell: Callable[[Exception], None] = lambda _error: None
+) -> Observer:
+    """What looks at all of it; `tell` is told, once, for what error something is left out."""
     return Observer(
         policy=parts.policy,
         pool=parts.pool,
@@ -70,6 +72,7 @@ def make_observer(parts: Parts, ledger: Remembered, judge: Judge) -> Observer:
         ledger=ledger,
         kinds=Kinds(kind_key, imagine, learned),
         matcher=judge,
+        tell=tell,
     )
 
 

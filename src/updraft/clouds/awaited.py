@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering
+from updraft.clouds.odd import NOTHING, Odd, odd_of
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError
 
@@ -41,6 +42,11 @@ class Awaited:
                 if self._told:
                     self._say(None)
             return self._made
+
+    @property
+    def odd(self) -> Odd:
+        """See `clouds.odd`; nothing before the driver is there."""
+        return NOTHING if self._made is None else odd_of(self._made)
 
     def machines(self) -> tuple[Instance, ...]:
         """See `Driver`."""

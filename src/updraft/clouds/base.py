@@ -57,7 +57,8 @@ class Driver(Protocol):
     def machines(self) -> tuple[Instance, ...]:
         """Every instance that carries this pool's tag, also one that the ledger doesn't know; all pages.
 
-        Terminated ones may be listed for a while or not at all.
+        Terminated ones may be listed for a while or not at all. One of which nothing can be made is left out,
+        and named in the driver's attribute `odd`: see `clouds.odd`.
         """
 
     def look_up(self, ids: Iterable[str]) -> Found:

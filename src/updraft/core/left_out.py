@@ -7,7 +7,14 @@ from updraft.core.model import JobGroup, Known, Reason, Snapshot
 from updraft.core.supply import Demand
 
 LEFT_OUT = "left-out"
+LEFT_OUT_OFFER = "left-out-offer"
+LEFT_OUT_CLASS = "left-out-class"
+LEFT_OUT_ANNEX = "left-out-annex"
+LEFT_OUT_CLOUD = "left-out-cloud"
+OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
+"""Of what isn't jobs or slots, and doesn't say itself that it is left out."""
 ODD_SLOT = "odd-slot"
+ODD_INSTANCE = "odd-instance"
 _NAMED = 50
 _EACH = 5
 

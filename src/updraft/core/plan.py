@@ -43,7 +43,7 @@ from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outst
 from updraft.core.roll import Roll
 from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
-from updraft.core.sparing import AGAIN, Item, sparing, warnings, why_spared, without
+from updraft.core.sparing import Sparing
 from updraft.core.supply import demand
 from updraft.core.variants import annex_of
 from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
@@ -86,7 +86,11 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         groups=placing.outlooks,
         machines=_outlooks(roll, fates, gone),
         cooldowns=money.rests,
-        warnings=(*_warnings(census, fates, roll, snapshot), *left_out(queue, snapshot)),
+        warnings=(
+            *_warnings(census, fates, roll, snapshot),
+            *left_out(queue, snapshot),
+            *snapshot.left_out,
+        ),
         annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
         questions=_questions(roll, look),
@@ -96,39 +100,26 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
 class Planning:
     """`plan` with a memory of its own, for one that decides again and again about the same pool.
 
-    Where it fails for some jobs, offers, annexes or clouds, these are left out and named, and `tell` is told
-    once.
+    Where it fails for some jobs, slots, offers, classes, annexes or clouds, these are left out and named, and
+    `tell` is told once.
     """
 
     def __init__(self, tell: Callable[[Exception], None] = lambda _error: None) -> None:
         self._roll: Roll | None = None
-        self._tell = tell
-        self._spared: frozenset[Item] = frozenset()
-        self._why = ""
-        self._again = 0.0
+        self._sparing: Sparing[Plan] = Sparing(tell)
 
     def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
         """What to do about this snapshot: what `plan` says."""
         # A decision that fails halfway leaves nothing behind that the next one would believe.
         roll, self._roll = self._roll or Roll(), None
-        if snapshot.now >= self._again or snapshot.now < self._again - AGAIN:
-            self._spared = frozenset()
-        try:
-            some = without(snapshot, self._spared, self._why) if self._spared else snapshot
-            made = self._naming(plan(some, policy, roll))
-        except Exception as error:
-            made, spared = sparing(plan, snapshot, policy, error)
-            if not spared <= self._spared:
-                self._tell(error)
-            self._spared, self._why = spared, why_spared(error)
-            self._again = snapshot.now + AGAIN
-            return self._naming(made)
-        self._roll = roll
-        return made
 
-    def _naming(self, made: Plan) -> Plan:
-        """The plan with a warning for what is left out."""
-        found = tuple(warnings(self._spared, self._why))
+        def first(some: Snapshot, by: Policy) -> Plan:
+            made = plan(some, by, roll)
+            self._roll = roll
+            return made
+
+        made = self._sparing.made(first, plan, snapshot, policy)
+        found = self._sparing.warnings
         return replace(made, warnings=(*made.warnings, *found)) if found else made
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import structlog
+
 from updraft.core.lifecycle import LET_GO
 from updraft.core.model import (
     CloudState,
@@ -17,36 +19,61 @@ from updraft.core.model import (
 from updraft.core.settings import Policy
 from updraft.core.witnesses import closed_for_good
 from updraft.daemon.adoption import adoption
+from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger import Ledger, Request, RequestKind, annexes
 from updraft.ledger.reader import Reader
 
+_LOG = structlog.get_logger("updraft")
 OPERATOR = "operator"  # the reason code that the planner knows a wish by
 
 
 def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float) -> Snapshot:
     """Turn open requests into wishes; the snapshot as it then is. Each is taken up once, and whole.
 
+    One that raises is answered as refused, so that it holds up nobody else; a ledger that can't be used is
+    everybody's (LedgerError).
+
     An adoption stays open until its cloud shows the instance as ours. `since` is when this controller began
     to act: a request may have waited for that, and nothing was done for it meanwhile.
     """
     requests = ledger.requests()
     for request in requests:
-        if request.kind is RequestKind.DESTROY:
-            _all_go(request, ledger, snapshot)
-            continue
-        with ledger.together():
-            adopting = request.kind is RequestKind.ADOPT
-            outcome = (
-                adoption(request, ledger, snapshot, policy, since)
-                if adopting
-                else _one(request, ledger, snapshot)
-            )
-            if outcome is None:
-                continue
-            ledger.done(request.id, outcome, snapshot.now)
-            reason = Reason(f"request-{request.kind}", f"{request.who} asked for {request.kind}: {outcome}")
-            ledger.event(snapshot.now, "request", request.machine, reason)
+        try:
+            with ledger.together():
+                outcome = _outcome(request, ledger, snapshot, policy, since)
+                if outcome is not None:
+                    _answer(request, outcome, ledger, snapshot.now)
+        except LedgerError:  # no fault of this one: nobody's can be answered
+            raise
+        except UpdraftError as error:
+            _answer(request, f"refused: {error}", ledger, snapshot.now)
+        except Exception as error:
+            _LOG.exception("a request can't be taken up by a fault of updraft itself", request=request.id)
+            _answer(request, f"refused: {_fault(error)}", ledger, snapshot.now)
     return replace(snapshot, ledger=ledger.view(snapshot.now)) if requests else snapshot
+
+
+def _outcome(
+    request: Request, ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float
+) -> str | None:
+    """What became of the request, in words; None while it is open."""
+    if request.kind is RequestKind.DESTROY:
+        _all_go(request, ledger, snapshot)
+        return None
+    if request.kind is RequestKind.ADOPT:
+        return adoption(request, ledger, snapshot, policy, since)
+    return _one(request, ledger, snapshot)
+
+
+def _answer(request: Request, outcome: str, ledger: Ledger, now: float) -> None:
+    with ledger.together():
+        ledger.done(request.id, outcome, now)
+        reason = Reason(f"request-{request.kind}", f"{request.who} asked for {request.kind}: {outcome}")
+        ledger.event(now, "request", request.machine, reason)
+
+
+def _fault(error: Exception) -> str:
+    return f"taking it up fails ({type(error).__name__}), which is a fault of updraft: please report it"
 
 
 def _one(request: Request, ledger: Ledger, snapshot: Snapshot) -> str:

@@ -67,6 +67,7 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
     """All three: `clouds`, `classes` and `users`."""
     by_cloud: dict[str, _Count] = {}
     by_class: dict[str, _Count] = {}
+    failing: dict[str, list[MachineRecord]] = {}
     phases = {(one.cloud, one.machine): str(one.phase) for one in plan.machines}
     cores: dict[Key, int] = {}
     for record in _living(snapshot, plan):
@@ -74,11 +75,13 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
         phase = phases.get((record.cloud, record.id), "requested")
         by_cloud.setdefault(record.cloud, _Count()).add(record, phase)
         by_class.setdefault(record.worker_class, _Count()).add(record, phase)
+        if record.end_failed is not None:
+            failing.setdefault(record.cloud, []).append(record)
     groups = _groups(snapshot)
     return {
         "clouds": [
             {**row, **_quota(row["name"], snapshot.clouds.get(row["name"]), cores)}
-            for row in _clouds(snapshot, plan, policy, decided, by_cloud)
+            for row in _clouds(snapshot, plan, policy, decided, by_cloud, failing)
         ],
         "classes": list(_classes(snapshot, policy, groups, by_class)),
         "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
@@ -116,18 +119,30 @@ def _clouds(
     policy: Policy,
     decided: Mapping[str, Override],
     counts: Mapping[str, _Count],
+    failing: Mapping[str, list[MachineRecord]],
 ) -> Iterator[Row]:
     rests = {one.key: one for one in plan.cooldowns if one.scope == "cloud"}
     errors = _errors(snapshot)
     for name in sorted({*policy.clouds, *snapshot.clouds, *counts}):
         rule, view, said = policy.rule(name), snapshot.clouds.get(name), decided.get(name)
         rest, limits = rests.get(name), policy.cloud_limits.get(name)
-        silent = _silence(view)
+        silent, not_ending = _silence(view), _not_ending(failing.get(name, []))
         switched = said.switched if said is not None and said.enabled is not None else None
         yield {
             "name": name,
-            "state": "silent" if silent else "disabled" if rule.closed else "resting" if rest else "ok",
+            "state": next(
+                state
+                for state, so in (
+                    ("silent", silent),
+                    ("disabled", rule.closed),
+                    ("resting", rest),
+                    ("not-ending", not_ending),
+                    ("ok", True),
+                )
+                if so
+            ),
             "silent": silent,
+            "not_ending": not_ending,
             "disabled": None if rule.closed is None else asdict(rule.closed),
             "disabled_at": switched.at if rule.closed is not None and switched is not None else None,
             "leaving": rule.leaving is not None,
@@ -151,6 +166,19 @@ def _silence(view: CloudView | None) -> Row | None:
     return {"since": since, "last": None if last is None else last.at, "reason": asdict(view.machines.error)}
 
 
+def _not_ending(records: list[MachineRecord]) -> Row | None:
+    """How many machines a cloud does not end, since when, and why not the one for which it is longest."""
+    first = min(records, key=_not_ended_since, default=None)
+    if first is None or first.end_failed is None:
+        return None
+    reason = asdict(first.end_failed)
+    return {"machines": len(records), "since": _not_ended_since(first), "reason": reason}
+
+
+def _not_ended_since(record: MachineRecord) -> float:
+    return record.end_failed_at or record.terminate_asked_at or record.requested_at
+
+
 def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> Row:
     """What the quota leaves, and what others have of it; None where that isn't known. `cores` are ours."""
     quota: Quota = (None if view is None else _last(view.quota)) or Quota()
@@ -164,7 +192,8 @@ def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> Row:
 
 
 def _errors(snapshot: Snapshot) -> dict[str, tuple[float, Reason]]:
-    """The latest error of each cloud in the last day: a launch that failed, a machine that it broke."""
+    """The latest error of each cloud in the last day: a launch that failed, a machine that it broke,
+    or does not end."""
     found: dict[str, tuple[float, Reason]] = {}
 
     def note(cloud: str, at: float, reason: Reason) -> None:
@@ -175,7 +204,9 @@ def _errors(snapshot: Snapshot) -> dict[str, tuple[float, Reason]]:
         if launch.error is not None:
             note(launch.cloud, launch.asked_at, launch.error)
     for record in snapshot.ledger.machines:
-        if record.end is not None and record.end.code == CLOUD_ERROR:
+        if record.ended_at is None and record.end_failed is not None:
+            note(record.cloud, record.terminate_asked_at or snapshot.now, record.end_failed)
+        elif record.end is not None and record.end.code == CLOUD_ERROR:
             note(record.cloud, record.terminate_asked_at or record.ended_at or snapshot.now, record.end)
     return found
 

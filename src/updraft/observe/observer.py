@@ -12,13 +12,15 @@ between, and that would be adopted as if its launch were forgotten; a slot of it
 What is idle in a snapshot may be busy by now: nothing is closed on the word of a look, only on the startd's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from updraft.clouds.base import Driver, Remembering
+from updraft.clouds.odd import odd_of
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.annexes import on_sale
+from updraft.core.left_out import ODD_INSTANCE
 from updraft.core.model import (
     Annex,
     CloudOffer,
@@ -40,6 +42,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.core.spare import spare_groups
+from updraft.core.sparing import LOOKED_AT, Sparing, sold
 from updraft.core.variants import most_for, wanted
 from updraft.observe import places
 from updraft.observe.byid import ById
@@ -67,6 +70,8 @@ class Remembered(Protocol):
 
 
 QUOTA_SERVES = 900.0  # seconds
+_NAMED = 20  # odd instances of each cloud
+_SEARCHES = 2  # times as long as for the verdicts, at most, it is looked for what a look fails for
 
 
 class Matcher(Protocol):
@@ -126,7 +131,8 @@ def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
 class Observer:
     """Looks at everything once, and remembers what each source said last.
 
-    `asking` says how: inline for virtual time, where nothing takes any.
+    `asking` says how: inline for virtual time, where nothing takes any. What nothing can be made of is left
+    out and named, and `tell` is told once.
     Raises LedgerError where the ledger can't be read: what else is unknown is in the snapshot.
     """
 
@@ -141,6 +147,7 @@ class Observer:
         matcher: Matcher,
         deadlines: Deadlines | None = None,
         asking: Asking | None = None,
+        tell: Callable[[Exception], None] = lambda _error: None,
     ) -> None:
         self.policy = policy
         self.pool = pool
@@ -154,6 +161,7 @@ class Observer:
         self._templates: dict[str, str] | None = None
         self._clouds: dict[str, _Cloud] = {}
         self._same = SameSources()
+        self._sparing: Sparing[Snapshot] = Sparing(tell, LOOKED_AT)
         self._collector: Asker[PoolSlots] = Asker(
             "the collector", stale_after=2 * self._deadlines.pool, asking=self._asking
         )
@@ -239,38 +247,65 @@ class Observer:
         clouds: Mapping[str, CloudView],
         ledger: LedgerView,
     ) -> Snapshot:
-        annexes = self._ledger.annexes()
+        """The snapshot of these answers, without what nothing can be made of: that is named."""
         learned = self._learn(collector, ledger)
-        sold = [item for view in clouds.values() for item in _last(view.offers, ())]
-        groups = [group for source in schedds.values() for group in _last(source, ScheddView()).groups]
-        wants = on_sale(annexes, wanted(groups, self.policy, most_for(len(sold))), self.policy)
-        spare = spare_groups(self.policy, clock())
-        groups.extend(spare)
-        view = _view(collector)
         seen = dict(collector.value.templates) if isinstance(collector, Known) else {}
-        there = places.Placed(view, {**seen, **learned}, {})
-        apart = places.read(self.policy, (group.ad for group in groups))
-        if apart:
-            there = places.placed(view, ledger.machines, there.templates)
-            view = there.view
-        offers, kinds = self._shelf.stock(self.policy, sold, learned, apart=apart, wants=wants)
-        slots = view.value.slots if isinstance(view, Known) else ()
-        kinds = {**self._shelf.of_slots(slots, there.templates, there.bought), **kinds}
-        verdicts = self._matcher.verdicts(groups, list(kinds.values()), clock(), self._deadlines.match)
-        return Snapshot(
+        templates, said = {**seen, **learned}, _view(collector)
+        answers = Snapshot(
             now=clock(),
             pool=self.policy.pool,
             schedds=schedds,
-            collector=self._same.collector(view),
+            collector=said,
             clouds=clouds,
             ledger=ledger,
-            offers=offers,
-            kinds=kinds,
-            verdicts=verdicts,
-            spare=spare,
-            annexes=annexes,
-            pace=self._gate.look(view, ledger, clock()),
+            annexes=self._ledger.annexes(),
         )
+        until = clock() + _SEARCHES * self._deadlines.match
+
+        def first(some: Snapshot, by: Policy) -> Snapshot:
+            return self._match(some, by, templates, self._deadlines.match)
+
+        def again(some: Snapshot, by: Policy) -> Snapshot:
+            left = max(0.0, until - clock())
+            return self._match(some, by, templates, min(self._deadlines.match, left))
+
+        made = self._sparing.made(first, again, answers, self.policy)
+        return replace(
+            made,
+            now=clock(),
+            collector=self._same.collector(made.collector),
+            pace=self._gate.look(said, ledger, clock()),
+            left_out=(*self._sparing.warnings, *self._odd_instances()),
+        )
+
+    def _odd_instances(self) -> Iterator[Reason]:
+        """What says which items of the clouds' listings nothing can be made of."""
+        for name, driver in self.drivers.items():
+            odd = odd_of(driver)
+            for machine, why in sorted(odd.items())[:_NAMED]:
+                text = f"cloud {name} shows {machine} in a way of which nothing can be made ({why})"
+                yield Reason(ODD_INSTANCE, f"{text}: it is left out, and doesn't count as gone")
+            if len(odd) > _NAMED:
+                yield Reason(ODD_INSTANCE, f"cloud {name} shows {len(odd) - _NAMED} more in such a way")
+
+    def _match(
+        self, some: Snapshot, policy: Policy, templates: Mapping[str, str], deadline: float
+    ) -> Snapshot:
+        """The same with what is on sale, the kinds of slots, and who runs on what."""
+        items = [item for view in some.clouds.values() for item in sold(view)]
+        groups = [group for source in some.schedds.values() for group in _last(source, ScheddView()).groups]
+        wants = on_sale(some.annexes, wanted(groups, policy, most_for(len(items))), policy)
+        spare = spare_groups(policy, some.now)
+        groups.extend(spare)
+        there = places.Placed(some.collector, templates, {})
+        apart = places.read(policy, (group.ad for group in groups))
+        if apart:
+            there = places.placed(some.collector, some.ledger.machines, templates)
+        offers, kinds = self._shelf.stock(policy, items, self._templates or {}, apart=apart, wants=wants)
+        slots = there.view.value.slots if isinstance(there.view, Known) else ()
+        kinds = {**self._shelf.of_slots(slots, there.templates, there.bought), **kinds}
+        verdicts = self._matcher.verdicts(groups, list(kinds.values()), some.now, deadline)
+        return replace(some, collector=there.view, offers=offers, kinds=kinds, verdicts=verdicts, spare=spare)
 
     def _learn(self, collector: Source[PoolSlots], ledger: LedgerView) -> dict[str, str]:
         """The ads learned from machines of our own; those that are new go into `fresh`.

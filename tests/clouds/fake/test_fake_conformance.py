@@ -6,8 +6,18 @@ from contextlib import contextmanager
 import pytest
 
 from tests.clouds.conformance import DriverConformance
+from updraft.clouds.base import TAG_CLASS
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.errors import CloudError
+
+
+class Odd(dict[str, str]):
+    """Tags of which the class can't be read."""
+
+    def get(self, key: str, *default: object) -> object:  # type: ignore[override]
+        if key == TAG_CLASS:
+            raise ValueError("no text")
+        return super().get(key, *default)  # type: ignore[arg-type]
 
 
 class FakeHarness:
@@ -53,6 +63,13 @@ class FakeHarness:
         self.site.faults.add(Fault(error.code, call="*", retry_after=7.0))
         yield
         self.site.faults.clear()
+
+    @contextmanager
+    def shown_oddly(self, machine: str) -> Iterator[None]:
+        instance = self.site.instances[machine]
+        sane, instance.tags = instance.tags, Odd(instance.tags)
+        yield
+        instance.tags = sane
 
     @contextmanager
     def mute_after_launch(self) -> Iterator[None]:

@@ -82,6 +82,9 @@ class LocalHarness:
             return self._no_quota()
         return self._fault(FAULTS[error]) if error in FAULTS else None
 
+    def shown_oddly(self, machine: str) -> None:
+        """The cloud is a process of its own, and shows what it has: see `test_local_odd`."""
+
     def mute_after_launch(self) -> "object":
         return self._fault(FaultKind.LOST_ANSWER, call="run")
 

@@ -172,6 +172,9 @@ class EC2ApiHarness(Waiting):
     def failing(self, error: type[CloudError]) -> AbstractContextManager[None]:
         return self._having(TROUBLES[error])
 
+    def shown_oddly(self, machine: str) -> None:
+        """A real cloud shows what it shows."""
+
     def mute_after_launch(self) -> AbstractContextManager[None]:
         return self._having(Trouble("RunInstances", lose=True))
 

@@ -106,6 +106,7 @@ class Endpoint:
         with self._lock:
             self.quirks = quirks or Quirks()
             self.troubles: list[Trouble] = []
+            self.odd: set[str] = set()  # instances that are shown with a tag that has no key
             self.log: list[Call] = []
             self._born: dict[str, float] = {}
             self._ended: dict[str, float] = {}
@@ -289,11 +290,15 @@ class Endpoint:
         page = wanted[start : start + size]
         text = "".join(
             f"<item><reservationId>r-{one[2:]}</reservationId><instancesSet>"
-            f"{self._with_state(one, item)}</instancesSet></item>"
+            f"{self._shown(one, item)}</instancesSet></item>"
             for one, item in page
         )
         following = f"<nextToken>{start + size}</nextToken>" if start + size < len(wanted) else ""
         return 200, answer_text("DescribeInstances", f"<reservationSet>{text}</reservationSet>{following}")
+
+    def _shown(self, one: str, item: str) -> str:
+        text = self._with_state(one, item)
+        return text.replace("<tagSet>", "<tagSet><item><value>x</value></item>") if one in self.odd else text
 
     def _do_TerminateInstances(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         named = [value for key, value in asked.items() if key.startswith("InstanceId.")]

@@ -1,7 +1,7 @@
 """How the conformance suite reaches the endpoint."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import boto3
@@ -96,6 +96,12 @@ class EC2Harness:
 
     def failing(self, error: type[CloudError]) -> AbstractContextManager[None]:
         return self.endpoint.trouble(TROUBLES[error]())
+
+    @contextmanager
+    def shown_oddly(self, machine: str) -> Iterator[None]:
+        self.endpoint.odd.add(machine)
+        yield
+        self.endpoint.odd.clear()
 
     def mute_after_launch(self) -> AbstractContextManager[None]:
         return self.endpoint.trouble(Trouble("RunInstances", after=True, lose=True))

@@ -43,6 +43,9 @@ class Harness(Protocol):
     def failing(self, error: type[CloudError]) -> AbstractContextManager[None] | None:
         """Make the cloud answer the next calls with what maps to `error`; None where it can't."""
 
+    def shown_oddly(self, machine: str) -> AbstractContextManager[None] | None:
+        """Have the cloud show this one in a way of which nothing can be made; None where it can't."""
+
     def mute_after_launch(self) -> AbstractContextManager[None] | None:
         """The cloud does what a launch asks and never answers; None where it can't be arranged."""
 

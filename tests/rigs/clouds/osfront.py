@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -62,6 +63,7 @@ class Front:
         self.backend = backend
         self.log: list[Call] = []
         self.troubles: list[Trouble] = []
+        self.odd: set[str] = set()  # servers that are shown with addresses that are none
         self._lock = threading.Lock()
         front = self
 
@@ -90,11 +92,20 @@ class Front:
                 if trouble.times <= 0:
                     self.troubles.remove(trouble)
         if trouble is None or trouble.after:
-            reply = self.backend(call)
+            reply = self._with_odd(self.backend(call))
             if trouble is None:
                 return reply
         time.sleep(trouble.delay)
         return None if trouble.lose else trouble.reply
+
+    def _with_odd(self, reply: Reply) -> Reply:
+        if not self.odd or not isinstance(reply.body, dict):
+            return reply
+        body = deepcopy(reply.body)  # what the cloud itself has stays as it is
+        for server in (*(body.get("servers") or ()), body.get("server") or {}):
+            if server.get("id") in self.odd:
+                server["addresses"] = {"net": ["none"]}
+        return replace(reply, body=body)
 
     def calls(self, pattern: str = "") -> list[Call]:
         with self._lock:

@@ -1,8 +1,8 @@
 """How the conformance suite reaches the project in memory."""
 
 import base64
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,12 @@ class OpenStackHarness:
 
     def failing(self, error: type[CloudError]) -> AbstractContextManager[None]:
         return self.front.trouble(TROUBLES[error]())
+
+    @contextmanager
+    def shown_oddly(self, machine: str) -> Iterator[None]:
+        self.front.odd.add(machine)
+        yield
+        self.front.odd.clear()
 
     def mute_after_launch(self) -> AbstractContextManager[None]:
         return self.front.trouble(Trouble(CREATE, after=True, lose=True))

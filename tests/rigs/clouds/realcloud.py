@@ -229,6 +229,9 @@ class RealHarness(Waiting):
     def failing(self, error: type[CloudError]) -> AbstractContextManager[None]:
         return self.project.front.trouble(TROUBLES[error]())
 
+    def shown_oddly(self, machine: str) -> None:
+        """A real cloud shows what it shows."""
+
     def mute_after_launch(self) -> AbstractContextManager[None]:
         return self.project.front.trouble(Trouble(CREATE, after=True, lose=True))
 

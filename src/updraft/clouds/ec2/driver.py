@@ -20,6 +20,7 @@ from updraft.clouds.ec2.networking import EC2Networking
 from updraft.clouds.ec2.offers import Offers
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Feature, Settings
+from updraft.clouds.odd import Odd
 from updraft.core.model import CloudOffer, Instance, Quota
 
 CONSOLE_BYTES = 64 * 1024
@@ -67,6 +68,11 @@ class EC2Driver:
             and shows_tags(self._settings.tags)
         )
         return Leases(told=told, ended=self.known.may("shutdown-behavior"))
+
+    @property
+    def odd(self) -> Odd:
+        """What was left out of the last listing, and why."""
+        return self._listing.odd
 
     # --------------------------------------------------------------------------------------- the contract
 

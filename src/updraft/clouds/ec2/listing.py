@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -21,6 +21,7 @@ from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.editing import batches, on_existing, terminate, write_tags
 from updraft.clouds.ec2.reading import claims_in, counts, instance_of, state_of, tags_of
 from updraft.clouds.ec2.settings import OURS, Settings
+from updraft.clouds.odd import NOTHING, Odd, readable
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError
 
@@ -31,10 +32,14 @@ SHOWN_AFTER = 300.0  # by then a machine that was made is listed, or never will 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One listing: the pool's instances with their tags, and how many there are of everybody's."""
+    """One listing: the pool's instances with their tags, and how many there are of everybody's.
+
+    `odd` are those of which nothing can be made, whoever's they are: they count.
+    """
 
     ours: tuple[tuple[Mapping[str, Any], Mapping[str, str]], ...]
     counted: int
+    odd: Odd = field(default_factory=dict)
 
 
 class Listing:
@@ -62,24 +67,22 @@ class Listing:
         self._to_end: set[str] = set()
         self._changes = 0
         self._counted: tuple[float, int] | None = None
+        self.odd: Odd = NOTHING
 
     def look(self) -> Look:
         """Everything, all pages. Raises CloudError: a listing is whole or an error."""
         with self._connection.translate("listing machines"):
             found = self._described()
-        ours = []
-        for raw in found:
-            tags = self._tags(raw)
-            if tags.get(TAG_POOL) == self._pool:
-                ours.append((raw, tags))
+        read, odd = readable(found, self._read, _id)
+        ours = [(raw, tags) for raw, tags in read if tags.get(TAG_POOL) == self._pool]
         with self._lock:
-            listed = {raw["InstanceId"] for raw in found}
+            listed = {*odd, *(raw["InstanceId"] for raw, _ in read)}
             self._strangers &= listed
             since = self._clock() - SHOWN_AFTER
             self._unseen = {one: at for one, at in self._unseen.items() if one not in listed and at > since}
             unseen = len(self._unseen)
         self._pay([raw["InstanceId"] for raw, _ in ours])
-        return Look(tuple(ours), sum(counts(raw) for raw in found) + unseen)
+        return Look(tuple(ours), sum(counts(raw) for raw, _ in read) + len(odd) + unseen, odd)
 
     def by_id(self, ids: Iterable[str]) -> Found:
         """These instances, whatever their tags; None where the endpoint says that there is no such id.
@@ -90,14 +93,19 @@ class Listing:
 
         def describe(some: list[str]) -> None:
             answer = self._connection.ask("describe_instances", InstanceIds=some)
-            for raw in (
-                one for group in answer.get("Reservations", ()) for one in group.get("Instances", ())
-            ):
-                described[raw["InstanceId"]] = self._instance(raw)
+            raws = [one for group in answer.get("Reservations", ()) for one in group.get("Instances", ())]
+            shown, _ = readable(raws, self._instance, _id)
+            described.update({one.id: one for one in shown})
 
         with self._connection.translate("looking up machines"):
             missing = [one for batch in batches(ids) for one in on_existing(describe, batch)]
         return {**dict.fromkeys(missing), **described}
+
+    def _read(self, raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        """The instance with its tags; raises where nothing can be made of it."""
+        tags = self._tags(raw)
+        instance_of(raw, tags, self._cloud)
+        return raw, tags
 
     def _instance(self, raw: Mapping[str, Any]) -> Instance:
         tags = self._tags(raw)
@@ -135,6 +143,7 @@ class Listing:
             before, begun = self._changes, self._clock()
         look = self.look()
         found = tuple(instance_of(raw, tags, self._cloud) for raw, tags in look.ours)
+        self.odd = look.odd
         with self._lock:
             still = before == self._changes and not any(one.state in MOVING for one in found)
             self._counted = (begun, look.counted) if still else None
@@ -236,3 +245,7 @@ class Listing:
                 with self._lock:
                     for one in set(ids) - set(missing):
                         self._owed.pop(one, None)
+
+
+def _id(raw: Mapping[str, Any]) -> str:
+    return str(raw["InstanceId"])

@@ -26,6 +26,7 @@ from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
+from updraft.clouds.odd import NOTHING, Odd, readable
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
 from updraft.errors import BadRequest, CloudError
 
@@ -43,11 +44,13 @@ class FakeCloud:
         self.imaging = FakeImaging(site, self._call)
         self.leases = Leases(told=True, ended=True)
         self.networking = FakeNetworking(site, self._call)
+        self.odd: Odd = NOTHING
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""
         with self._call("machines", 0):
-            found = [self._shown(instance, state) for instance, state in self.site.listed(self.pool)]
+            listed = self.site.listed(self.pool)
+            found, self.odd = readable(listed, lambda one: self._shown(*one), _id)
         for _ in range(self.site.settings.page_size, len(found), self.site.settings.page_size):
             self.site.record("machines", 0)
         return tuple(found)
@@ -60,7 +63,9 @@ class FakeCloud:
                 for machine in batch:
                     if machine not in self.site.out_of_reach:
                         known = self.site.shown(machine)
-                        found[machine] = None if known is None else self._shown(*known)
+                        shown, odd = readable([known] if known else (), lambda one: self._shown(*one), _id)
+                        if not odd:
+                            found[machine] = shown[0] if shown else None
         return found
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
@@ -189,6 +194,10 @@ class FakeCloud:
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self.pool,
         )
+
+
+def _id(shown: tuple[FakeInstance, CloudState]) -> str:
+    return shown[0].id
 
 
 def from_settings(

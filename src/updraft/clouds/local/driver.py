@@ -25,6 +25,7 @@ from updraft.clouds.local.config import CONTROLLER_TOKEN, Quotas, default_flavor
 from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, Settings
+from updraft.clouds.odd import NAMELESS, NOTHING, Odd, readable
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
 from updraft.errors import AuthFailed, BadRequest
@@ -77,17 +78,22 @@ class LocalDriver:
         self._client = client
         self.imaging = LocalImaging(name, client)
         self.leases = Leases(told=True, ended=True)
+        self.odd: Odd = NOTHING
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""
-        return tuple(self._instance(machine) for machine in self._client.machines({TAG_POOL: self._pool}))
+        listed = self._client.machines({TAG_POOL: self._pool})
+        found, self.odd = readable(listed, self._instance, _id)
+        return tuple(found)
 
     def look_up(self, ids: Iterable[str]) -> Found:
         """By their ids, from a listing of all machines whatever their tags."""
-        everything = {machine["id"]: machine for machine in self._client.machines()}
-        return {
-            one: self._instance(everything[one]) if one in everything else None for one in dict.fromkeys(ids)
-        }
+        ids = tuple(ids)
+        shown, odd = readable(self._client.machines(), self._instance, _id)
+        everything: dict[str, Instance | None] = {one.id: one for one in shown}
+        if NAMELESS not in odd:  # else it may be any of those that are missing
+            everything = {**dict.fromkeys(one for one in ids if one not in odd), **everything}
+        return {one: everything[one] for one in dict.fromkeys(ids) if one in everything}
 
     def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
         """One call for all of them; the launch key is the cloud's own idempotency key."""
@@ -187,6 +193,10 @@ class LocalDriver:
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self._pool,
         )
+
+
+def _id(machine: Mapping[str, Any]) -> str:
+    return str(machine["id"])
 
 
 def _batches(ids: Iterable[str]) -> Iterable[list[str]]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from updraft.clouds.base import Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
+from updraft.clouds.odd import Odd
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection
 from updraft.clouds.openstack.counting import Uncounted
@@ -65,6 +66,11 @@ class OpenStackDriver:
             self._places,
             self._belongings,
         )
+
+    @property
+    def odd(self) -> Odd:
+        """What was left out of the last listing, and why."""
+        return self._listing.odd
 
     # --------------------------------------------------------------------------------------- the contract
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from updraft.clouds.base import TAG_LAUNCH, TAG_POOL, Found
+from updraft.clouds.odd import NOTHING, Odd, readable
 from updraft.clouds.openstack.client import COMPUTE, Connection
 from updraft.clouds.openstack.editing import each, write_tags
 from updraft.clouds.openstack.errors import Garbled, Refused
@@ -32,6 +33,7 @@ class Listing:
         self._settings = settings
         self._lock = threading.Lock()
         self._owed: dict[str, dict[str, str | None]] = {}
+        self.odd: Odd = NOTHING
 
     def look(self) -> tuple[Raw, ...]:
         """All servers of the pool, all pages, with their metadata as it is or is owed.
@@ -42,10 +44,17 @@ class Listing:
         with self._connection.translate("listing machines"):
             found = self._labelled(label(TAG_POOL, self._pool))
         after = self._owing()
-        # What was written while the listing was under way may not be in it.
-        merged = [_with(_with(raw, before), after) for raw in found]
-        self._pay(found, before)
-        return tuple(raw for raw in merged if tags_of(raw).get(TAG_POOL) == self._pool)
+
+        def read(raw: Raw) -> tuple[Raw, Raw]:
+            # What was written while the listing was under way may not be in it.
+            merged = _with(_with(raw, before), after)
+            instance_of(merged, tags_of(merged), self._cloud)
+            is_settled(raw)
+            return raw, merged
+
+        both, self.odd = readable(found, read, _id)
+        self._pay([raw for raw, _ in both], before.keys() - self.odd.keys())
+        return tuple(merged for _, merged in both if tags_of(merged).get(TAG_POOL) == self._pool)
 
     def by_id(self, ids: Iterable[str]) -> Found:
         """These servers, whatever their labels and metadata; None where Nova says that there is no such one.
@@ -65,7 +74,8 @@ class Listing:
                     raise
                 return
             if "metadata" in raw and str(raw.get("id")) == one:
-                found[one] = self._instance(raw)
+                shown, _ = readable([raw], self._instance, _id)
+                found.update((one, instance) for instance in shown)
 
         with self._connection.translate("looking up machines"):
             each(ask, ids)
@@ -113,11 +123,11 @@ class Listing:
     def _labelled(self, *labels: str, **narrowed: str) -> list[Raw]:
         query = {"tags": ",".join(labels), **narrowed}  # all of them
         size = self._settings.page_size
-        found: dict[str, Raw] = {}
+        found: dict[object, Raw] = {}
         for raw in self._connection.pages(COMPUTE, "/servers/detail", "servers", query, size):
             if raw.get("status") == "UNKNOWN" and "metadata" not in raw:
                 raise Garbled("a part of the cloud doesn't say which machines it has")
-            found[str(raw["id"])] = raw
+            found[str(raw["id"]) if raw.get("id") else len(found)] = raw
         return list(found.values())
 
     def _owing(self) -> dict[str, dict[str, str | None]]:
@@ -149,3 +159,7 @@ def _with(raw: Raw, owed: Mapping[str, Tags]) -> Raw:
         return raw
     metadata = {**tags_of(raw), **tags}
     return {**raw, "metadata": {name: value for name, value in metadata.items() if value is not None}}
+
+
+def _id(raw: Raw) -> str:
+    return str(raw["id"])

@@ -78,7 +78,8 @@ class MachineRecord:
     `variant` is the text of the one that it is, "" for a plain one. `unanswered_since` is when its startd
     was first asked something in vain, and `unanswered_at` when last; None since it has answered.
     `other_schedds` have had jobs on it, by its ads, and were not in the pool's list then. `end_failed` is
-    why its cloud did not take the last order to end it.
+    why its cloud did not take the last order to end it, `end_failed_at` the time of the first one since which
+    it has taken none.
     """
 
     id: str
@@ -114,6 +115,7 @@ class MachineRecord:
     unanswered_at: float | None = None
     other_schedds: tuple[str, ...] = ()
     end_failed: Reason | None = None
+    end_failed_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ class Snapshot:
     `pace` is how fast machines may join, by what the collectors have said up to now. `jumped_at` is when, by
     the clock as it went on, it was last seen to jump; None for never. `launching` are the keys of launches
     whose calls went on when the look began; calls from before `awake_since` were cut off then. Another
-    controller acted until `taken_over_at`; None where none has since this one began.
+    controller acted until `taken_over_at`; None where none has since this one began. `left_out` names what
+    the look could make nothing of, and that doesn't say so itself.
     """
 
     now: float
@@ -188,3 +191,4 @@ class Snapshot:
     launching: frozenset[str] = frozenset()
     awake_since: float = 0.0
     taken_over_at: float | None = None
+    left_out: tuple[Reason, ...] = ()

@@ -1,0 +1,62 @@
+"""What the local cloud's driver makes of a listing with a machine of which nothing can be made."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from updraft.clouds.awaited import Awaited
+from updraft.clouds.base import TAG_POOL, Pace
+from updraft.clouds.local.client import Client
+from updraft.clouds.local.driver import LocalDriver
+from updraft.clouds.odd import NAMELESS, odd_of
+from updraft.clouds.paced import Paced
+from updraft.core.model import Instance
+
+
+def shown(name: str, **changes: object) -> dict[str, Any]:
+    """A machine as the API shows it."""
+    plain = {"id": name, "state": "running", "times": {"pending": 1.0}, "tags": {TAG_POOL: "test"}}
+    texts = dict.fromkeys(("zone", "flavor", "market", "image", "address", "why_ended"), "x")
+    return {**texts, **plain, **changes}
+
+
+class Listed:
+    """A client whose cloud has these machines."""
+
+    def __init__(self, *machines: Mapping[str, Any]) -> None:
+        self._machines = machines
+
+    def machines(self, tags: Mapping[str, str] | None = None) -> tuple[Mapping[str, Any], ...]:
+        return self._machines
+
+
+def driver(*machines: Mapping[str, Any]) -> LocalDriver:
+    return LocalDriver("here", "test", cast(Client, Listed(*machines)))
+
+
+@pytest.mark.parametrize("changes", [{"state": "melting"}, {"times": {}}, {"tags": None}])
+def test_one_of_which_nothing_can_be_made_hides_nobody_and_is_not_gone(changes: dict[str, object]) -> None:
+    made = driver(shown("a", **changes), shown("b"))
+    assert [one.id for one in made.machines()] == ["b"]
+    assert list(odd_of(made)) == ["a"]
+    found = made.look_up(iter(["a", "b", "never"]))
+    assert found.keys() == {"b", "never"}, "nothing is said of it"
+    assert found["never"] is None
+    assert isinstance(found["b"], Instance)
+
+
+def test_one_without_an_id_may_be_any_of_those_that_are_missing() -> None:
+    nameless = shown("a")
+    del nameless["id"]
+    made = driver(nameless, shown("b"))
+    assert [one.id for one in made.machines()] == ["b"]
+    assert list(odd_of(made)) == [NAMELESS]
+    assert made.look_up(["a", "b"]).keys() == {"b"}
+
+
+def test_what_was_left_out_is_told_through_the_wrappers() -> None:
+    made = Awaited("here", lambda: Paced(driver(shown("a", times={})), Pace()), lambda _error: None)
+    assert not odd_of(made)
+    made.machines()
+    assert list(odd_of(made)) == ["a"]
