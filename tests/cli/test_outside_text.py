@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -500,8 +500,9 @@ kinds = st.sampled_from([(False, False), (True, False), (False, True), (True, Tr
 
 @given(
     st.lists(st.tuples(kinds, st.integers(0, 300), st.integers(0, 30)), min_size=1, max_size=10),
-    st.integers(1, 150),
+    st.integers(-20, 150),
 )
+@example([((False, False), 0, 0), ((True, False), 0, 0)], 1)
 def test_no_column_is_without_room(drawn: list[tuple[tuple[bool, bool], int, int]], room: int) -> None:
     columns = [Column("t" * title, right=right, wide=wide) for (right, wide), _, title in drawn]
     widths = column_widths(columns, [["x" * longest] for _, longest, _ in drawn], room)

@@ -103,8 +103,8 @@ def column_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], roo
         longest, word = _longest(texts), min(_longest(column.title.split()), LONGEST_NUMBER)
         number = column.right and longest <= LONGEST_NUMBER
         wanted = max(longest, cell_len(column.title), 1)
-        widths.append(min(wanted, room if column.wide else LONGEST_NAME))
-        least.append(max(longest if number else LEAST_SENTENCE if column.wide else LEAST_NAME, word))
+        widths.append(min(wanted, max(room, 1) if column.wide else LONGEST_NAME))
+        least.append(max(longest if number else LEAST_SENTENCE if column.wide else LEAST_NAME, word, 1))
         numbers.append(number)
     ends: Sequence[tuple[Callable[[int], bool], Callable[[int], int]]] = (
         (lambda at: columns[at].wide, lambda at: least[at]),
