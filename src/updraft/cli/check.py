@@ -138,7 +138,7 @@ def picture(found: Iterable["Finding"], out: "Console") -> "RenderableType":
 
     narrow = is_narrow(out)
     made = Table.grid(padding=(0, 2, 0, 0))
-    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold", max_width=LONGEST_WHAT)
     if not narrow:
         made.add_column(overflow="fold", max_width=LONGEST_WHAT)
     made.add_column(overflow="fold", ratio=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.terminal import raw
+from updraft.cli.output import console
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,22 +54,19 @@ def demo(
     46 real jobs, and shows what is decided and why until all are done and every machine is gone. Nothing is
     left behind, also after Ctrl-C. Needs root and mmdebstrap; --fake needs neither.
     """
-    from rich.console import Console
-
-    console = Console(highlight=False, file=raw(sys.stdout))
     if fake:
         from updraft.cli.demo_fake import demo_fake
 
-        context.exit(demo_fake(console, fast=fast))
-    context.exit(_real(console, keep, state, store))
+        context.exit(demo_fake(console(), fast=fast))
+    context.exit(_real(console(), keep, state, store))
 
 
-def _real(console: "Console", keep: bool, state: Path | None, store: Path | None) -> int:
+def _real(out: "Console", keep: bool, state: Path | None, store: Path | None) -> int:
     from updraft.clouds.local.layers import DEFAULT_STORE
     from updraft.demo.pool import Wishes, bring_up, find_or_build
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        out.print(text, soft_wrap=True)
 
     if os.geteuid() != 0:
         raise UsageError(
@@ -81,7 +78,7 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
     with state_dir(state, keep) as folder:
         pool = bring_up(image, folder, say, Wishes(tied=not keep))
         try:
-            closing = play(pool, console)
+            closing = play(pool, out)
         except BaseException:
             pool.cloud.stop()
             raise
@@ -89,7 +86,7 @@ def _real(console: "Console", keep: bool, state: Path | None, store: Path | None
             pool.cloud.stop()
     from updraft.cli.show import closing_table
 
-    console.print(closing_table(closing))
+    out.print(closing_table(closing))
     if keep:
         say(_farewell(pool, folder))
     return 0 if closing.good else 1
@@ -135,14 +132,14 @@ def ourselves() -> str:
     return "updraft" if found is not None and Path(found).resolve() == Path(called).resolve() else called
 
 
-def play(pool: "RealPool", console: "Console") -> "Closing":
+def play(pool: "RealPool", out: "Console") -> "Closing":
     """Submit the jobs and show what happens, until all are done and no machine is left."""
     from updraft.cli.show import Stage
     from updraft.demo import jobs
 
     begun = time.time()
     count = jobs.submit(pool)
-    with Stage(console) as stage:
+    with Stage(out) as stage:
         while True:
             scene = _scene(pool, begun, count)
             stage.show(scene)

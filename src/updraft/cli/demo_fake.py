@@ -1,13 +1,12 @@
 """`updraft demo --fake`: the story of the demo on a fake cloud, in virtual time, for those without root."""
 
-import sys
 import time
 from collections import Counter
 
 from rich.console import Console
 
+from updraft.cli.output import console
 from updraft.cli.show import Closing, Decision, Scene, Stage, closing_table, sentence
-from updraft.cli.terminal import raw
 from updraft.clouds.fake import site_settings
 from updraft.core.model import Forget, Phase, Plan, Resources, Snapshot
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
@@ -25,15 +24,15 @@ WIDE = Shape(Resources(4, 6 * GIB, DISK), seconds=60.0)
 
 
 def demo_fake(
-    console: Console | None = None, *, fast: bool = False, jobs: int = 48, seed: int = 0, speed: float = SPEED
+    out: Console | None = None, *, fast: bool = False, jobs: int = 48, seed: int = 0, speed: float = SPEED
 ) -> int:
     """Play the demo and print its closing table; the exit code is 0 if all went as it must, else 1.
 
     At a terminal it takes 15 to 20 s; `fast`, or any other output, plays it as quickly as it can.
     """
-    console = console or Console(file=raw(sys.stdout))
+    out = out or console()
     engine = demo_engine(jobs, seed)
-    live = console.is_terminal and not fast
+    live = out.is_terminal and not fast
     note = f"virtual time, {speed:.0f} times as fast; nothing of this is real" if live else ""
     decisions: list[Decision] = []
     scene = Scene(TITLE, 0.0, jobs, 0, 0)
@@ -48,7 +47,7 @@ def demo_fake(
 
     begun = engine.timeline()
     engine.on_cycle.append(on_cycle)
-    with Stage(console, live=live) as stage:
+    with Stage(out, live=live) as stage:
         while engine.timeline() - begun < LONGEST and not over(engine):
             due = time.monotonic() + engine.policy.timings.cycle / speed
             engine.cycle()
@@ -56,7 +55,7 @@ def demo_fake(
             if live:
                 time.sleep(max(0.0, due - time.monotonic()))
     closing = closing_of(engine.result())
-    console.print(closing_table(closing, f"{TITLE}: {engine.timeline() - begun:.0f} virtual seconds"))
+    out.print(closing_table(closing, f"{TITLE}: {engine.timeline() - begun:.0f} virtual seconds"))
     return 0 if closing.good else 1
 
 

@@ -9,7 +9,7 @@ import click
 
 from updraft.cli.documents import event_row
 from updraft.cli.main import Call
-from updraft.cli.output import JSON_VERSION, clock, json_option
+from updraft.cli.output import JSON_VERSION, clock, json_option, json_text
 from updraft.ledger.reader import Event, Reader
 
 POLL = 0.5
@@ -71,7 +71,7 @@ def _show(found: Iterable[Event], as_json: bool) -> None:
 
     for event in found:
         if as_json:
-            line = json.dumps({"version": JSON_VERSION, **event_row(event)}, ensure_ascii=False)
+            line = json_text(json.dumps({"version": JSON_VERSION, **event_row(event)}, ensure_ascii=False))
         else:
             line = f"{clock(event.at)}  {told(event_row(event))} [{event.code}]"
         click.echo(line)

@@ -102,7 +102,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
         return
     out = console()
     for part in job_story(document, snapshot.now):
-        out.print(part, markup=False)
+        out.print(part)
 
 
 def _schedds(snapshot: "Snapshot") -> list[str]:

@@ -45,9 +45,9 @@ def _show(report: Report) -> None:
     for (file, section), rows in groupby(
         report.rows, key=lambda row: (row.file, row.section if row.file else "")
     ):
-        out.print(_title(file, section), style="bold", markup=False)
+        out.print(_title(file, section), style="bold")
         out.print(_rows(rows))
-    out.print(_sum(report), markup=False)
+    out.print(_sum(report))
 
 
 def _title(file: str, section: str) -> str:

@@ -10,7 +10,6 @@ from typing import TypeVar
 import click
 
 from updraft.cli.output import console
-from updraft.cli.terminal import printable
 from updraft.errors import UsageError
 
 T = TypeVar("T")
@@ -156,7 +155,7 @@ class Asker:
 
         shown = Table.grid(padding=(0, 2, 0, 0))
         for number, one in every[:SHOWN]:
-            shown.add_row(Text(f"{number:4}", style="cyan"), *(Text(printable(cell)) for cell in one.cells))
+            shown.add_row(Text(f"{number:4}", style="cyan"), *map(Text, one.cells))
         console(err=True).print(shown)
         more = len(every) - SHOWN
         if more > 0:

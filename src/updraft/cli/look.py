@@ -118,7 +118,7 @@ def show_plan(document: dict[str, Any]) -> None:
         out.print()
         out.print(group_table(groups))
     for warning in document["warnings"]:
-        out.print(f"\nwarning: {warning['text']}", markup=False)
+        out.print(f"\nwarning: {warning['text']}")
 
 
 @click.command()

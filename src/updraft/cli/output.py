@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.terminal import printable, raw
+from updraft.cli.terminal import plain_streams, printable, raw
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 JSON_VERSION = 1
 NARROW = 110
-LONGEST_NAME = 36
 PHASE_STYLES: Mapping[str, str] = {
     "requested": "cyan",
     "booting": "cyan",
@@ -61,17 +60,10 @@ def _escaped(letter: str) -> str:
 
 
 def console(*, err: bool = False) -> "Console":
-    """Where tables are printed: as wide as the terminal, and plain where stdout (or stderr) is none."""
-    from rich.console import Console
+    """Where all is drawn: as wide as the terminal, and plain where stdout (or stderr) is none."""
+    from updraft.cli.drawing import PlainConsole
 
-    class Ours(Console):
-        """Its own colours are the only orders that it gives to the terminal."""
-
-        def print(self, *objects: Any, **how: Any) -> None:
-            super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **how)
-
-    file = raw(sys.stderr if err else sys.stdout)
-    return Ours(file=file, highlight=False, soft_wrap=False, emoji=False)
+    return PlainConsole(file=raw(sys.stderr if err else sys.stdout), soft_wrap=False)
 
 
 def is_narrow(out: "Console") -> bool:
@@ -82,35 +74,13 @@ def is_narrow(out: "Console") -> bool:
 def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], title: str = "") -> "RenderableType":
     """A table without vertical lines. Cells are plain texts, never markup; long ones are folded, not cut.
 
-    A name that is longer than most is folded within its column, and takes nobody's room.
+    A name that is longer than most is folded within its column, and takes nobody's room; where room is short,
+    the longest are folded first, and numbers last.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from updraft.cli.drawing import FoldingTable
 
-    made = Table(
-        box=box.SIMPLE_HEAD,
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
     cells = [[printable(cell, "\n") for cell in row] for row in rows]
-    for at, column in enumerate(columns):
-        longest = max((len(row[at]) for row in cells), default=0)
-        folds = not (column.wide or column.right) and longest > LONGEST_NAME
-        made.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            overflow="fold",
-            no_wrap=not (column.wide or folds),
-            max_width=LONGEST_NAME if folds else None,
-        )
-    for row in cells:
-        made.add_row(*(Text(cell, style=PHASE_STYLES.get(cell, "")) for cell in row))
-    return made
+    return FoldingTable(columns, cells, title, PHASE_STYLES)
 
 
 def ago(seconds: float) -> str:
@@ -149,5 +119,8 @@ def waiting(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with console(err=True).status(f"{what} …"):
+    from rich.text import Text
+
+    # What is written meanwhile goes through rich, which would take its colours for ours.
+    with console(err=True).status(Text(f"{what} …")), plain_streams():
         yield

@@ -85,7 +85,15 @@ class Stage:
     def __init__(self, console: Console, *, live: bool | None = None) -> None:
         self._console = console
         self._live = (
-            Live(console=console, transient=True, auto_refresh=False) if _wants(console, live) else None
+            Live(
+                console=console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            if _wants(console, live)
+            else None
         )
         self._told = 0
         self._counted_at = -PLAIN_EVERY
@@ -115,7 +123,7 @@ class Stage:
             self._say(scene.elapsed, _counts(scene))
 
     def _say(self, at: float, text: str) -> None:
-        self._console.print(f"{at:6.0f} s  {text}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"{at:6.0f} s  {text}", markup=False, soft_wrap=True)
 
 
 def drawing(scene: Scene) -> RenderableType:
@@ -138,7 +146,7 @@ def drawing(scene: Scene) -> RenderableType:
     ]
     lines += [Text("")] * (DECISIONS_SHOWN - len(lines))
     foot = Text(scene.note, style="dim")
-    title = f"{scene.title} · {scene.elapsed:.0f} s"
+    title = Text(f"{scene.title} · {scene.elapsed:.0f} s")
     return Panel(Group(table, Text(""), *lines, foot), title=title, title_align="left")
 
 

@@ -11,6 +11,7 @@ import click
 
 from updraft.cli.main import Call
 from updraft.cli.output import Column, console, count, is_narrow, json_option, say_json, table
+from updraft.cli.terminal import plain_streams
 from updraft.errors import UsageError
 from updraft.garbage import look_seldom
 
@@ -204,7 +205,7 @@ def _progress(settings: int) -> Iterator[Callable[[str, float], None]]:
     name = TextColumn("{task.description}", markup=False)
     columns = (name, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=console(err=True), transient=True) as bars:
+    with Progress(*columns, console=console(err=True), transient=True) as bars, plain_streams():
 
         def tell(name: str, share: float) -> None:
             if name not in tasks:

@@ -11,6 +11,7 @@ from updraft.cli.documents import Document, machine_row, machine_rows, status_do
 from updraft.cli.main import Call
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
 from updraft.cli.tallies import cloud_line
+from updraft.cli.terminal import plain_streams
 from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _watch(reader: Reader, pool: str, tables: Sequence[str]) -> None:
     def now() -> Group:
         return Group(*picture(status_document(reader, pool, time.time()), tables))
 
-    with Live(now(), console=console(), auto_refresh=False, screen=False) as live:
+    with Live(now(), console=console(), auto_refresh=False, screen=False) as live, plain_streams():
         while True:
             time.sleep(WATCH_EVERY)
             live.update(now(), refresh=True)
