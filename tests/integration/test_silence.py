@@ -13,12 +13,17 @@ from tests.rigs.pools.controlling import (
     await_running,
     edit,
     events,
+    in_machine,
+    kill_service,
     let_end,
     looks,
     outcomes,
     reload,
+    run_killer,
     sh,
     sleepers,
+    slot_of,
+    start_and_wait,
     starts_and_ends,
     waiters,
 )
@@ -93,3 +98,32 @@ def test_nothing_goes_while_a_source_is_silent(real_pool: Any) -> None:
     assert [found[:2] for found in outcomes(pool, long)] == [DONE_ONCE[:2]]
     until(lambda: not pool.workers(*ALIVE), 60, "all machines go in the end")
     assert [event for event in events(pool, "requeue-jobs") if event["id"] > since] == []
+
+
+INVALIDATE = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = TARGET.UpdraftInstance == "{}"\n'
+
+
+def test_a_machine_that_joined_while_the_controller_slept_keeps_its_job_though_its_ad_is_gone(
+    real_pool: Any,
+) -> None:
+    text = settings(worker={"boot_deadline": "10s"}, timings={"collector_age": "5s", "end_patience": "5s"})
+    pool: RealPool = real_pool(Wishes(settings=text))
+    until(lambda: acting(pool), 60, "the controller acts")
+    kill_service(pool)
+    cluster = pool.submit(waiters(1, "done"))
+    run_killer(pool, "launch: recorded")
+    await_running(pool, cluster, deadline=90)
+    [machine] = pool.workers("running")
+    in_machine(pool, machine["id"], "pkill", "-STOP", "-x", "condor_startd")
+    sh(pool, "condor_advertise INVALIDATE_STARTD_ADS -", stdin=INVALIDATE.format(machine["id"]))
+    until(lambda: slot_of(pool, machine["id"]) is None, 10, "the collector has no ad of it")
+
+    start_and_wait(pool)  # by now its boot is over its deadline, and nobody has seen it join
+    looks(pool, 20)
+
+    assert [m["id"] for m in pool.workers("running")] == [machine["id"]]
+    in_machine(pool, machine["id"], "pkill", "-CONT", "-x", "condor_startd")
+    until(lambda: slot_of(pool, machine["id"]), 60, "its ad is back")
+    let_end(pool, "done")
+    await_done(pool, [cluster], 60)
+    assert outcomes(pool, cluster) == [DONE_ONCE]

@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from tests.rigs.pools.controlling import (
+    DONE_ONCE,
     await_done,
     await_running,
     disturbed,
     events,
     in_machine,
     let_end,
+    looks,
     outcomes,
     sh,
     sleepers,
+    slot_of,
     waiters,
 )
 from tests.rigs.pools.realpool import settings, until
@@ -31,11 +34,14 @@ Done = subprocess.CompletedProcess[str]
 TOKEN = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}")
 MINE = "/etc/condor/tokens.d/updraft"
 THIEF = "i-thief"
+END_PATIENCE = 20  # seconds
 
 
 @pytest.fixture(scope="module")
 def pool(module_pool: Pools) -> RealPool:
-    text = settings(worker={"flavors": ["small"], "idle_limit": "10m"}, timings={"end_patience": "20s"})
+    text = settings(
+        worker={"flavors": ["small"], "idle_limit": "10m"}, timings={"end_patience": f"{END_PATIENCE}s"}
+    )
     return module_pool(Wishes(settings=text))
 
 
@@ -129,6 +135,40 @@ def test_tokens_are_listed_and_good_for_their_own_launch_and_a_stranger_is_told_
     assert pool.queue(f"ClusterId == {cluster}"), "the schedd answers"
     let_end(pool, "first")
     await_done(pool, [cluster], 60)
+
+
+def test_a_siblings_word_that_a_machine_has_closed_ends_no_machine(pool: RealPool) -> None:
+    cluster = pool.submit(waiters(3, "forged"))
+    await_running(pool, cluster, 3, deadline=90)
+    launches = {one["id"]: one["launch"] for one in pool.show("machines")["machines"]}
+    hosts = [job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {cluster}")]
+    thief, victim = next(
+        (a, b) for a in hosts for b in hosts if a != b and launches[a] == launches[b]
+    )  # the first test's machine took one of the jobs, and the other two were launched together
+    slot = slot_of(pool, victim)
+    assert slot is not None
+    lie = {
+        name: f'"{slot[name]}"' for name in ("Name", "MyAddress", *(n for n in slot if n[:7] == "Updraft"))
+    }
+    lie |= {
+        "State": '"Drained"',
+        "Draining": "true",
+        "DrainReason": '"updraft idle-limit: nothing runs there"',
+    }
+
+    def lies() -> None:
+        sent = advertise(pool, thief, **lie)
+        assert sent.returncode == 0, sent.stderr
+
+    lies()
+    until(lambda: (slot_of(pool, victim) or {}).get("Draining"), 10, "the collector has the forged ad")
+    looks(pool, 2 * END_PATIENCE, lies)  # each takes a second at least
+
+    assert victim in {m["id"] for m in pool.workers("running")}
+    assert disturbed(pool, cluster) == ""
+    let_end(pool, "forged")
+    await_done(pool, [cluster], 60)
+    assert outcomes(pool, cluster) == 3 * [DONE_ONCE]
 
 
 def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(pool: RealPool) -> None:

@@ -43,9 +43,9 @@ DC_DAEMON_LIST = +SCHEDD_TWO
 """
 
 
-def sh(pool: RealPool, script: str, timeout: float = 60.0) -> str:
+def sh(pool: RealPool, script: str, timeout: float = 60.0, stdin: str | None = None) -> str:
     """What a shell on the head prints; it has to succeed."""
-    done = pool.on_head("sh", "-c", script, timeout=timeout)
+    done = pool.on_head("sh", "-c", script, timeout=timeout, stdin=stdin)
     assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
     return done.stdout
 

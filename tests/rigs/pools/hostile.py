@@ -19,6 +19,18 @@ JOB_NAMES = (
     *("ImageSize", "DiskUsage", "MemoryUsage", "ResidentSetSize", "NumJobStarts", "TransferInputSizeMB"),
     *("TargetAnnexName", "VMAMI", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "Foo", "Mine"),
     *("JobMaterializeDigestFile", "JobMaterializeLimit", "ConcurrencyLimits", "FlockTo", "WantParallel"),
+    *("JobFactoryPaused", "JobFactoryTotalProcs", "JobMaterializeNextProcId", "JobsPresent"),
+    *(
+        "TotalSubmitProcs",
+        "UpdraftImage",
+        "UpdraftFlavor",
+        "UpdraftNetwork",
+        "UpdraftLayers",
+        "UpdraftClouds",
+    ),
+    *("UpdraftKeepAlive", "UpdraftMaxPrice", "UpdraftOwnRequirements", "MayUseAWS", "TargetClouds"),
+    *("VMAMIConfig", "VMCPUCores", "VMHighPriority", "VMImage", "VMImageID", "VMInstanceType", "VMKeepAlive"),
+    *("VMLoc", "VMMaximumPrice", "VMMem", "VMName", "VMNetwork", "VMStorage", "VMTypeLimit", "VMUserData"),
 )
 MACHINE_NAMES = (
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalCpus"),
@@ -26,6 +38,10 @@ MACHINE_NAMES = (
     *("UpdraftPool", "UpdraftInstance", "UpdraftLaunch", "UpdraftClass", "UpdraftFlavor", "UpdraftZone"),
     *("UpdraftGeneration", "UpdraftMarket", "Draining", "DrainReason", "DaemonStartTime", "MyCurrentTime"),
     *("LastHeardFrom", "ChildCpus", "ChildMemory", "ChildState", "ChildActivity", "NumDynamicSlots", "Foo"),
+    *("ChildDisk", "ChildGPUs", "ChildName", "ChildRemoteUser", "ChildAccountingGroup", "ChildGlobalJobId"),
+    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "RemoteUser", "AccountingGroup", "Offline"),
+    *("GlobalJobId", "JobStarts", "ClaimRequests", "TotalSlotGPUs", "UpdateSequenceNumber", "UpdraftCloud"),
+    *("UpdraftVariant", "AuthenticatedIdentity", "Machine"),
 )
 _NUMBERS = (
     *("0", "-1", "1e308", "-1e308", 'real("NaN")', 'real("INF")', "9223372036854775807", "0.5", "1/0"),
@@ -42,16 +58,17 @@ _SHAPES = (
     *("ifThenElse(Foo > 1, Mine, {NAME})", "time()", "random(10)", "splitList(Foo)[3]", "Foo =?= Mine"),
 )
 _MIB = 1 << 20
+_HUGE_AT = 7  # of each cluster, the number of the job that has a text of one MiB
 _PER_CLUSTER = 100
 
 
-def value(rng: random.Random, name: str, huge: bool = False) -> str:
+def value(rng: random.Random, name: str) -> str:
     """A value for this name, as ClassAd text."""
     kind = rng.randrange(3)
     if kind == 0:
         return rng.choice(_NUMBERS)
     if kind == 1:
-        text = "z" * _MIB if huge else rng.choice(_TEXTS)
+        text = rng.choice(_TEXTS)
         escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         return f'"{escaped}"'
     return rng.choice(_SHAPES).format(NAME=name)
@@ -102,7 +119,9 @@ def submit(seed: int, count: int) -> int:
             for proc in range(some):
                 for name in rng.sample(JOB_NAMES, rng.randint(1, 3)):
                     with contextlib.suppress(Exception):
-                        schedd.edit(f"{cluster}.{proc}", name, value(rng, name, huge=rng.random() < 0.001))
+                        schedd.edit(f"{cluster}.{proc}", name, value(rng, name))
+            with contextlib.suppress(Exception):
+                schedd.edit(f"{cluster}.{_HUGE_AT}", "UpdraftImage", f'"{"z" * _MIB}"')
     return made
 
 
