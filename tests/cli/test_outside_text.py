@@ -263,7 +263,9 @@ def _explain(text: str) -> None:
     group = {"request": {"cpus": 1, "memory": 2048, "gpus": 0}, "idle": 1, "joined": 0, "coming": 0, "new": 0,
              "unmet": 1, "held_back": [reason], "offers": [offer, {**offer, "price": None}]}  # fmt: skip
     jobs = [{**job, "state": state} for state in ("held", "running", "idle")]
-    for part in explain.job_story({"jobs": jobs, "groups": [group]}, time.time()):
+    silent = [{"schedd": text, "why": text}]
+    document = {"jobs": jobs, "groups": [group], "silent": silent, "left_out": [reason]}
+    for part in explain.job_story(document, time.time()):
         console().print(part)
 
 

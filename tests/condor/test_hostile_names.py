@@ -10,7 +10,7 @@ from updraft.condor.slot_ads import PROJECTION
 from updraft.condor.terms import NAMES
 
 # A schedd lets nobody change these. A job's state decides which of the jobs are counted.
-NOT_THE_OWNERS = {"ClusterId", "JobUniverse", "Owner", "User", "JobStatus"}
+NOT_THE_OWNERS = {"ClusterId", "ProcId", "JobUniverse", "Owner", "User", "JobStatus"}
 # A collector knows ads by these: another value is another ad.
 KEYS = {"Name", "MyAddress"}
 

@@ -1,5 +1,6 @@
 """Adopt and disown by hand: what is taken into the pool's care, what is let go, and what is refused."""
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ import pytest
 from tests.rigs.rig import POOL, Rig
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, TAG_RETIRING
 from updraft.core.lifecycle import LET_GO
-from updraft.core.model import DrainMode, Snapshot
+from updraft.core.model import Annex, DrainMode, Snapshot
 from updraft.daemon import requests
 from updraft.errors import CloudUnavailable, UsageError
-from updraft.ledger import Ledger, Request, RequestKind
+from updraft.ledger import Ledger, Request, RequestKind, annexes
 
 
 @pytest.fixture
@@ -263,3 +264,36 @@ def test_what_a_refused_request_had_begun_is_taken_back(rig: Rig, monkeypatch: p
     record = rig.ledger.machine(machine)
     assert record is not None
     assert record.wanted_drain is None
+
+
+@pytest.mark.parametrize("change", ["kind = 'nonsense'", "detail = '{\"half'", "detail = '[]'"])
+def test_a_request_whose_row_cannot_be_read_is_refused_and_holds_up_nobody_else(
+    rig: Rig, change: str
+) -> None:
+    daemon, machine = rig.one_busy()
+    odd, sane = ask(rig, RequestKind.ADOPT, "i-odd"), ask(rig, RequestKind.DRAIN, machine)
+    assert rig.ledger is not None
+    with sqlite3.connect(rig.ledger.path) as raw:
+        raw.execute(f"UPDATE requests SET {change} WHERE id = ?", (odd,))  # noqa: S608 - of our own
+    raw.close()
+    rig.turn(daemon, 4)
+    assert "its row in the ledger can't be read" in outcome(rig, odd)
+    assert outcome(rig, odd).startswith("refused: ")
+    assert outcome(rig, sane) == "taken up"
+    told = [one for one in rig.ledger.events(kinds=("request",)) if one.subject == "i-odd"]
+    assert [one.code for one in told] == ["request-unread"], "once"
+
+
+def test_an_annex_whose_row_cannot_be_read_is_named_and_everything_else_goes_on(rig: Rig) -> None:
+    daemon, _ = rig.one_busy()
+    assert rig.ledger is not None
+    rig.ledger.put_annex(Annex("odd", "eve", "default", 1, 0, rig.clock() + 3600, 600.0))
+    with sqlite3.connect(rig.ledger.path) as raw:
+        raw.execute("UPDATE annexes SET doc = 'nonsense'")
+    raw.close()
+    cycle = daemon.cycle()
+    (said,) = [one.text for one in cycle.plan.warnings if one.code == "unread-annex"]
+    assert said.startswith("left out: annex odd: its row in the ledger can't be read")
+    assert [one.code for one in rig.ledger.events(kinds=("warning",))] == ["unread-annex"]
+    annexes.create(rig.ledger, Annex("odd", "eve", "default", 1, 0, rig.clock() + 3600, 600.0), "eve")
+    assert "unread-annex" not in {one.code for one in daemon.cycle().plan.warnings}

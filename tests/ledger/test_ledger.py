@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from updraft.core.model import (
+    Annex,
+    AnnexOutlook,
     AtWork,
     DrainMode,
     DrainRecord,
@@ -23,7 +25,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
-from updraft.ledger import Ledger, Reader, RequestKind, Retention
+from updraft.ledger import Ledger, Reader, RequestKind, Retention, annexes
 from updraft.ledger.migrations import MIGRATIONS, migrate, version_of
 from updraft.ledger.rows import dump, machine_to_doc
 
@@ -278,6 +280,27 @@ def test_a_damaged_row_is_damage(path: Path) -> None:
     raw.close()
     with Ledger(path) as ledger, pytest.raises(LedgerError, match="damaged"):
         ledger.view(NOW)
+
+
+def test_an_annex_whose_row_cannot_be_read_is_left_out_and_named(path: Path) -> None:
+    with Ledger(path) as ledger:
+        for name in ("odd", "sane"):
+            annexes.create(
+                ledger, Annex(name, "eve", "default", 1, 0, NOW + 3600, 600.0), "eve", "#!/bin/sh\n"
+            )
+        layer = ledger.annexes()[0].layer
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE annexes SET doc = '{\"half\": ' WHERE name = 'odd'")
+    raw.close()
+    with Ledger(path) as ledger:
+        assert [one.name for one in ledger.annexes()] == ["sane"]
+        assert ledger.unread_annexes() == ("odd",)
+        annexes.forget(
+            ledger, [AnnexOutlook("sane", "over", Reason("over", "none is left"), forget=True)], NOW
+        )
+        assert annexes.layer_text(path, layer), "it may be that of the one that can't be read"
+    with Reader(path) as reader:
+        assert reader.unread_annexes() == ("odd",)
 
 
 def test_a_newer_ledger_is_refused(path: Path) -> None:

@@ -16,6 +16,7 @@ from updraft.core.left_out import (
     LEFT_OUT_OFFER,
     ODD_INSTANCE,
     ODD_SLOT,
+    UNREAD_ANNEX,
 )
 from updraft.errors import PoolDenied, UpdraftError
 
@@ -250,6 +251,8 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
         elif code == ODD_INSTANCE:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
+        elif code == UNREAD_ANNEX:
+            yield POOL.warning("annex left out", text, "create it again: that replaces what can't be read")
         elif code in _REMEDIES:
             yield POOL.warning(f"{code.removeprefix(f'{LEFT_OUT}-')} left out", text, _REMEDIES[code])
 

@@ -11,6 +11,7 @@ LEFT_OUT_OFFER = "left-out-offer"
 LEFT_OUT_CLASS = "left-out-class"
 LEFT_OUT_ANNEX = "left-out-annex"
 LEFT_OUT_CLOUD = "left-out-cloud"
+UNREAD_ANNEX = "unread-annex"
 OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
 """Of what isn't jobs or slots, and doesn't say itself that it is left out."""
 ODD_SLOT = "odd-slot"

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from updraft.act import Actor, UserData
 from updraft.act.launching import going_on
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
+from updraft.core.left_out import UNREAD_ANNEX
 from updraft.core.model import Known, Plan, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report, requests
@@ -184,6 +185,7 @@ class Daemon:
             jumped_at=self._times.jumped_at,
             launching=launching,
             awake_since=self._started,
+            left_out=(*seen.left_out, *_unread(self._ledger)),
         )
         standing = self._standing(snapshot)
         snapshot = replace(snapshot, taken_over_at=self._taken_over(standing, snapshot.now))
@@ -365,6 +367,13 @@ def run_once(observer: Observer, plan: Planner, policy: Policy, now: float) -> t
     """One look and the plan that it leads to. Nothing is done and nothing is written."""
     snapshot = observer.look(now)
     return snapshot, plan(snapshot, policy)
+
+
+def _unread(ledger: Ledger) -> Iterator[Reason]:
+    """What says which annexes can't be read in the ledger: their machines are as those of an unknown one."""
+    for name in ledger.unread_annexes():
+        text = f"left out: annex {name}: its row in the ledger can't be read; create it again to replace it"
+        yield Reason(UNREAD_ANNEX, text)
 
 
 def _took(times: Mapping[str, float]) -> dict[str, float]:

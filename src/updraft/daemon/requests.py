@@ -36,6 +36,7 @@ def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float) ->
     An adoption stays open until its cloud shows the instance as ours. `since` is when this controller began
     to act: a request may have waited for that, and nothing was done for it meanwhile.
     """
+    _refuse_unread(ledger, snapshot.now)
     requests = ledger.requests()
     for request in requests:
         try:
@@ -70,6 +71,16 @@ def _answer(request: Request, outcome: str, ledger: Ledger, now: float) -> None:
         ledger.done(request.id, outcome, now)
         reason = Reason(f"request-{request.kind}", f"{request.who} asked for {request.kind}: {outcome}")
         ledger.event(now, "request", request.machine, reason)
+
+
+def _refuse_unread(ledger: Ledger, now: float) -> None:
+    """What can't be read can't be done: nobody is to wait for it."""
+    for one in ledger.unread_requests():
+        outcome = f"refused: its row in the ledger can't be read ({one.why}); ask again"
+        with ledger.together():
+            ledger.done(one.id, outcome, now)
+            text = f"request {one.id} of {one.who}: {outcome}"
+            ledger.event(now, "request", one.machine, Reason("request-unread", text))
 
 
 def _fault(error: Exception) -> str:

@@ -111,6 +111,8 @@ def forget(ledger: Ledger, outlooks: Iterable[AnnexOutlook], now: float) -> None
     for name in gone:
         ledger.drop_annex(name)
         ledger.event(now, EVENT, name, Reason("annex-forgotten", "none of its machines is left"))
+    if ledger.unread_annexes():
+        return  # their layers aren't known
     used = {one.layer for one in ledger.annexes()}
     for path in _directory(ledger.path).glob("*"):
         if path.name not in used:

@@ -51,6 +51,16 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadRequest:
+    """A wish whose row can't be read, and why; what of it can be told all the same."""
+
+    id: int
+    who: str
+    machine: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened: to `subject` (a machine, a launch key, a cloud), with its reason."""
 
@@ -219,12 +229,19 @@ class Queries:
             return None if row is None else str(row[0])
 
     def requests(self) -> tuple[Request, ...]:
-        """Operators' wishes that aren't done, oldest first."""
+        """Operators' wishes that aren't done, oldest first, without those whose rows can't be read."""
+        return tuple(one for one in self._requests() if isinstance(one, Request))
+
+    def unread_requests(self) -> tuple["UnreadRequest", ...]:
+        """Those that aren't done and whose rows can't be read."""
+        return tuple(one for one in self._requests() if isinstance(one, UnreadRequest))
+
+    def _requests(self) -> list["Request | UnreadRequest"]:
         # All columns, because a file that no newer daemon has opened yet has fewer.
         with self._reading() as rows:
             found = rows.execute("SELECT * FROM requests WHERE done_at IS NULL ORDER BY id")
             names = [column[0] for column in found.description]
-            return tuple(_request(dict(zip(names, row, strict=True))) for row in found)
+            return [_request(dict(zip(names, row, strict=True))) for row in found]
 
     def request_outcome(self, request: int) -> str | None:
         """What became of a wish; None while it isn't done."""
@@ -235,12 +252,22 @@ class Queries:
             return None if row is None else str(row[0])
 
     def annexes(self) -> tuple[Annex, ...]:
-        """Every annex that isn't forgotten, by name; none in a file that no newer daemon has opened yet."""
+        """Every annex that isn't forgotten, by name; none in a file that no newer daemon has opened yet.
+
+        One whose row can't be read is left out: see `unread_annexes`.
+        """
+        return tuple(one for _, one in self._annexes() if one is not None)
+
+    def unread_annexes(self) -> tuple[str, ...]:
+        """The names of those whose rows can't be read."""
+        return tuple(name for name, one in self._annexes() if one is None)
+
+    def _annexes(self) -> list[tuple[str, Annex | None]]:
         with self._reading() as rows:
             if not rows.execute("SELECT 1 FROM sqlite_master WHERE name = 'annexes'").fetchone():
-                return ()
-            found = rows.execute("SELECT doc FROM annexes ORDER BY name").fetchall()
-            return tuple(annex_from_doc(doc) for (doc,) in found)
+                return []
+            found = rows.execute("SELECT name, doc FROM annexes ORDER BY name").fetchall()
+            return [(str(name), _annex(doc)) for name, doc in found]
 
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind key."""
@@ -306,16 +333,26 @@ class Reader(Queries):
         self.close()
 
 
-def _request(row: Mapping[str, Any]) -> Request:
-    return Request(
-        id=row["id"],
-        at=row["at"],
-        who=row["who"],
-        kind=RequestKind(row["kind"]),
-        machine=row["machine"],
-        kill_jobs=bool(row["kill_jobs"]),
-        detail=json.loads(row.get("detail") or "{}"),
-    )
+def _request(row: Mapping[str, Any]) -> Request | UnreadRequest:
+    try:
+        return Request(
+            id=row["id"],
+            at=row["at"],
+            who=row["who"],
+            kind=RequestKind(row["kind"]),
+            machine=row["machine"],
+            kill_jobs=bool(row["kill_jobs"]),
+            detail={str(name): str(value) for name, value in json.loads(row.get("detail") or "{}").items()},
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        return UnreadRequest(row["id"], str(row["who"]), str(row["machine"]), type(error).__name__)
+
+
+def _annex(doc: str) -> Annex | None:
+    try:
+        return annex_from_doc(doc)
+    except sqlite3.DataError:
+        return None
 
 
 def _event(row: Sequence[Any]) -> Event:
