@@ -224,6 +224,11 @@ def test_an_instance_without_a_record_is_worth_its_launch_or_the_first_offer_of_
     assert (foreign.price, foreign.resources) == (None, Resources())
 
 
+def test_one_whose_cloud_does_not_say_when_it_was_launched_is_as_old_as_our_first_sight_of_it() -> None:
+    assert adopt(instance("i-1", launched_at=0.0), snapshot()).requested_at == NOW
+    assert adopt(instance("i-1", launched_at=NOW - 60), snapshot()).requested_at == NOW - 60
+
+
 def test_a_changed_record_is_a_replaced_one() -> None:
     before = record("i-1", joined_at=5.0, gaps=(30.0,))
     changes = {"busy_at": NOW, "silent_since": None, "job_starts": 4}

@@ -100,7 +100,7 @@ def test_nothing_goes_while_a_source_is_silent(real_pool: Any) -> None:
     assert [event for event in events(pool, "requeue-jobs") if event["id"] > since] == []
 
 
-INVALIDATE = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = TARGET.UpdraftInstance == "{}"\n'
+INVALIDATE = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = UpdraftInstance == "{}"\n'
 
 
 def test_a_machine_that_joined_while_the_controller_slept_keeps_its_job_though_its_ad_is_gone(

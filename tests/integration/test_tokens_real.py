@@ -151,6 +151,7 @@ def test_a_siblings_word_that_a_machine_has_closed_ends_no_machine(pool: RealPoo
         name: f'"{slot[name]}"' for name in ("Name", "MyAddress", *(n for n in slot if n[:7] == "Updraft"))
     }
     lie |= {
+        "StartdIpAddr": lie["MyAddress"],
         "State": '"Drained"',
         "Draining": "true",
         "DrainReason": '"updraft idle-limit: nothing runs there"',

@@ -65,7 +65,7 @@ class Origins:
             worker_class=instance.worker_class,
             flavor=instance.flavor,
             generation=instance.generation,
-            requested_at=launch.asked_at if launch else instance.launched_at,
+            requested_at=launch.asked_at if launch else instance.launched_at or self._now,
             resources=worth.resources if worth else Resources(),
             zone=instance.zone,
             market=instance.market,

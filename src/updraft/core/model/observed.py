@@ -198,6 +198,7 @@ class Instance:
     """One instance as its cloud shows it. Its tags say whose it is; `fault` is the cloud's own error text.
 
     `unknown_state` is the cloud's word for a state that nobody here knows: such a one counts as running.
+    `launched_at` is 0 where the cloud doesn't say it.
     `tagged` is False where it doesn't carry the pool's tag, which only an answer about its id can show;
     `identity` is that of the pool that launched it, "" where no tag says it.
     `variant` is the text of its tag, as anybody may have written it; see `core.model.variants`.
