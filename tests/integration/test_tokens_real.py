@@ -137,41 +137,6 @@ def test_tokens_are_listed_and_good_for_their_own_launch_and_a_stranger_is_told_
     await_done(pool, [cluster], 60)
 
 
-def test_a_siblings_word_that_a_machine_has_closed_ends_no_machine(pool: RealPool) -> None:
-    cluster = pool.submit(waiters(3, "forged"))
-    await_running(pool, cluster, 3, deadline=90)
-    launches = {one["id"]: one["launch"] for one in pool.show("machines")["machines"]}
-    hosts = [job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {cluster}")]
-    thief, victim = next(
-        (a, b) for a in hosts for b in hosts if a != b and launches[a] == launches[b]
-    )  # the first test's machine took one of the jobs, and the other two were launched together
-    slot = slot_of(pool, victim)
-    assert slot is not None
-    lie = {
-        name: f'"{slot[name]}"' for name in ("Name", "MyAddress", *(n for n in slot if n[:7] == "Updraft"))
-    }
-    lie |= {
-        "StartdIpAddr": lie["MyAddress"],
-        "State": '"Drained"',
-        "Draining": "true",
-        "DrainReason": '"updraft idle-limit: nothing runs there"',
-    }
-
-    def lies() -> None:
-        sent = advertise(pool, thief, **lie)
-        assert sent.returncode == 0, sent.stderr
-
-    lies()
-    until(lambda: (slot_of(pool, victim) or {}).get("Draining"), 10, "the collector has the forged ad")
-    looks(pool, 2 * END_PATIENCE, lies)  # each takes a second at least
-
-    assert victim in {m["id"] for m in pool.workers("running")}
-    assert disturbed(pool, cluster) == ""
-    let_end(pool, "forged")
-    await_done(pool, [cluster], 60)
-    assert outcomes(pool, cluster) == 3 * [DONE_ONCE]
-
-
 def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(pool: RealPool) -> None:
     lost_job, lost, launch = job_on(pool, "second")
     kept_job, kept, other = job_on(pool, "second")
@@ -234,3 +199,38 @@ def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool:
     _, _, fresh = job_on(pool, "fourth")
     assert fresh not in {*old, launch}
     assert (tokens(pool)[fresh]["key"], tokens(pool)[fresh]["state"]) == ("updraft-workers-3", "good")
+
+
+def test_a_siblings_word_that_a_machine_has_closed_ends_no_machine(pool: RealPool) -> None:
+    cluster = pool.submit(waiters(3, "forged"))
+    await_running(pool, cluster, 3, deadline=90)
+    launches = {one["id"]: one["launch"] for one in pool.show("machines")["machines"]}
+    hosts = [job["RemoteHost"].split("@")[1] for job in pool.queue(f"ClusterId == {cluster}")]
+    thief, victim = next(
+        (a, b) for a in hosts for b in hosts if a != b and launches[a] == launches[b]
+    )  # at least two were launched together
+    slot = slot_of(pool, victim)
+    assert slot is not None
+    lie = {
+        name: f'"{slot[name]}"' for name in ("Name", "MyAddress", *(n for n in slot if n[:7] == "Updraft"))
+    }
+    lie |= {
+        "StartdIpAddr": lie["MyAddress"],
+        "State": '"Drained"',
+        "Draining": "true",
+        "DrainReason": '"updraft idle-limit: nothing runs there"',
+    }
+
+    def lies() -> None:
+        sent = advertise(pool, thief, **lie)
+        assert sent.returncode == 0, sent.stderr
+
+    lies()
+    until(lambda: (slot_of(pool, victim) or {}).get("Draining"), 10, "the collector has the forged ad")
+    looks(pool, 2 * END_PATIENCE, lies)  # each takes a second at least
+
+    assert victim in {m["id"] for m in pool.workers("running")}
+    assert disturbed(pool, cluster) == ""
+    let_end(pool, "forged")
+    await_done(pool, [cluster], 60)
+    assert outcomes(pool, cluster) == 3 * [DONE_ONCE]
