@@ -106,10 +106,13 @@ def crashed(world: World, one: Happening) -> End | None:
 
 
 def system_dead(world: World, one: Happening) -> End | None:
-    """Every process of a machine stands still, for good; its cloud shows it running."""
+    """All processes of a machine stand still, for good, and its kernel is silent; its cloud shows it running.
+
+    A kernel that still acknowledges what it is sent would keep the job's lease alive, whatever hangs.
+    """
     if (machine := world.victim(one)) is not None:
         world.note(one, machine=machine)
-        world.in_machine(machine, "kill -STOP -1")
+        world.in_machine(machine, "ip rule add pref 5 blackhole; kill -STOP -1")
     return None
 
 

@@ -181,12 +181,23 @@ def _sleep_until(moment: float) -> None:
     time.sleep(max(0.0, moment - time.monotonic()))
 
 
+_GO_ON = """
+condor_release -constraint 'HoldReasonCode == 1 && HoldReasonSubCode == 0' >/dev/null 2>&1
+condor_continue -constraint 'JobStatus == 7' >/dev/null 2>&1 || :
+"""
+
+
 def _calm_down(world: World) -> None:
-    """Wait until no honest job is left and no machine; what still is there then is for the judge."""
+    """Wait until no honest job is left and no machine; what still is there then is for the judge.
+
+    A job that was held and released, or suspended, while its shadow had lost its machine may be so again once
+    the shadow ends: who has held it goes on releasing it. What updraft holds says so, and is left alone.
+    """
     end = time.monotonic() + deadline(CALMS_DOWN)
     world.sh(f"condor_rm {HOSTILE} || :; condor_rm -forcex {HOSTILE} || :")
     while time.monotonic() < end:
         with contextlib.suppress(Exception):
+            world.sh(_GO_ON)
             if not world.pool.queue(f'Owner == "{USER}"') and not world.pool.workers(*ALIVE):
                 return
         time.sleep(1)
