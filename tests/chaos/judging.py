@@ -127,6 +127,7 @@ def _excused(deeds: Iterable[Deed], machine: str, run: Run, at: float) -> bool:
 def lost(seen: Evidence) -> Iterator[Finding]:
     """Jobs that didn't end exactly once, were left on hold, or were removed by nobody."""
     removed = {deed.job for deed in seen.deeds if deed.what == "job-removed"}
+    held = {deed.job for deed in seen.deeds if deed.what == "job-held"}
     for cluster, (count, at) in sorted(expected(seen).items()):
         for job in (f"{cluster}.{proc}" for proc in range(count)):
             ends = seen.jobs.ends.get(job, 0)
@@ -136,7 +137,9 @@ def lost(seen: Evidence) -> Iterator[Finding]:
                 yield Finding("lost", at, f"job {job} was removed, and nobody here did that")
             elif job in seen.jobs.held:
                 yield Finding("held", at, f"job {job} was left on hold")
-            elif ends != 1:
+            elif ends != 1 and not (
+                ends == 2 and job in held
+            ):  # held as it ended, it ends again once released
                 yield Finding("lost", at, f"job {job} ended {ends} times")
 
 

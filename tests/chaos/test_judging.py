@@ -273,6 +273,13 @@ def test_a_job_of_which_the_log_says_nothing_is_lost() -> None:
     assert broken(run_of(clusters={1: (2, 90.0)})) == ["lost"]
 
 
+def test_a_job_that_was_held_as_it_ended_may_end_again() -> None:
+    runs = [ran("1.0", 110, 200), ran("1.0", 210, 350)]
+    assert broken(run_of(runs=runs, deeds=[befell("job-held", 199, job="1.0")])) == []
+    thrice = [*runs, ran("1.0", 360, 380)]
+    assert broken(run_of(runs=thrice, deeds=[befell("job-held", 199, job="1.0")])) == ["lost"]
+
+
 def test_a_job_that_ended_twice_is_lost() -> None:
     seen = run_of(runs=[ran("1.0", 110, 200), ran("1.0", 210, 350)])
     assert judged(seen, BOUNDS) == [Finding("lost", 90.0, "job 1.0 ended 2 times")]
