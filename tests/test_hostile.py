@@ -22,7 +22,7 @@ from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part
 from tests.rigs.reading import worker as user_data_of
 from tests.rigs.snapshots import FLAVORS, policy, snapshot, worker
 from updraft.bootstrap.worker import worker_config
-from updraft.condor import demand
+from updraft.condor.groups import MAX_GROUPS, group
 from updraft.condor.terms import NAMES as TERMS
 from updraft.core.kinds import kind_key
 from updraft.core.match import Matcher
@@ -126,7 +126,7 @@ def test_9_nothing_is_opened_fetched_or_run_because_a_job_said_so(bait: Bait, da
     rows = [row for row in map(parsed, texts) if row is not None]
     for row in rows:
         row["JobStatus"], row["JobCount"], row["ClusterId"] = 1, 3, 1
-    groups = [replace(group, key=str(n)) for n, group in enumerate(demand.group("schedd", rows))]
+    groups = [replace(one, key=str(n)) for n, one in enumerate(group("schedd", rows))]
     kinds = [Kind(kind_key("default", "g1", "c1", name), SLOT, whole) for name, (whole, _) in FLAVORS.items()]
     verdicts = {(g.key, k.key): Matcher().judge(g, k, 1_000_000.0) for g in groups for k in kinds}
     made = plan(snapshot(groups=groups, verdicts=verdicts), policy())
@@ -166,7 +166,7 @@ OPEN_CLASS = replace(
 
 def asking(**terms: object) -> JobGroup:
     row = classad2.ClassAd({"Owner": "eve", "JobStatus": 1, "JobCount": 3, "ClusterId": 1, **terms})
-    (found,) = demand.group("schedd", [row])
+    (found,) = group("schedd", [row])
     return found
 
 
@@ -220,8 +220,8 @@ def test_ten_thousand_strange_groups_leave_the_others_their_decision() -> None:
         )
         for n in range(10_000)
     ]
-    groups = demand.group("schedd", [*honest, *strange])
-    assert len(groups) <= demand.MAX_GROUPS + 1
+    groups = group("schedd", [*honest, *strange])
+    assert len(groups) <= MAX_GROUPS + 1
     assert {f"u{n}" for n in range(50)} <= {group.owner for group in groups if group.evaluable}
     assert wanted(groups, policy(classes={OPEN_CLASS.name: OPEN_CLASS})) == {}
 

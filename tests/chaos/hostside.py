@@ -132,8 +132,8 @@ def second_controller(world: World, one: Happening) -> End | None:
     world.sh(
         f"mkdir -p -m 700 {SECOND}; cp -a {STATE}/identity* {SECOND}/ 2>/dev/null || :; "
         f"{settings} >{SECOND}/updraft.toml; "
-        f"setsid updraft -f {SECOND}/updraft.toml run >>/var/log/updraft-second.log 2>&1 </dev/null & "
-        f"echo $! >{SECOND}/pid"
+        f"setsid updraft --config {SECOND}/updraft.toml run >>/var/log/updraft-second.log 2>&1 </dev/null & "
+        f"echo $! >{SECOND}/pid; sleep 2; kill -0 $!"  # it goes on, and waits
     )
     return lambda: world.sh(f"kill -9 $(cat {SECOND}/pid) || :; rm -rf {SECOND}")
 

@@ -23,6 +23,7 @@ FATAL = frozenset(
 SILENT = frozenset({"system-dead"})
 _OF_A_RUN = frozenset({"startd-killed", "shadow-killed", "job-held", "job-removed"})
 AILING = FATAL | SILENT | {"cut-from-head", "cut-from-everything", "cut-from-metadata", "tag-removed"}
+LONG_TO_ASK = frozenset({"long-queue"})
 LEASE = 120.0
 """Seconds of the lease that every honest job asks for."""
 _EXACT = 2.0  # seconds: an event log has whole ones, and what writes it may be late
@@ -234,7 +235,7 @@ def looks_missed(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
     """Times in which the controller didn't list its machines, though nothing was done to its host."""
     first = min((at for _, at in seen.clusters.values()), default=seen.ended)
     for since, at in pairwise(sorted((first, *listings(seen)))):
-        if at - since > bounds.seconds_between_looks and not _host_was_hurt(seen, since, at):
+        if at - since > bounds.seconds_between_looks and not _may_look_seldom(seen, since, at):
             yield Finding("hang", since, f"the controller didn't look for {at - since:.0f} s")
 
 
@@ -244,9 +245,12 @@ def listings(seen: Evidence) -> list[float]:
     return [*sorted(times), seen.ended]
 
 
-def _host_was_hurt(seen: Evidence, since: float, at: float) -> bool:
+def _may_look_seldom(seen: Evidence, since: float, at: float) -> bool:
+    """Was its host hurt, or is the schedd long to answer, so that it is asked a tenth of the time?"""
     return any(
-        side_of(deed.what) is Side.HOST and deed.begun <= at and deed.ended + _LATELY >= since
+        (side_of(deed.what) is Side.HOST or deed.what in LONG_TO_ASK)
+        and deed.begun <= at
+        and deed.ended + _LATELY >= since
         for deed in seen.deeds
     )
 

@@ -98,7 +98,7 @@ KINDS: tuple[Kind, ...] = (
         ("shadow-killed", 1, 0, 0),
     ),
     Kind("hostile-ads", Side.POOL, 0.7, 30, 60, dear=True),
-    Kind("long-queue", Side.POOL, 0.4, 30, 60, dear=True),
+    Kind("long-queue", Side.POOL, 0.4, 60, 120, dear=True),
     *_kinds(
         Side.HOST,
         ("controller-killed", 2, 0, 0),

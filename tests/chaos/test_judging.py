@@ -612,6 +612,10 @@ def test_what_was_done_to_its_host_long_before_or_later_excuses_nothing(begun: f
     assert broken(run_of(looks=SILENT, deeds=[befell("disk-full", begun, ended)])) == ["hang"]
 
 
+def test_a_schedd_that_takes_long_to_answer_is_asked_seldom() -> None:
+    assert broken(run_of(looks=SILENT, deeds=[befell("long-queue", 150, 210)])) == []
+
+
 @pytest.mark.parametrize("what", ["calls-slow", "no-answer", "collector-stopped", "hostile-ads", "job-held"])
 def test_no_cloud_or_pool_keeps_a_controller_from_looking(what: str) -> None:
     assert broken(run_of(looks=SILENT, deeds=[befell(what, 150, 210)])) == ["hang"]

@@ -12,7 +12,8 @@ import pytest
 from tests.waiting import deadline
 from updraft.condor import apart
 from updraft.condor.apart import Apart, ApartView, joined
-from updraft.condor.demand import ScheddMemory, left_out, pending
+from updraft.condor.demand import ScheddMemory
+from updraft.condor.groups import left_out, pending
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolTimeout
 

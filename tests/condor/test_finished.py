@@ -3,8 +3,8 @@
 import classad2
 import pytest
 
-from updraft.condor.demand import group
 from updraft.condor.finished import Finished, added, likely, refreshed, said
+from updraft.condor.groups import group
 from updraft.core.sequence import expected
 
 

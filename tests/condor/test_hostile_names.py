@@ -2,8 +2,8 @@
 
 from tests.rigs.pools.hostile import JOB_NAMES, MACHINE_NAMES
 from updraft.condor.conditions import ALWAYS
-from updraft.condor.demand import FACTORY
 from updraft.condor.finished import RUN_TIME_NAMES
+from updraft.condor.groups import FACTORY
 from updraft.condor.places import PLACES
 from updraft.condor.reread import MARKS
 from updraft.condor.slot_ads import PROJECTION

@@ -6,7 +6,7 @@ import pytest
 
 from tests.condor.test_queue import POISON, Schedd, job
 from tests.waiting import deadline
-from updraft.condor.demand import unread_groups, unread_of
+from updraft.condor.groups import unread_groups, unread_of
 from updraft.condor.lookup import Found, JobName, JobSeen, gathered, jobs_in
 from updraft.condor.queue import ALL, Queue
 from updraft.core.model import JobGroup

@@ -8,7 +8,7 @@ import pytest
 
 from tests.rigs.bindings import htcondor2
 from updraft.condor.conditions import RUNNING, WAITING_OR_RUNNING
-from updraft.condor.demand import unread_groups
+from updraft.condor.groups import unread_groups
 from updraft.condor.naming import bounded, names_to_group_by
 from updraft.condor.places import running_jobs
 from updraft.condor.queue import ALL, UNTOLD, Queue

@@ -13,7 +13,7 @@ from updraft.condor.byname import among
 from updraft.condor.children import mapped
 from updraft.condor.collector import SlotMemory, learn, settle_children, slot
 from updraft.condor.collectors import collector_loads, collector_started
-from updraft.condor.demand import MAX_GROUPS, group, unmade
+from updraft.condor.groups import MAX_GROUPS, group, unmade
 from updraft.condor.naming import names_to_group_by, referred_names
 from updraft.condor.places import running_job
 from updraft.condor.queue import Queue

@@ -7,7 +7,8 @@ import pytest
 
 from tests.condor.test_queue import NAMES, POISON, Schedd, job
 from updraft.condor.conditions import WAITING_OR_RUNNING
-from updraft.condor.demand import ScheddMemory, is_suspect, looked
+from updraft.condor.demand import ScheddMemory, looked
+from updraft.condor.groups import is_suspect
 from updraft.condor.lookup import JobName, jobs_in
 from updraft.condor.queue import Queue
 from updraft.condor.searching import Budget, Search, suspects

@@ -16,8 +16,8 @@ from updraft.condor.accounting import shares_of
 from updraft.condor.advalues import quantities, text, value
 from updraft.condor.collector import SlotMemory, learn, slot
 from updraft.condor.collectors import collector_loads
-from updraft.condor.demand import group
 from updraft.condor.finished import Finished, added
+from updraft.condor.groups import group
 from updraft.condor.naming import referred_names, stated_names
 from updraft.condor.places import running_job
 from updraft.condor.references import references

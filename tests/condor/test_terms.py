@@ -8,7 +8,7 @@ from typing import Any
 import classad2
 import pytest
 
-from updraft.condor.demand import group
+from updraft.condor.groups import group
 from updraft.condor.naming import MAX_NAMES, newest, terms_said, with_terms
 from updraft.condor.queue import Queue
 from updraft.condor.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of

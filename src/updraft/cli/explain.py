@@ -72,7 +72,7 @@ def _is_machine(call: Call, what: str) -> bool:
 def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     from updraft.cli.look import looked
     from updraft.cli.wiring import access
-    from updraft.condor.demand import unread_of
+    from updraft.condor.groups import unread_of
     from updraft.condor.lookup import find_jobs
     from updraft.core.left_out import OTHERS
     from updraft.core.model import Known

@@ -99,7 +99,7 @@ _FIRST_ANSWER = 20.0  # seconds for a collector to say who acts for the pool, at
 
 
 def _tell_of_fault(error: Exception) -> None:
-    text = "a plan failed by a fault of updraft itself, and was made without what it failed for"
+    text = "planning failed by a fault of updraft itself, and was done without what it failed for"
     structlog.get_logger("updraft").error(text, code="plan-failed", exc_info=error)
 
 

@@ -5,7 +5,7 @@ an idempotent read, and raises only `updraft.errors.CloudError`s, always `from` 
 limits and dry-run are wrappers around a driver, never branches inside it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -176,35 +176,28 @@ class ImageFinder(Protocol):
         """The usable image of this name or id; None where there is none."""
 
 
-def image_finder_of(driver: Driver) -> ImageFinder | None:
-    """This driver, or the one it is wrapped around, where it can look for an image; else None."""
+def layers(driver: Driver) -> Iterator[object]:
+    """This driver, and those that it is wrapped around, the outermost first."""
     inner: object = driver
     while inner is not None:
-        if isinstance(inner, ImageFinder):
-            return inner
+        yield inner
         inner = getattr(inner, "driver", None)
-    return None
+
+
+def image_finder_of(driver: Driver) -> ImageFinder | None:
+    """This driver, or the one it is wrapped around, where it can look for an image; else None."""
+    return next((one for one in layers(driver) if isinstance(one, ImageFinder)), None)
 
 
 def catalogue_of(driver: Driver) -> "Catalogue | None":
     """What this driver, or the one it is wrapped around, can tell people; None where it tells nothing."""
-    inner: object = driver
-    while inner is not None:
-        if isinstance(inner, Catalogue):
-            return inner
-        inner = getattr(inner, "driver", None)
-    return None
+    return next((one for one in layers(driver) if isinstance(one, Catalogue)), None)
 
 
 def leases_of(driver: Driver) -> Leases:
     """What this driver, or the one it is wrapped around, says of leases; nothing is promised by default."""
-    inner: object = driver
-    while inner is not None:
-        found = getattr(inner, "leases", None)
-        if isinstance(found, Leases):
-            return found
-        inner = getattr(inner, "driver", None)
-    return Leases()
+    said = (getattr(one, "leases", None) for one in layers(driver))
+    return next((one for one in said if isinstance(one, Leases)), Leases())
 
 
 FindingState = Literal["ok", "warning", "problem"]

@@ -4,11 +4,11 @@ A driver that can has an attribute `imaging`. As everywhere in this room nothing
 again, and only `CloudError`s are raised: whoever makes an image looks with `show` until it is ready.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
 
-from updraft.clouds.base import TAG_POOL, Driver, ImageInfo
+from updraft.clouds.base import TAG_POOL, Driver, ImageInfo, layers
 from updraft.errors import BadRequest
 
 TAG_FROM = "updraft:from"
@@ -94,13 +94,8 @@ class Imaging(Protocol):
 
 def imaging_of(driver: Driver) -> Imaging | None:
     """What this driver, or the one it is wrapped around, does with images; None where it does nothing."""
-    inner: object = driver
-    while inner is not None:
-        found: Imaging | None = getattr(inner, "imaging", None)
-        if found is not None:
-            return found
-        inner = getattr(inner, "driver", None)
-    return None
+    found: Iterator[Imaging | None] = (getattr(one, "imaging", None) for one in layers(driver))
+    return next((one for one in found if one is not None), None)
 
 
 def check_form(cloud: str, form: str, forms: tuple[str, ...]) -> None:

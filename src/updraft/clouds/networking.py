@@ -4,11 +4,11 @@ A driver that can has an attribute `networking`. As everywhere in this room noth
 again, and only `CloudError`s are raised. What ought to be in a group is not a driver's business: see `rules`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from updraft.clouds.base import TAG_POOL, Driver
+from updraft.clouds.base import TAG_POOL, Driver, layers
 
 TAG_ROLE = "updraft:role"
 """Of a security group: whose machines it is for, "head" or "worker"."""
@@ -98,21 +98,11 @@ class Networking(Protocol):
 
 def networking_of(driver: Driver) -> Networking | None:
     """What this driver, or the one it is wrapped around, does with groups; None where it does nothing."""
-    inner: object = driver
-    while inner is not None:
-        found: Networking | None = getattr(inner, "networking", None)
-        if found is not None:
-            return found
-        inner = getattr(inner, "driver", None)
-    return None
+    found: Iterator[Networking | None] = (getattr(one, "networking", None) for one in layers(driver))
+    return next((one for one in found if one is not None), None)
 
 
 def why_no_networking(driver: Driver) -> str:
     """Why a cloud has no groups to look at, for people: the driver's own reason if it gives one."""
-    inner: object = driver
-    while inner is not None:
-        reason: str = getattr(inner, "no_networking", "")
-        if reason:
-            return reason
-        inner = getattr(inner, "driver", None)
-    return "its driver does nothing with security groups"
+    reasons: Iterator[str] = (getattr(one, "no_networking", "") for one in layers(driver))
+    return next(filter(None, reasons), "its driver does nothing with security groups")

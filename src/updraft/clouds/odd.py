@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from updraft.clouds.base import Driver
+from updraft.clouds.base import Driver, layers
 from updraft.errors import CloudError
 
 T = TypeVar("T")
@@ -47,10 +47,5 @@ def _named(raw: Raw, name: Callable[[Raw], str]) -> str:
 
 def odd_of(driver: Driver) -> Odd:
     """What this driver, or the one it is wrapped around, left out of its last listing, and why."""
-    inner: object = driver
-    while inner is not None:
-        found = getattr(inner, "odd", None)
-        if isinstance(found, Mapping):
-            return found
-        inner = getattr(inner, "driver", None)
-    return NOTHING
+    said = (getattr(one, "odd", None) for one in layers(driver))
+    return next((one for one in said if isinstance(one, Mapping)), NOTHING)

@@ -19,7 +19,8 @@ from typing import Any
 from updraft.condor.advalues import integer, text
 from updraft.condor.children import Children
 from updraft.condor.conditions import FACTORIES, WAITING, WAITING_OR_RUNNING
-from updraft.condor.demand import FACTORY, First, ScheddMemory, first_jobs, group, pending, timed
+from updraft.condor.demand import First, ScheddMemory, first_jobs, timed
+from updraft.condor.groups import FACTORY, group, pending
 from updraft.condor.naming import bounded, referred_names, with_terms
 from updraft.condor.queue import Queue, Unread
 from updraft.condor.searching import Budget, Search, suspects

@@ -13,7 +13,8 @@ from updraft.condor.access import PoolAccess, environment
 from updraft.condor.advalues import has, integer, text
 from updraft.condor.children import Children
 from updraft.condor.conditions import WAITING_OR_RUNNING
-from updraft.condor.demand import group, is_suspect, locate, unread_groups
+from updraft.condor.demand import locate
+from updraft.condor.groups import group, is_suspect, unread_groups
 from updraft.condor.naming import names_to_group_by, referred_names, with_terms
 from updraft.condor.queue import Queue, Unread
 from updraft.condor.searching import Budget

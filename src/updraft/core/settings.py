@@ -134,12 +134,11 @@ class Timings:
     `failures_to_probe` in a row leave a single probe. `boot_slack` times the slowest boot seen is the
     deadline to join, never above the class's `boot_deadline` and never below `boot_floor`.
     `stale_ad`: an ad older than this is no room, and says nothing of its machine any more.
-    `update_interval`: how often the machines' ads are renewed.
-    `negotiation_patience`: room that matches and isn't taken for this long freezes the group's demand.
-    `end_patience`: how long a drained machine may take to leave
-    the pool before it is looked at as vanished. `trial` is how many machines of an image may be on their way
-    before one of that image has joined. `missing_confirm`: how long an instance that was listed must stay
-    unlisted before it is taken for gone.
+    `update_interval`: how often the machines' ads are renewed. `negotiation_patience`: room that matches and
+    isn't taken for this long freezes the group's demand. `end_patience`: how long a drained machine may take
+    to leave the pool before it is looked at as vanished. `trial` is how many machines of an image may be on
+    their way before one of that image has joined. `missing_confirm`: how long an instance that was listed
+    must stay unlisted before it is taken for gone.
     """
 
     cycle: float = 2.0

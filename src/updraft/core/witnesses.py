@@ -225,9 +225,8 @@ def lately(slots: tuple[Slot, ...], now: float, policy: Policy) -> tuple[Slot, .
     return slots
 
 
-_DOUBTED_FIRST = (
-    60.0  # seconds: where ads come every few seconds, a machine that is slow for once isn't doubted
-)
+# Seconds: where ads come every few of them, a machine that is slow for once isn't doubted.
+_DOUBTED_FIRST = 60.0
 
 
 def doubted_after(policy: Policy) -> float:

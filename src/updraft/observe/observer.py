@@ -250,7 +250,7 @@ class Observer:
         """The snapshot of these answers, without what nothing can be made of: that is named."""
         learned = self._learn(collector, ledger)
         seen = dict(collector.value.templates) if isinstance(collector, Known) else {}
-        templates, said = {**seen, **learned}, _view(collector)
+        said = _view(collector)
         answers = Snapshot(
             now=clock(),
             pool=self.policy.pool,
@@ -263,11 +263,11 @@ class Observer:
         until = clock() + _SEARCHES * self._deadlines.match
 
         def first(some: Snapshot, by: Policy) -> Snapshot:
-            return self._match(some, by, templates, self._deadlines.match)
+            return self._match(some, by, learned, seen, self._deadlines.match)
 
         def again(some: Snapshot, by: Policy) -> Snapshot:
             left = max(0.0, until - clock())
-            return self._match(some, by, templates, min(self._deadlines.match, left))
+            return self._match(some, by, learned, seen, min(self._deadlines.match, left))
 
         made = self._sparing.made(first, again, answers, self.policy)
         return replace(
@@ -289,9 +289,18 @@ class Observer:
                 yield Reason(ODD_INSTANCE, f"cloud {name} shows {len(odd) - _NAMED} more in such a way")
 
     def _match(
-        self, some: Snapshot, policy: Policy, templates: Mapping[str, str], deadline: float
+        self,
+        some: Snapshot,
+        policy: Policy,
+        learned: Mapping[str, str],
+        seen: Mapping[str, str],
+        deadline: float,
     ) -> Snapshot:
-        """The same with what is on sale, the kinds of slots, and who runs on what."""
+        """The same with what is on sale, the kinds of slots, and who runs on what.
+
+        `learned` are the ads of our own machines' kinds, `seen` those of all slots of this look.
+        """
+        templates = {**seen, **learned}
         items = [item for view in some.clouds.values() for item in sold(view)]
         groups = [group for source in some.schedds.values() for group in _last(source, ScheddView()).groups]
         wants = on_sale(some.annexes, wanted(groups, policy, most_for(len(items))), policy)
@@ -301,7 +310,7 @@ class Observer:
         apart = places.read(policy, (group.ad for group in groups))
         if apart:
             there = places.placed(some.collector, some.ledger.machines, templates)
-        offers, kinds = self._shelf.stock(policy, items, self._templates or {}, apart=apart, wants=wants)
+        offers, kinds = self._shelf.stock(policy, items, learned, apart=apart, wants=wants)
         slots = there.view.value.slots if isinstance(there.view, Known) else ()
         kinds = {**self._shelf.of_slots(slots, there.templates, there.bought), **kinds}
         verdicts = self._matcher.verdicts(groups, list(kinds.values()), some.now, deadline)
