@@ -118,11 +118,12 @@ clean: ## remove what the chores made (images of machines stay)
 cloud:
 	@tools/prerequisites cloud
 
+# The lock has all that is needed. A resolver would look for the newest of what is wanted with extras, and give up.
 $(LOCKED): requirements/dev.lock
 	@tools/prerequisites python
 	rm -rf .venv
 	"$$(command -v python3.11 || command -v python3)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.lock
 	touch $@
 
 $(INSTALLED): $(LOCKED) pyproject.toml

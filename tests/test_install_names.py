@@ -91,3 +91,14 @@ def test_no_machine_is_told_so() -> None:
 def test_the_project_is_called_as_heads_know_it() -> None:
     lines: Sequence[str] = (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
     assert lines[1].startswith(f'name = "{DISTRIBUTION}"')
+
+
+def test_what_is_locked_is_installed_without_a_resolver() -> None:
+    """pip looks for the newest of what is wanted with extras, and refuses one that isn't locked."""
+    locked = [line for path in files() for line in _lines(path) if "pip install" in line and ".lock" in line]
+    assert locked
+    assert [line for line in locked if "--require-hashes" not in line or "--no-deps" not in line] == []
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(errors="replace").replace("\\\n", " ").splitlines()
