@@ -23,6 +23,7 @@ ExecStart=/usr/bin/python3 /root/controller.py
 RestartSec=1
 """
 SECOND = "/root/second"
+SECOND_LOG = "/var/log/updraft-second.log"
 # The whole state on a small disk of its own, and the daemon with its steps and its clock.
 ARRANGE = f"""set -e
 mkdir -p /run/chaos /etc/systemd/system/updraft.service.d
@@ -132,7 +133,7 @@ def second_controller(world: World, one: Happening) -> End | None:
     world.sh(
         f"mkdir -p -m 700 {SECOND}; cp -a {STATE}/identity* {SECOND}/ 2>/dev/null || :; "
         f"{settings} >{SECOND}/updraft.toml; "
-        f"setsid updraft --config {SECOND}/updraft.toml run >>/var/log/updraft-second.log 2>&1 </dev/null & "
+        f"setsid updraft --config {SECOND}/updraft.toml run >>{SECOND_LOG} 2>&1 </dev/null & "
         f"echo $! >{SECOND}/pid; sleep 2; kill -0 $!"  # it goes on, and waits
     )
     return lambda: world.sh(f"kill -9 $(cat {SECOND}/pid) || :; rm -rf {SECOND}")

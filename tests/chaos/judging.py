@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 
 from tests.chaos.evidence import ABORTED, ENDED, HELD, CloudLog, Deed, JobLog, MachineLife, Run
@@ -29,6 +30,11 @@ LEASE = 120.0
 _EXACT = 2.0  # seconds: an event log has whole ones, and what writes it may be late
 _YOUNG = 90.0  # until then a machine may be one that never boots, hangs or crashes
 _LATELY = 60.0
+_DRAINS = (
+    6.0  # seconds from a drain's beginning to the end; as long as a new machine is idle before it is drained
+)
+SECOND_LOG = "updraft-second.log"
+_ACTS = re.compile(r"^(\S+Z) .*\bcode=acting\b", re.MULTILINE)
 _JWT = re.compile(r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")
 
 
@@ -76,6 +82,7 @@ def judged(seen: Evidence, bounds: Bounds) -> list[Finding]:
         *doubled(seen),
         *beyond_limits(seen, bounds),
         *too_many_calls(seen, bounds),
+        *two_act(seen),
         *looks_missed(seen, bounds),
         *told_secrets(seen),
     ]
@@ -94,13 +101,18 @@ def killed(seen: Evidence) -> Iterator[Finding]:
         if call.name != "terminate" or call.who != "controller":
             continue
         for machine in (seen.cloud.machines[id_] for id_ in call.ids if id_ in seen.cloud.machines):
-            out = min(machine.times.get(state, float("inf")) for state in ("stopping", "terminated"))
+            out = _out(machine)
             if not call.at - 1 <= out <= call.at + call.took + 1:
                 continue  # it was on its way out already, or the call came to nothing
             for run in _running(seen, machine, call.at):
                 if not _excused(seen.deeds, machine.id, run, call.at):
                     text = f"job {run.job} ran on {machine.id} since {call.at - run.start:.0f} s"
                     yield Finding("killed", call.at, f"{text} when the controller ended that machine")
+
+
+def _out(machine: MachineLife) -> float:
+    """When it was on its way out; endless where it isn't."""
+    return min(machine.times.get(state, float("inf")) for state in ("stopping", "terminated"))
 
 
 def _running(seen: Evidence, machine: MachineLife, at: float) -> Iterator[Run]:
@@ -195,12 +207,13 @@ def _waiting(seen: Evidence, left: Mapping[str, float], at: float) -> int:
 def _ails(seen: Evidence, machine: MachineLife, at: float) -> bool:
     """May it be one that is of no use, or of which nobody could know that it is?"""
     hurt = any(d.machine == machine.id and d.what in AILING and d.begun <= at for d in seen.deeds)
+    drained = _out(machine) <= at + _DRAINS
     used = any(run.address == machine.address and machine.alive_at(run.start) for run in seen.jobs.runs)
     lied_to = any(
         d.what in ("listing-leaves-out", "wrong-state", "tag-removed") and d.begun <= at <= d.ended + _LATELY
         for d in seen.deeds
     )
-    return hurt or lied_to or (not used and at - machine.times["pending"] < _YOUNG)
+    return hurt or drained or lied_to or (not used and at - machine.times["pending"] < _YOUNG)
 
 
 def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
@@ -237,6 +250,18 @@ def looks_missed(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
     for since, at in pairwise(sorted((first, *listings(seen)))):
         if at - since > bounds.seconds_between_looks and not _may_look_seldom(seen, since, at):
             yield Finding("hang", since, f"the controller didn't look for {at - since:.0f} s")
+
+
+def two_act(seen: Evidence) -> Iterator[Finding]:
+    """A second controller that acts although nothing was done to the first one's host."""
+    host = [d for d in seen.deeds if side_of(d.what) is Side.HOST and d.what != "second-controller"]
+    for at in map(_moment, _ACTS.findall(seen.logs.get(SECOND_LOG, ""))):
+        if not any(deed.begun <= at <= deed.ended + _LATELY for deed in host):
+            yield Finding("doubled", at, "a second controller acts")
+
+
+def _moment(when: str) -> float:
+    return datetime.fromisoformat(when).timestamp()
 
 
 def listings(seen: Evidence) -> list[float]:

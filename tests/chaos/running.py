@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.chaos import cloudside, hostside, jobs, poolside, timeline
 from tests.chaos.evidence import read_jobs
+from tests.chaos.hostside import SECOND_LOG
 from tests.chaos.judging import LEASE, Bounds, Evidence, Finding, judged
 from tests.chaos.script import NAMES, Happening, written
 from tests.chaos.world import HOSTILE, JOB_LOG, SERVICE, USER, Does, End, World
@@ -206,7 +207,7 @@ def _calm_down(world: World) -> None:
 def _seen(world: World) -> Evidence:
     """All that the run left. Logs are read from the head and the machines that are still there."""
     pid = f"$(cat {SERVICE}.main)"
-    logs = {"updraft.log": world.sh(f"cat {LOG} /var/log/updraft-second.log 2>/dev/null || :")}
+    logs = {Path(log).name: world.sh(f"cat {log} 2>/dev/null || :") for log in (LOG, SECOND_LOG)}
     for title, argv in (("events", ("events", "--last", "5000")), ("status", ("status",))):
         done = world.pool.updraft(*argv)
         logs[f"updraft {title}"] = done.stdout + done.stderr

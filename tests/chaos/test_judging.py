@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -486,6 +487,35 @@ def test_a_lie_that_is_long_over_or_still_to_come_excuses_no_machine(what: str) 
 @pytest.mark.parametrize("what", ["calls-fail", "lost-answer", "controller-killed", "ledger-deleted"])
 def test_no_other_trouble_excuses_more_machines_than_jobs(what: str) -> None:
     assert broken(crowd(befell(what, 190, 210))) == ["doubled"]
+
+
+@pytest.mark.parametrize(("out", "expected"), [(206.0, []), (207.0, ["doubled"])])
+def test_a_machine_that_goes_right_then_was_being_drained(out: float, expected: list[str]) -> None:
+    going = machine(pending=100.0, running=103.0, stopping=out, terminated=out + 2)
+    assert broken(crowd(first=going, ends=190.0)) == expected
+    assert broken(crowd(first=lived("i-1", FIRST, 100.0, out), ends=190.0)) == expected
+
+
+ACTS = "2026-11-24T13:04:44.750711Z [info     ] this controller acts for the pool code=acting pool=demo\n"
+WAITS = "2026-11-24T13:04:42.702950Z [info     ] one acts: this one waits code=second-controller pool=demo\n"
+
+
+def test_a_second_controller_that_acts_beside_the_first_is_doubled() -> None:
+    at = datetime(2026, 11, 24, 13, 4, 44, 750711, UTC).timestamp()
+    logs = {"updraft-second.log": WAITS + ACTS, "updraft.log": ACTS}
+    assert judged(run_of(logs=logs), BOUNDS) == [Finding("doubled", at, "a second controller acts")]
+    assert broken(run_of(logs={"updraft-second.log": WAITS, "updraft.log": ACTS})) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [("controller-stopped", []), ("second-controller", ["doubled"]), ("crashed", ["doubled"])],
+)
+def test_a_second_controller_may_act_where_something_befell_the_first(what: str, expected: list[str]) -> None:
+    at = datetime(2026, 11, 24, 13, 4, 44, tzinfo=UTC).timestamp()
+    logs = {"updraft-second.log": ACTS}
+    assert broken(run_of(deeds=[befell(what, at - 20, at - 5)], logs=logs)) == expected
+    assert broken(run_of(deeds=[befell(what, at + 2, at + 5)], logs=logs)) == ["doubled"]
 
 
 # ---------------------------------------------------------------------------------------------- limit

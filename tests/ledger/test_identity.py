@@ -1,12 +1,22 @@
 """What tells a pool from others of its name, and a head from its copy."""
 
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
 from updraft.errors import LedgerError
-from updraft.ledger.identity import Host, elsewhere, found, kept, take_over, this_host, well_formed
+from updraft.ledger.identity import (
+    Host,
+    controller_in,
+    elsewhere,
+    found,
+    kept,
+    take_over,
+    this_host,
+    well_formed,
+)
 
 HERE = Host("i-1", "ec2d7b1c-0000-1111-2222-333344445555")
 
@@ -65,6 +75,18 @@ def test_a_copy_is_on_another_host(tmp_path: Path, then: Host, now: Host, same: 
     if why is not None:
         assert why.code == "another-host"
         assert "`updraft adopt --take-over`" in why.text
+
+
+def test_a_copy_on_the_same_host_is_of_the_same_pool_and_another_controller(tmp_path: Path) -> None:
+    state, copy, link = tmp_path / "state", tmp_path / "copy", tmp_path / "link"
+    made = kept(state, HERE)
+    shutil.copytree(state, copy)
+    link.symlink_to(state)
+    again = kept(copy, HERE)
+    assert again.pool == made.pool
+    assert elsewhere(again, HERE) is None
+    assert controller_in(copy, again) != controller_in(state, made)
+    assert controller_in(link, kept(link, HERE)) == controller_in(state, made)
 
 
 def test_what_a_host_says_later_is_learned_and_a_copy_teaches_nothing(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from updraft.daemon.loop import Seen
 from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
-from updraft.ledger.identity import Identity, elsewhere, found, kept, this_host, well_formed
+from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
 from updraft.ledger.rows import scrub
 from updraft.recording import Planner, Recorder
 
@@ -148,7 +148,7 @@ def make_daemon(
         switch=switch,
         herald=Herald(
             parts.pool,
-            f"{known.controller}@{host}",
+            f"{controller_in(settings.pool.state_dir, known)}@{host}",
             host,
             time.time,
             Rhythm(settings.pool.announce, 8 * settings.pool.announce),

@@ -101,6 +101,14 @@ def kept(state_dir: Path, host: Host, said: str = "") -> Identity:
     return known
 
 
+def controller_in(state_dir: Path, known: Identity) -> str:
+    """The name of the controller that keeps its state in this directory, where this identity is kept.
+
+    A copy of the directory on the same host is another controller, which waits for the first.
+    """
+    return hashlib.sha256(f"{known.controller} {state_dir.resolve()}".encode()).hexdigest()[:12]
+
+
 def take_over(state_dir: Path, host: Host, pool: str = "") -> Identity:
     """From now on this host is the pool's: of the kept identity, or of `pool`. Raises LedgerError.
 
