@@ -126,6 +126,7 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *words: st
     return pytester.runpytest_subprocess(*plugins, "-o", "timeout=100", "-o", "markers=integration", *words)
 
 
+@pytest.mark.slow
 def test_how_a_run_tells_of_failures(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     done = inner(pytester, monkeypatch, "-n", "1")
     done.assert_outcomes(passed=6, failed=3, errors=1, xfailed=2)
@@ -146,6 +147,7 @@ def test_how_a_run_tells_of_failures(pytester: pytest.Pytester, monkeypatch: pyt
     assert "the pool is gone" in lines[begins:ends]
 
 
+@pytest.mark.slow
 def test_a_quarantined_test_is_named_and_fails_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

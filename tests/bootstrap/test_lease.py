@@ -183,6 +183,7 @@ def test_the_tag_is_read_as_the_clouds_show_it(
     assert MODULE.Metadata("127.0.0.1", service.server_address[1]).lease() == text
 
 
+@pytest.mark.slow
 def test_the_program_vacates_and_powers_off_with_nobody_to_ask(tmp_path: Path) -> None:
     done = tmp_path / "done"
     told = {

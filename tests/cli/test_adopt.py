@@ -32,7 +32,8 @@ MACHINE = MachineRecord("i-0001a9", "here", "k1", "default", "small", "g", NOW -
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """A pool with one machine, whose daemon looked just now."""
+    """A pool with one machine, whose daemon looked just now, and which nobody waits for long."""
+    monkeypatch.setattr("updraft.cli.wishes.ANSWER_WITHIN", 0.1)
     (tmp_path / "updraft.toml").write_text(SETTINGS)
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     made = Ledger(config.place(tmp_path / "updraft.toml").ledger)

@@ -351,6 +351,7 @@ class Terminal:
         os.close(self._ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["markup", "orders", "colour", "direction", "long"])
 def test_watch_obeys_nothing_that_others_wrote(empty: Path, kind: str) -> None:
     fill(empty, OTHERS[kind])

@@ -97,6 +97,7 @@ def slowly(environment: Mapping[str, str], parent: int) -> None:
     prepare(environment, parent)
 
 
+@pytest.mark.slow
 def test_what_a_child_takes_to_begin_is_no_silence_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a source that is late once is asked by a new child, which is late too, and so for ever."""
     monkeypatch.setattr("updraft.condor.children.prepare", slowly)
@@ -129,6 +130,7 @@ def test_errors_and_deaths_come_back_as_errors(children: Children) -> None:
     assert children.call("a", 30, os.getpid)
 
 
+@pytest.mark.slow
 def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)

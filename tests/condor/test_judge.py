@@ -75,6 +75,7 @@ def test_a_runaway_is_stopped_isolated_and_left_out_for_a_while(
     assert retried["good", "k"].copies == 4
 
 
+@pytest.mark.slow
 def test_many_costly_parts_end_in_their_owners_budget(judge: Judge) -> None:
     groups = [group("long", "eve", LONG), group("a", "alice")]
     first = judge.verdicts(groups, [KIND], 0.0, 30.0)
@@ -130,6 +131,7 @@ def test_a_pool_that_takes_no_more_is_replaced(judge: Judge) -> None:
     assert judge._pool is not broken
 
 
+@pytest.mark.slow
 def test_a_question_that_is_handed_over_just_when_the_child_dies_is_asked_again(judge: Judge) -> None:
     groups = [group("a", "alice")]
     assert judge.verdicts(groups, [KIND], 0.0, 30.0)["a", "k"].copies == 4

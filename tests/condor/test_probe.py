@@ -48,6 +48,7 @@ class Slow:
         self.over.set()
 
 
+@pytest.mark.slow
 def test_a_schedd_whose_child_is_late_is_named_and_the_others_answers_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def read(groups: Sequence[JobGroup]) -> int:
     return sum(group.idle for group in groups if group.evaluable)
 
 
+@pytest.mark.slow
 def test_a_search_ends_with_the_culprits_and_others_are_served_meanwhile(slow: Slow) -> None:
     memory, seen = ScheddMemory(location="there", names=NAMES, looks=1), []
     for _ in range(60):
@@ -90,6 +91,7 @@ def test_a_search_is_over_its_time_by_one_question_at_most(slow: Slow) -> None:
     assert (unread, searches) == (CULPRITS, ())
 
 
+@pytest.mark.slow
 def test_within_ones_own_jobs_it_takes_a_tenth_of_the_time(slow: Slow) -> None:
     memory = ScheddMemory(location="there", names=NAMES, looks=1)
     while not memory.searches or any(not part.clusters for part in suspects(memory.searches)):

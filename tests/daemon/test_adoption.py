@@ -223,6 +223,7 @@ def test_what_was_asked_while_no_controller_was_there_is_not_late_by_that(rig: R
     assert TAG_POOL in tags(rig, machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [RequestKind.ADOPT, RequestKind.DESTROY])
 @pytest.mark.parametrize("error", [ZeroDivisionError("asked"), UsageError("there is no such thing")])
 def test_a_request_that_cannot_be_taken_up_is_refused_and_holds_up_nobody_else(
@@ -247,6 +248,7 @@ def test_a_request_that_cannot_be_taken_up_is_refused_and_holds_up_nobody_else(
     assert not rig.ledger.requests()
 
 
+@pytest.mark.slow
 def test_what_a_refused_request_had_begun_is_taken_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     daemon, machine = rig.one_busy()
     wish = requests._wish

@@ -85,6 +85,7 @@ def test_a_machine_whose_startd_never_answers_is_asked_once_a_minute(
     assert machine in rig.alive(), "it is heard of: somebody has to look"
 
 
+@pytest.mark.slow
 def test_a_second_head_of_the_same_name_touches_nothing_of_the_first_one(rig: Rig, tmp_path: Path) -> None:
     """As with a copied configuration: the second has its own ledger, and sees the first one's machines."""
     rig.pool.queues["schedd"].idle = 2

@@ -247,6 +247,7 @@ def test_a_daemon_says_that_it_is_ready_that_it_lives_and_that_it_stops(tmp_path
         assert "Thread 0x" not in systemd.text
 
 
+@pytest.mark.slow
 def test_a_controller_that_waits_for_another_lives_too(tmp_path: Path) -> None:
     with started(tmp_path, "standby") as systemd:
         systemd.hear_until("READY=1")
