@@ -66,6 +66,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return Sharing(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests begin first: one that begins last holds up the whole run."""
+    """Those of the core are marked so; long ones begin first: one that begins last holds up the whole run."""
+    core = Path(__file__).parent / "core"
+    for item in items:
+        if core in item.path.parents:
+            item.add_marker("core")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

@@ -29,6 +29,7 @@ from rich.text import Text
 
 import updraft
 from tests.cli.test_verbs import SETTINGS, ledger_of, run, save_cycle
+from tests.rigs.pools.realpool import at_a_terminal
 from tests.waiting import until
 from updraft.checks import Finding, State
 from updraft.cli import (
@@ -331,7 +332,9 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm-256color"}
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, preexec_fn=at_a_terminal
+        )
         os.close(theirs)
         self.said = b""
 
