@@ -25,6 +25,7 @@ from updraft.core.model import (
     Reason,
     Snapshot,
     Terminate,
+    Untaken,
 )
 from updraft.errors import (
     AuthFailed,
@@ -172,6 +173,15 @@ def test_who_is_at_work_is_written_with_the_records(rig: Rig) -> None:
     assert ledger.view(rig.clock()).at_work == AtWork(busy, snapshot.now)
     actor.carry_out(Plan(), snapshot)
     assert ledger.view(rig.clock()).at_work == AtWork(busy, snapshot.now), "it didn't say"
+
+
+def test_groups_that_take_no_room_are_written_down_and_forgotten(rig: Rig) -> None:
+    actor, ledger, snapshot, _ = running(rig)
+    rests = {"g": Untaken(2, snapshot.now, snapshot.now + 480, 3)}
+    actor.carry_out(Plan(untaken=rests), snapshot)
+    assert ledger.view(rig.clock()).untaken == rests
+    actor.carry_out(Plan(), replace(snapshot, ledger=ledger.view(rig.clock())))
+    assert ledger.view(rig.clock()).untaken == {}
 
 
 def test_a_refused_drain_leaves_no_trace(rig: Rig) -> None:

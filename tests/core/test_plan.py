@@ -55,6 +55,7 @@ from updraft.core.model import (
     Terms,
     Undrain,
     Unknown,
+    Untaken,
     Verdict,
 )
 from updraft.core.plan import plan
@@ -287,9 +288,16 @@ def _refused(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
         )
         for number, row in enumerate(case.get("launches", []))
     )  # fmt: skip
+    untaken = {
+        key: Untaken(times, NOW - ago, NOW + rest)
+        for key, (times, ago, rest) in case.get("untaken", {}).items()
+    }
     ledger = LedgerView(
-        launches, shown.ledger.machines, {tuple(k.split("/")): v for k, v in case.get("boots", {}).items()}
-    )  # type: ignore[misc]
+        launches,
+        shown.ledger.machines,
+        {tuple(k.split("/")): v for k, v in case.get("boots", {}).items()},  # type: ignore[misc]
+        untaken=untaken,
+    )
     return replace(shown, verdicts=verdicts, ledger=ledger)
 
 

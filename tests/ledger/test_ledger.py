@@ -22,6 +22,7 @@ from updraft.core.model import (
     MachineRecord,
     Reason,
     Resources,
+    Untaken,
 )
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
@@ -80,6 +81,16 @@ def test_what_is_remembered_reads_the_same_anew_and_at_the_next_look(path: Path)
     assert by_name["m1"] == machine(busy_at=5.0, job_starts=7)
     assert by_name["m2"] == machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))
     assert TOKEN not in by_name["m3"].drain.reason.text
+
+
+def test_groups_that_take_no_room_come_back_as_they_were(path: Path) -> None:
+    rests = {"g": Untaken(2, NOW, NOW + 480.5, 3), "h": Untaken(1, NOW - 1, NOW)}
+    with Ledger(path) as ledger:
+        assert ledger.view(NOW).untaken == {}
+        ledger.keep_untaken(rests, NOW)
+        assert ledger.view(NOW).untaken == rests
+    with Reader(path) as reader:
+        assert reader.view(NOW).untaken == rests
 
 
 def test_who_was_at_work_is_kept_in_one_place(path: Path) -> None:

@@ -1,7 +1,8 @@
 """Whole stories in virtual time: the real decisions on fake clouds, each with what must never happen."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,12 @@ from updraft.core.model import (
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
 from updraft.ledger import Ledger
-from updraft.sim.engine import Decide
+from updraft.sim.engine import Decide, Engine
+from updraft.sim.machine import SimMachine
 from updraft.sim.memory import MemoryLedger
+from updraft.sim.negotiator import Match
 from updraft.sim.pool import Pace
+from updraft.sim.schedd import SimSchedd
 from updraft.sim.workload import burst as jobs
 from updraft.sim.workload import bursts, stream
 
@@ -402,3 +406,54 @@ def test_the_watch_sees_what_must_never_happen(decide: Decide, cry: str) -> None
     watch = Watch(sim)
     with pytest.raises(AssertionError, match=cry):
         watch.follow(100)
+
+
+class Cap:
+    """The negotiator lets so many jobs run at a time, as a concurrency limit does."""
+
+    def __init__(self, sim: Engine, most: int) -> None:
+        self.most = most
+        self._cycle = sim.pool._negotiator.cycle
+        sim.pool._negotiator.cycle = self  # type: ignore[assignment,method-assign]
+
+    def __call__(
+        self, queues: Iterable[SimSchedd], machines: Iterable[SimMachine], now: float
+    ) -> Iterator[Match]:
+        members = list(machines)
+        busy = sum(1 for machine in members for _ in machine.claims())
+        return islice(self._cycle(queues, members, now), max(0, self.most - busy))
+
+
+def launched(watch: Watch, since: float = 0.0) -> int:
+    """How many machines were asked for since then."""
+    return sum(action.count for at, action in watch.actions if at >= since and isinstance(action, Launch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("most", "bound"), [(0, 3), (4, 6)])
+def test_jobs_that_the_negotiator_holds_back_are_bought_for_ever_more_rarely(most: int, bound: int) -> None:
+    """It was 480 machines in each hour, all of them idle."""
+    sim = engine(policy(), workload=jobs(40, at=10, over=20, shapes=[shape(20_000)]))
+    cap, watch = Cap(sim, most), Watch(sim)
+    sim.run(HOUR)
+    assert watch.most <= 20, "as many as the jobs have need of, once"
+    begun = sim.timeline()
+    sim.run(HOUR)
+    assert launched(watch, begun) <= bound
+    assert [why.code for one in watch.plans[-1][2].groups for why in one.held_back] == ["not-taken"] * 2
+    cap.most = 1000
+    lifted = sim.timeline()
+    assert sim.run(1.5 * HOUR, lambda: all(job.first_started_at is not None for job in sim.pool.jobs))
+    assert launched(watch, lifted) <= 20
+
+
+@pytest.mark.slow
+def test_a_controller_that_dies_remembers_what_was_not_taken() -> None:
+    sim = engine(policy(), workload=jobs(40, at=10, over=20, shapes=[shape(20_000)]))
+    Cap(sim, 0)
+    watch = Watch(sim)
+    sim.run(HOUR / 2)
+    sim.restart()
+    begun = sim.timeline()
+    sim.run(HOUR / 2)
+    assert launched(watch, begun) <= 3

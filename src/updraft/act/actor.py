@@ -101,6 +101,8 @@ class Actor:
             self._count_annexes(plan, snapshot)
             if plan.at_work is not None:
                 self._ledger.keep_at_work(plan.at_work, snapshot.now)
+            if plan.untaken != snapshot.ledger.untaken:
+                self._ledger.keep_untaken(plan.untaken, snapshot.now)
             self._ledger.settle(plan.settled)
             for machine, kind, reason in news(plan, snapshot):
                 self._ledger.event(snapshot.now, kind, machine, reason)

@@ -171,7 +171,8 @@ class Timings(Part):
     with no newer ad is lost, and ends when no job has a lease there. Three times HTCondor's own
     UPDATE_INTERVAL."""
     negotiation_patience: Duration = 120.0
-    """Room that matches and isn't taken for so long freezes the group's demand: more would not help."""
+    """Room that matches and isn't taken for so long freezes the group's demand: more would not help. It is
+    tried again after twice this time, then ever more rarely, up to `cooldown_longest`."""
     end_patience: Duration = 60.0
     """How long a drained machine may take to leave the pool before it is looked at as vanished."""
     trial: Annotated[int, Field(ge=1)] = 8

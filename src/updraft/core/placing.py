@@ -4,14 +4,14 @@ What is to be said of each job group then is in `outlooks`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from updraft.core.annex_use import bound_to_annexes
 from updraft.core.budget import Budget
 from updraft.core.census import Census
 from updraft.core.entries import Entry, idle_claims
 from updraft.core.holdings import caps
-from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot
+from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns
 from updraft.core.parties import parted, parties
@@ -22,6 +22,7 @@ from updraft.core.settings import Policy
 from updraft.core.shares import Held, Standing, standing
 from updraft.core.supply import Demand, Room, room
 from updraft.core.tiers import buy_by_priority
+from updraft.core.untaken import CODE, NO_HELP, allowed, noticed, recalled, resting
 from updraft.core.variants import kept_as_asked, not_on_sale
 from updraft.core.verdicts import VerdictTable, table_of
 from updraft.core.wanting import Wanted, wanted
@@ -31,13 +32,15 @@ from updraft.core.wanting import Wanted, wanted
 class Placing:
     """Where waiting jobs find room: on machines that are `needed`, and by what is bought.
 
-    `pressing` are jobs of high priority that a limit holds back.
+    `pressing` are jobs of high priority that a limit holds back. `untaken` are the groups that don't take the
+    room that there is, as is to be remembered.
     """
 
     shopping: Shopping
     needed: frozenset[tuple[str, str]]
     outlooks: tuple[GroupOutlook, ...]
     pressing: Pressing = CALM
+    untaken: Mapping[str, Untaken] = field(default_factory=dict)
 
 
 def place(
@@ -51,16 +54,20 @@ def place(
     held: Held,
 ) -> Placing:
     """Find room for all that waits; what is bought is taken from `money`. `held` is who has what now."""
+    now = snapshot.now
+    memory = recalled(snapshot.ledger.untaken, queue, now, policy.timings)
     if not queue.all:
-        return Placing(Shopping(), frozenset(), ())
+        return Placing(Shopping(), frozenset(), (), untaken=memory)
     space = room(staying, waiting, census.site_slots, snapshot, policy)
     table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
     claims = [*idle_claims(census.site_slots), *(claim for one in staying for claim in one.claims)]
     claimed = matched(queue, claims, table)
-    counts = _unclaimed(queue.all, claimed)
+    counts, trying = allowed(_unclaimed(queue.all, claimed), memory, now)
     here = fill(counts, space.joined, table, snapshot.kinds)
-    frozen = _frozen(here, space, staying, queue, snapshot, policy) | _faulty(queue)
-    frozen |= bound_to_annexes(queue.all, snapshot.annexes, snapshot.now)
+    idling = _frozen(here, space, staying, queue, snapshot, policy)
+    untaken = noticed(memory, [key for key in idling if idling[key].code == CODE], queue, now, policy.timings)
+    frozen = resting(untaken, now) | idling | _faulty(queue)
+    frozen |= bound_to_annexes(queue.all, snapshot.annexes, now)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
     buying = {
@@ -81,9 +88,15 @@ def place(
         shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
         if who.high:
             urgent = pressing(want.groups, shopping, snapshot.offers, table, policy)
-    found = Found(claimed, here, coming, shopping, frozen, held_back)
+    found = Found(claimed, here, coming, shopping, frozen, _both(held_back, trying))
     outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
-    return Placing(shopping, _needed(here, space, frozen), outlooks, urgent)
+    return Placing(shopping, _needed(here, space, frozen), outlooks, urgent, untaken)
+
+
+def _both(
+    some: Mapping[str, tuple[Reason, ...]], others: Mapping[str, tuple[Reason, ...]]
+) -> Mapping[str, tuple[Reason, ...]]:
+    return {**some, **{key: (*why, *some.get(key, ())) for key, why in others.items()}}
 
 
 def _unclaimed(groups: Sequence[JobGroup], claimed: Mapping[str, int]) -> list[tuple[JobGroup, int]]:
@@ -191,7 +204,7 @@ def _users(groups: Sequence[JobGroup]) -> Callable[[str], set[int]]:
 def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozenset[tuple[str, str]]:
     keys: set[tuple[str, str]] = set()
     for group, bins in here.placed.items():
-        if group in frozen and frozen[group].code == "not-taken":
+        if group in frozen and frozen[group].code == CODE:
             continue
         for name, count in bins.items():
             owner = space.owner.get(name)
@@ -227,8 +240,8 @@ def _frozen(
             continue
         if silent:
             text = f"the negotiator has finished no cycle for {now - (cycle or now):.0f} s"
-            found[group.key] = Reason("no-negotiation", f"{text}: more machines would not help")
+            found[group.key] = Reason("no-negotiation", f"{text}: {NO_HELP}")
         else:
             text = f"room that matches has not been taken for {now - min(waits):.0f} s"
-            found[group.key] = Reason("not-taken", f"{text}: more machines would not help")
+            found[group.key] = Reason(CODE, f"{text}: {NO_HELP}")
     return found

@@ -94,6 +94,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         annexes=annexes.outlooks,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
         questions=_questions(roll, look),
+        untaken=placing.untaken,
     )
 
 

@@ -20,7 +20,8 @@ REMEDIES: Mapping[str, str] = {
     "no-negotiation": "a negotiator that finishes its cycles: see its log",
     "no-offer": "a flavor that is large enough, attributes of the class, or other requirements",
     "not-evaluable": "a plainer request or requirements of the job",
-    "not-taken": "what keeps the negotiator from matching: `condor_q -better-analyze`, concurrency limits",
+    "not-taken": "what keeps the negotiator from matching: `condor_q -better-analyze`, concurrency limits; "
+    "where nothing does, `condor_hold` and `condor_release` of the job",
     "price-unknown": "the flavor's price under `prices`, or no limit on cost",
     "probing": "the probe's success, or an image, flavor or cloud that works: see `updraft events`",
     "quota": "a larger quota of the cloud's project, or machines in it that end",

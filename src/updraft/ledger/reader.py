@@ -13,12 +13,20 @@ from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerV
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import check_version
-from updraft.ledger.rows import annex_from_doc, at_work_from_doc, launch_from_doc, machine_from_doc
+from updraft.ledger.rows import (
+    annex_from_doc,
+    at_work_from_doc,
+    launch_from_doc,
+    machine_from_doc,
+    untaken_from_doc,
+)
 
 T = TypeVar("T")
 BOOTS_KEPT = 50
 AT_WORK, AT_WORK_AT = "at-work", "at-work-at"
 """The notes of who had a claim at the last decision, and of when that was."""
+UNTAKEN = "untaken"
+"""The note of the job groups that don't take the room that there is."""
 
 
 class RequestKind(StrEnum):
@@ -157,17 +165,22 @@ class Queries:
         for image, flavor, seconds in rows.execute("SELECT image, flavor, seconds FROM boots ORDER BY id"):
             known = boots.get((image, flavor), ())
             boots[image, flavor] = (*known, seconds)[-BOOTS_KEPT:]
+        notes = self._last_notes(rows)
         return LedgerView(
             launches=self._launches.read([doc for (doc,) in launches]),
             machines=self._machines.read([doc for (doc,) in machines]),
             boots=boots,
-            at_work=self._at_work(rows),
+            at_work=self._at_work(notes),
+            untaken=untaken_from_doc(notes.get(UNTAKEN, "")),
         )
 
-    def _at_work(self, rows: _Rows) -> AtWork:
+    def _last_notes(self, rows: _Rows) -> dict[str, str]:
+        """What the last decision noted, by its keys."""
+        keys = (AT_WORK, AT_WORK_AT, UNTAKEN)
+        return dict(rows.execute("SELECT key, doc FROM notes WHERE key IN (?, ?, ?)", keys).fetchall())
+
+    def _at_work(self, notes: Mapping[str, str]) -> AtWork:
         """Who had a claim at the last decision; nobody where no note says so."""
-        found = rows.execute("SELECT key, doc FROM notes WHERE key IN (?, ?)", (AT_WORK, AT_WORK_AT))
-        notes: dict[str, str] = dict(found.fetchall())
         text = notes.get(AT_WORK, "")
         if text != self._worked[0]:
             self._worked = text, at_work_from_doc(text)

@@ -3,7 +3,7 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
@@ -17,6 +17,7 @@ from updraft.core.model import (
     MachineRecord,
     Reason,
     Resources,
+    Untaken,
 )
 
 _ANNEX_FIELDS = frozenset(field.name for field in fields(Annex))
@@ -123,6 +124,22 @@ def at_work_from_doc(doc: str) -> frozenset[tuple[str, str]]:
     with _decoding():
         found = json.loads(doc or "{}")
         return frozenset((str(cloud), str(one)) for cloud, ids in found.items() for one in ids)
+
+
+def untaken_to_doc(groups: Mapping[str, Untaken]) -> dict[str, Any]:
+    """What is remembered of job groups, by their keys, as a document."""
+    return {key: asdict(one) for key, one in groups.items()}
+
+
+def untaken_from_doc(doc: str) -> dict[str, Untaken]:
+    """What `untaken_to_doc` made, as JSON; nothing of an empty text."""
+    with _decoding():
+        return {
+            str(key): Untaken(
+                int(one["times"]), float(one["since"]), float(one["until"]), int(one["running"])
+            )
+            for key, one in json.loads(doc or "{}").items()
+        }
 
 
 def _reason(value: dict[str, str] | None) -> Reason | None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason
+from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason, Untaken
 from updraft.errors import LedgerError
 from updraft.ledger.migrations import migrate
-from updraft.ledger.reader import AT_WORK, AT_WORK_AT, Queries, RequestKind, edge
+from updraft.ledger.reader import AT_WORK, AT_WORK_AT, UNTAKEN, Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
 from updraft.ledger.rows import (
     REMOVED,
@@ -23,6 +23,7 @@ from updraft.ledger.rows import (
     launch_to_doc,
     machine_to_doc,
     scrub,
+    untaken_to_doc,
 )
 
 CONSOLE_KEPT = 64 * 1024
@@ -173,11 +174,15 @@ class Ledger(Queries):
         In one place, since it is most of them at most looks: their records would all have to be written anew.
         """
         with self._writing() as rows:
-            before = self._at_work(rows).machines
+            before = self._at_work(self._last_notes(rows)).machines
             if machines != before:
                 self.note(AT_WORK, at_work_to_doc(machines), at)
             if machines or before:
                 self.note(AT_WORK_AT, {"at": at}, at)
+
+    def keep_untaken(self, groups: Mapping[str, Untaken], at: float) -> None:
+        """Write down which job groups don't take the room that there is, in place of those of before."""
+        self.note(UNTAKEN, untaken_to_doc(groups), at)
 
     def _note_boot(self, rows: sqlite3.Connection, record: MachineRecord) -> None:
         # Only launches of our own teach how long a boot takes: of an adopted machine we know the join

@@ -35,7 +35,8 @@ class LeanLedger(MemoryLedger):
             self._launches = None
         if self._launches is None:
             self._launches = tuple(self.launches.values())
-        return LedgerView(self._launches, tuple(self.machines.values()), dict(self._boots), self.at_work)
+        machines = tuple(self.machines.values())
+        return LedgerView(self._launches, machines, dict(self._boots), self.at_work, self.untaken)
 
     def intend(self, record: LaunchRecord) -> None:
         """Write down a launch before the cloud is asked."""

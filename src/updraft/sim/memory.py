@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason, Untaken
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger.reader import BOOTS_KEPT, Event
@@ -24,6 +24,7 @@ class MemoryLedger:
         self._boots: dict[tuple[str, str], tuple[float, ...]] = {}
         self._kinds: dict[str, str] = {}
         self._notes: dict[str, dict[str, Any]] = {}
+        self.untaken: Mapping[str, Untaken] = {}
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -36,6 +37,7 @@ class MemoryLedger:
             launches=tuple(sorted(launches, key=lambda r: (r.asked_at, r.key))),
             machines=tuple(sorted(machines, key=lambda r: (r.cloud, r.id))),
             boots=dict(self._boots),
+            untaken=self.untaken,
         )
 
     def events(self) -> tuple[Event, ...]:
@@ -55,6 +57,10 @@ class MemoryLedger:
         return self._notes.get(key)
 
     # ------------------------------------------------------------------------------------------- writing
+
+    def keep_untaken(self, groups: Mapping[str, Untaken], at: float) -> None:
+        """Write down which job groups don't take the room that there is, in place of those of before."""
+        self.untaken = groups
 
     @contextmanager
     def together(self) -> Iterator[None]:

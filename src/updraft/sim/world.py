@@ -132,6 +132,7 @@ class World:
             self._seeing.questions = plan.questions
             if plan.at_work is not None:
                 self.ledger.at_work = AtWork(plan.at_work, begun)
+            self.ledger.keep_untaken(plan.untaken, begun)
             self.deeds.carry_out(plan)
             if self._steady is not None:
                 self._steady.decided(plan)

@@ -53,6 +53,7 @@ from updraft.core.model.remembered import (
     LedgerView,
     MachineRecord,
     Snapshot,
+    Untaken,
     Verdict,
     Verdicts,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "Terms",
     "Undrain",
     "Unknown",
+    "Untaken",
     "Variant",
     "Verdict",
     "Verdicts",

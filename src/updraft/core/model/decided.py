@@ -1,12 +1,13 @@
 """What was decided: machines with their phases, the actions, and the plan."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from updraft.core.model.annexes import Annex, AnnexOutlook
 from updraft.core.model.basics import Reason
 from updraft.core.model.observed import Instance, Offer, Slot
-from updraft.core.model.remembered import DrainMode, MachineRecord
+from updraft.core.model.remembered import DrainMode, MachineRecord, Untaken
 
 
 class Phase(StrEnum):
@@ -194,7 +195,8 @@ class Plan:
     launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`
     are the machines that have a claim now, None where the ledger's records say it of each (see `LedgerView`).
     `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
-    `annexes` says what becomes of each. `questions` is what the next look has to find out.
+    `annexes` says what becomes of each. `questions` is what the next look has to find out. `untaken` is to be
+    remembered under that name.
     """
 
     actions: tuple[Action, ...] = ()
@@ -207,3 +209,4 @@ class Plan:
     at_work: frozenset[tuple[str, str]] | None = None
     annexes: tuple[AnnexOutlook, ...] = ()
     questions: Questions = Questions()
+    untaken: Mapping[str, Untaken] = field(default_factory=dict)

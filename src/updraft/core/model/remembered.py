@@ -127,18 +127,31 @@ class AtWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Untaken:
+    """Of a job group that didn't take room that matches: how many times in a row, since when the last time,
+    until when nothing is bought for it, and how many of its jobs ran at most meanwhile."""
+
+    times: int
+    since: float
+    until: float
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerView:
     """What is remembered: all live machines, launches and ends of the last day, boots seen so far.
 
     `boots` maps (image, flavor) to the seconds from request to join of the latest boots, oldest first.
     `at_work` is for a ledger that keeps in one place who was busy last: the `busy_at` of their records need
     not be written anew at each look, and is `at_work.at`. None where the records themselves say it.
+    `untaken` has, by their keys, the job groups that didn't take the room that there was.
     """
 
     launches: tuple[LaunchRecord, ...] = ()
     machines: tuple[MachineRecord, ...] = ()
     boots: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
     at_work: AtWork | None = None
+    untaken: Mapping[str, Untaken] = field(default_factory=dict)
 
 
 # -------------------------------------------------------------------------------------------- matching
