@@ -62,7 +62,8 @@ def test_machines_past_their_lifetime_and_those_without_a_head_power_themselves_
     for cluster in jobs.values():
         assert outcomes(pool, cluster) == [(4, 0, 1)]
     closed = lambda: (slot_of(pool, machines["worker"]) or {}).get("State") == "Drained"  # noqa: E731
-    until(closed, 20, "with its last job it has closed for good")
+    off = lambda: any(one["id"] == machines["worker"] for one in pool.workers("terminated"))  # noqa: E731
+    until(lambda: closed() or off(), 20, "with its last job it has closed for good")
     (waits,) = pool.queue()
     assert (waits["ClusterId"], waits["JobStatus"], waits.get("NumJobStarts", 0)) == (late, 1, 0)
 
