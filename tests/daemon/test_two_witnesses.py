@@ -8,6 +8,7 @@ import pytest
 from tests.rigs.rig import POOL, Rig, policy
 from updraft.clouds.base import TAG_CLASS, TAG_IDENTITY, TAG_POOL
 from updraft.core.model import Known, Launch
+from updraft.daemon import Herald
 from updraft.errors import PoolTimeout
 
 
@@ -22,6 +23,13 @@ def codes(rig: Rig) -> set[str]:
     """The codes of all warnings up to now."""
     assert rig.ledger is not None
     return {event.code for event in rig.ledger.events(kinds=("warning",))}
+
+
+def warned(rig: Rig) -> set[str]:
+    """The codes of what the last look warns of."""
+    assert rig.ledger is not None
+    found = rig.ledger.last_cycle()
+    return set() if found is None else {warning["code"] for warning in found["warnings"]}
 
 
 def works_on(rig: Rig, machine: str) -> bool:
@@ -65,6 +73,39 @@ def test_a_clock_that_is_set_ends_nothing(rig: Rig) -> None:
     assert works_on(rig, machine)
     assert rig.ledger is not None
     assert "clock-jumped" in {event.code for event in rig.ledger.events()}
+
+
+def test_a_clock_that_is_set_while_no_controller_looks_ends_nothing(rig: Rig) -> None:
+    """One that starts knows by what an earlier one has noted that the two clocks go on differing."""
+    _, machine = rig.one_busy()
+    rig.set_clock(40 * 86_400)
+    rig.turn(rig.start(), 60)
+    rig.turn(rig.start(), 60)
+    assert works_on(rig, machine)
+    assert rig.ledger is not None
+    jumps = [event for event in rig.ledger.events() if event.code == "clock-jumped"]
+    assert len(jumps) == 1, "and by what the last one has noted that this was a while ago"
+
+
+@pytest.mark.parametrize("ledger", ["kept", "lost"])
+def test_a_controller_whose_clock_is_wrong_from_the_start_ends_nothing(rig: Rig, ledger: str) -> None:
+    """It hears its own ad, and the collector says when that was: to a clock that is ahead all ads are old."""
+    _, machine = rig.one_busy()
+    if ledger == "lost":
+        rig.lose_ledger()
+    ahead = 90_000.0
+    clock = lambda: rig.clock() + ahead  # noqa: E731
+    herald = Herald(rig.pool, "here", "head", clock, stopwatch=rig.clock)
+    daemon = rig.start(herald=herald, clock=clock)
+    rig.turn(daemon, 1500)
+    assert works_on(rig, machine)
+    assert "clock-differs" in warned(rig)
+    ahead = 0.0
+    rig.turn(daemon, 60)
+    assert "clock-differs" not in warned(rig)
+    rig.pool.finish(machine)
+    rig.turn_to_zero(daemon, 1500)
+    assert rig.alive() == []
 
 
 def test_a_machine_whose_startd_never_answers_is_asked_once_a_minute(

@@ -77,8 +77,9 @@ class Rig:
         using: Policy | None = None,
         decide: Callable[[Snapshot, Policy], Plan] = plan,
         reload: Callable[[], Parts] | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> Daemon:
-        """A controller on the ledger that is there; the one before it is gone."""
+        """A controller on the ledger that is there; the one before it is gone. `clock`: its own, if any."""
         if self.ledger is not None:
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
@@ -89,12 +90,12 @@ class Rig:
         )  # fmt: skip
         self.actor = Actor(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
-            ledger=ledger, clock=self.clock, lanes=Lanes(width=0), step=step,
+            ledger=ledger, clock=clock or self.clock, lanes=Lanes(width=0), step=step,
         )  # fmt: skip
         return Daemon(
             parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=decide,
-            clock=self.clock, switch=self.switch, herald=herald, reload=reload, stopwatch=self.steady,
-            notify=lambda _s: None,
+            clock=clock or self.clock, switch=self.switch, herald=herald, reload=reload,
+            stopwatch=self.steady, notify=lambda _s: None, boot="this boot",
         )  # fmt: skip
 
     def steady(self) -> float:

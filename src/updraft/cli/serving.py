@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from updraft.core.plan import Planning, plan
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
+from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.loop import Seen
 from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
@@ -146,12 +148,14 @@ def make_daemon(
         plan=decide,
         clock=time.time,
         switch=switch,
+        boot=this_boot(),
         herald=Herald(
             parts.pool,
             f"{controller_in(settings.pool.state_dir, known)}@{host}",
             host,
             time.time,
             Rhythm(settings.pool.announce, 8 * settings.pool.announce),
+            stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
             identity=known.pool,
             barred=elsewhere(known, this_host()),
         ),

@@ -37,7 +37,9 @@ class Herald:
     """Announces this controller, and says whether it may act. Its thread renews the ad meanwhile.
 
     `identity` is the pool's. `barred` says why this controller may never act: then it isn't announced either,
-    since a copy of a controller would speak under its name.
+    since a copy of a controller would speak under its name. `stopwatch` is a clock that nobody sets, and that
+    goes on while the host sleeps. `ahead` is by how many seconds this host's clock
+    was ahead of the collector's when that heard of it last, as far as is known; see `precision`.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Herald:
         *,
         identity: str = "",
         barred: Reason | None = None,
+        stopwatch: Callable[[], float] | None = None,
     ) -> None:
         self.pool = pool
         self.id = controller
@@ -58,24 +61,32 @@ class Herald:
         self.barred = barred
         self.rhythm = rhythm or Rhythm()
         self._clock = clock
+        self._stopwatch = stopwatch or clock
         self._lock = threading.Lock()
         self._since = _NOT_YET
         self._acted = False
         self._renewed: float | None = None
-        self._alive = clock()
+        self._said_at = 0.0  # by the wall clock
+        self._alive = self._stopwatch()
+        self.ahead: float | None = None
         self._quit = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def precision(self) -> float:
+        """By how many seconds `ahead` may be wrong: a collector may not have taken up the latest ads yet."""
+        return self.rhythm.lifetime
 
     def beat(self) -> None:
         """Renew the ad. Raises PoolError where the collector doesn't take it."""
         with self._lock:
-            now = self._clock()
-            if self._renewed is not None and self._lapsed(now - self._renewed):
+            now, passed = self._clock(), self._stopwatch()
+            if self._renewed is not None and self._lapsed(passed - self._renewed):
                 self._since, self._acted = _NOT_YET, False
             if self._since == _NOT_YET:
                 self._come_of_age()
             self.pool.announce(self._ad(now), self.rhythm.lifetime, self.rhythm.deadline)
-            self._renewed = now
+            self._renewed, self._said_at = passed, now
 
     def _lapsed(self, silence: float) -> bool:
         """Whether others may have taken this controller for gone in so many seconds without a renewal.
@@ -103,7 +114,7 @@ class Herald:
 
     def standing(self, collector_started: float | None) -> Reason | None:
         """None where this controller may act now; else why it waits, and for whom."""
-        self._alive = self._clock()
+        self._alive = self._stopwatch()
         if self.barred is not None:
             return self.barred
         try:
@@ -115,6 +126,7 @@ class Herald:
                 "no-collector", f"the collector can't say who acts for this pool, so nobody does: {error}"
             )
         own = self._own(ads)
+        self.ahead = None if own is None or self._renewed is None else self._said_at - own.heard
         if own is None or self._since == _NOT_YET:
             return Reason("not-announced", "its own ad is not in the collector yet")
         living = [ad for ad in ads if own.heard - ad.heard <= self.rhythm.lifetime]
@@ -156,7 +168,7 @@ class Herald:
     def _run(self) -> None:
         while not self._quit.wait(self.rhythm.interval):
             # A loop that hangs must not keep others from acting for ever.
-            if self._clock() - self._alive > 10 * self.rhythm.lifetime:
+            if self._stopwatch() - self._alive > 10 * self.rhythm.lifetime:
                 continue
             try:
                 self.beat()

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -18,7 +18,7 @@ from updraft.core.model import Known, Plan, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report, requests
 from updraft.daemon.adoption import adoptions
-from updraft.daemon.clockwatch import ClockWatch
+from updraft.daemon.clockwatch import JUMP, ClockWatch
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.tallies import tallies
@@ -28,6 +28,8 @@ from updraft.ledger import Ledger, clouds
 from updraft.observe import PACE, Observer
 
 PRUNE_EVERY = 3600.0
+CLOCK = "clock"
+"""The note of how this host's clock went on."""
 SAVE_EVERY = 10.0
 AFTER_A_FAULT = 10.0
 _NUMBER = re.compile(r"(?<![\w-])\d[\w.,:]*")
@@ -99,6 +101,7 @@ class Daemon:
         notify: Notify | None = None,
         watchdog: Watchdog | None = None,
         seen: Seen | None = None,
+        boot: str = "",
     ) -> None:
         self.parts = parts
         self._ledger = ledger
@@ -123,7 +126,8 @@ class Daemon:
         self._logged = max((event.id for event in ledger.events(limit=1)), default=0)
         self._stood: str | None = ""
         self._acts_since: float | None = None
-        self._times = ClockWatch()
+        self._times = ClockWatch(ledger.noted(CLOCK), boot)
+        self._clock_noted: dict[str, Any] = {}
         self._deferred = False  # to another controller, since this one last acted
         self._taken_over_at: float | None = None
         self.destroyed = False
@@ -180,15 +184,16 @@ class Daemon:
             self._actor.under_way()
         )  # before the ledger is read, which then has what became of others
         seen = self._observer.look(now)
+        standing = self._standing(seen)
+        off = self._off(seen.now)
         snapshot = replace(
             seen,
             jumped_at=self._times.jumped_at,
             launching=launching,
             awake_since=self._started,
             left_out=(*seen.left_out, *_unread(self._ledger)),
+            taken_over_at=self._taken_over(standing, seen.now),
         )
-        standing = self._standing(snapshot)
-        snapshot = replace(snapshot, taken_over_at=self._taken_over(standing, snapshot.now))
         if standing is None:
             self._acts_since = since = snapshot.now if self._acts_since is None else self._acts_since
             snapshot = requests.take_up(self._ledger, snapshot, self.parts.policy, since)
@@ -197,6 +202,7 @@ class Daemon:
         times["looked"] = self._stopwatch()
         policy = self.policy
         plan = self._plan(snapshot, policy)
+        plan = plan if off is None else replace(plan, warnings=(*plan.warnings, off))
         self._observer.questions = plan.questions
         if standing is None:
             asked = adoptions(self._ledger, snapshot, policy)
@@ -224,6 +230,12 @@ class Daemon:
             return None
         collector = snapshot.collector
         return self._herald.standing(collector.value.started if isinstance(collector, Known) else None)
+
+    def _off(self, now: float) -> Reason | None:
+        """Why this host's clock isn't to be believed, by the collector's."""
+        if self._herald is None:
+            return None
+        return self._times.compare(now, self._herald.ahead, JUMP + self._herald.precision)
 
     def _taken_over(self, standing: Reason | None, now: float) -> float | None:
         """When this controller began to act in another's place."""
@@ -254,14 +266,15 @@ class Daemon:
             self._observer.fresh.clear()
             self._note_self(now, cycle.standing)
             # The document is written when something in it has changed, not each time that it grew older.
-            if substance != self._saved[1] or now - self._saved[0] >= SAVE_EVERY:
+            # A clock that was set back must not keep it from that.
+            if substance != self._saved[1] or abs(now - self._saved[0]) >= SAVE_EVERY:
                 decided = clouds.overrides(self._ledger)
                 doc.update(tallies(cycle.snapshot, cycle.plan, policy, decided))
                 self._ledger.save_cycle(doc, now)
                 self._ledger.note("schedds", {"seen": self._observer.schedds_seen}, now)
                 self._ledger.note(PACE, self._observer.pace_note, now)
                 self._saved = (now, substance)
-            if now - self._pruned >= PRUNE_EVERY:
+            if abs(now - self._pruned) >= PRUNE_EVERY:
                 self._ledger.prune(now)
                 self._pruned = now
         self._log_sources(cycle.snapshot)
@@ -278,6 +291,9 @@ class Daemon:
             "acting": standing is None,
         }
         self._ledger.note("controller", doc, now)
+        if self._times.note != self._clock_noted:
+            self._clock_noted = self._times.note
+            self._ledger.note(CLOCK, self._clock_noted, now)
 
     def _tell(self, cycle: Cycle) -> None:
         """Warnings and the standing become events when they come up, not as long as they last."""
