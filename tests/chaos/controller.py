@@ -36,8 +36,6 @@ def reached(step: str) -> None:
 
 
 if __name__ == "__main__":  # the daemon's children import this file
-    serving.time = SimpleNamespace(  # type: ignore[assignment]
-        time=now, monotonic=time.monotonic, sleep=time.sleep
-    )
+    serving.time = SimpleNamespace(**{**vars(time), "time": now})  # type: ignore[assignment]
     serving.Actor = partial(serving.Actor, step=reached)  # type: ignore[misc,assignment]
     serving.run_daemon(SETTINGS, "text")
