@@ -88,6 +88,8 @@ def test_a_worker_with_a_minted_token_is_seen_whole(pool: HTCondorPool, worker: 
     assert abs(seen.view.started - time.time()) < 600
     assert seen.view.started <= time.time()
     assert seen.view.cycle_ended is not None
+    assert seen.view.cycle_began is not None
+    assert seen.view.started - 1 <= seen.view.cycle_began <= seen.view.cycle_ended <= time.time() + 1
     text = seen.templates["std/g1/lab/m4"]
     assert worker.name not in text
     assert worker.address not in text

@@ -79,12 +79,14 @@ def read_slots(
     slots = _LAST_LOOK.slots(SlotAds(source, _ODD), pool)
     slots, memory = learn(slots, memory, lambda names: whole(source, names), refresh)
     own = own_ads(source)
+    began, ended = _last_cycle(source)
     view = CollectorView(
         tuple(slots),
         collector_started(own),
-        _cycle_ended(source),
+        ended,
         read_shares(source),
         collector_loads(own),
+        began,
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
@@ -290,13 +292,15 @@ def slot_states(collector: str | None, pool: str, name: str) -> tuple[Slot, ...]
     return tuple(slot(ad, pool) for ad in ads)
 
 
-def _cycle_ended(source: Any) -> float | None:
+def _last_cycle(source: Any) -> tuple[float | None, float | None]:
+    """When the last cycle that a negotiator has finished began, and when it ended; None where unknown."""
     import htcondor2
 
-    ads = source.query(htcondor2.AdType.Negotiator, projection=["LastNegotiationCycleEnd0"])
-    ends: list[int] = [integer(ad, "LastNegotiationCycleEnd0") for ad in ads]
-    latest: int = max(ends, default=0)
-    return float(latest) if latest else None
+    names = ["LastNegotiationCycleEnd0", "LastNegotiationCycleTime0"]
+    ads = source.query(htcondor2.AdType.Negotiator, projection=names)
+    found: list[tuple[int, ...]] = [tuple(integer(ad, name) for name in names) for ad in ads]
+    ended, began = max(found, default=(0, 0))
+    return float(began) or None, float(ended) or None
 
 
 def forget_ads(collector: str | None, slots: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from updraft.core.budget import Budget
 from updraft.core.census import Census
 from updraft.core.entries import Entry, idle_claims
 from updraft.core.holdings import caps
-from updraft.core.model import Child, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
+from updraft.core.model import Child, CollectorView, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns
 from updraft.core.parties import parted, parties
@@ -227,8 +227,6 @@ def _frozen(
     if not late:
         return {}
     idle_since = {one.key: since for one in staying if not one.busy and (since := one.machine.record.busy_at)}
-    cycle = snapshot.collector.value.cycle_ended
-    silent = cycle is not None and now - cycle > patience
     found: dict[str, Reason] = {}
     for group in late:
         waits = [
@@ -236,12 +234,22 @@ def _frozen(
             for name in here.placed.get(group.key, {})
             if (owner := space.owner.get(name)) is not None and (since := idle_since.get(owner)) is not None
         ]
-        if not waits or now - min(waits) < patience:
-            continue
-        if silent:
-            text = f"the negotiator has finished no cycle for {now - (cycle or now):.0f} s"
-            found[group.key] = Reason("no-negotiation", f"{text}: {NO_HELP}")
-        else:
-            text = f"room that matches has not been taken for {now - min(waits):.0f} s"
-            found[group.key] = Reason(CODE, f"{text}: {NO_HELP}")
+        if waits and now - min(waits) >= patience:
+            began = max(min(waits), group.oldest)
+            found[group.key] = _untaken(now - min(waits), began, snapshot.collector.value, now, patience)
     return found
+
+
+def _untaken(since: float, both: float, seen: CollectorView, now: float, patience: float) -> Reason:
+    """Why room isn't taken that has been there for so many seconds: by the negotiator's will, or its silence.
+
+    It has refused it only in a cycle that began when both the room and the jobs were there (`both`).
+    """
+    ended, began = seen.cycle_ended, seen.cycle_began
+    if ended is not None and now - ended > patience:
+        text = f"the negotiator has finished no cycle for {now - ended:.0f} s"
+        return Reason("no-negotiation", f"{text}: {NO_HELP}")
+    if began is not None and began < both:
+        text = f"no cycle of the negotiator has begun and ended in the {since:.0f} s that there is room"
+        return Reason("no-negotiation", f"{text}: {NO_HELP}")
+    return Reason(CODE, f"room that matches has not been taken for {since:.0f} s: {NO_HELP}")

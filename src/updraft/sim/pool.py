@@ -105,7 +105,8 @@ class SimPool:
         now = self.timeline()
         shown = tuple(slot for machine in self.listed.values() for slot in machine.view(now))
         shares = self._negotiator.shares()
-        view = CollectorView(shown, self.collector_started, self._cycle_ended, shares, self.loads())
+        ended = self._cycle_ended  # it takes no time
+        view = CollectorView(shown, self.collector_started, ended, shares, self.loads(), ended)
         return PoolSlots(view, {key: kind.ad for key, kind in self.kinds.items()})
 
     def loads(self) -> dict[str, CollectorLoad]:

@@ -65,7 +65,9 @@ class Seeing:
             now=now,
             pool=self._policy.pool,
             schedds=schedds,
-            collector=Known(CollectorView(slots, self._started, pool.cycle_ended), now),
+            collector=Known(
+                CollectorView(slots, self._started, pool.cycle_ended, cycle_began=pool.cycle_ended), now
+            ),
             clouds={
                 name: cloud.view(now, [id_ for where, id_ in asked if where == name])
                 for name, cloud in self._clouds.items()
