@@ -22,6 +22,7 @@ FATAL = frozenset(
 )
 # Where nobody hears of a job any more it is its schedd that gives it up, when its lease ends.
 SILENT = frozenset({"system-dead"})
+_UNLISTED = frozenset({"listing-leaves-out", "listing-lags", "tag-removed"})
 _OF_A_RUN = frozenset({"startd-killed", "shadow-killed", "job-held", "job-removed"})
 AILING = FATAL | SILENT | {"cut-from-head", "cut-from-everything", "cut-from-metadata", "tag-removed"}
 LONG_TO_ASK = frozenset({"long-queue"})
@@ -221,8 +222,14 @@ def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
     for machine in seen.cloud.machines.values():
         at = machine.times["pending"]
         alive = sum(other.alive_at(at) for other in seen.cloud.machines.values())
-        if alive > bounds.machines:
+        if alive > bounds.machines and not _unknowable(seen.deeds, at):
             yield Finding("limit", at, f"{alive} machines with {machine.id}, where {bounds.machines} may be")
+
+
+def _unknowable(deeds: Iterable[Deed], at: float) -> bool:
+    """Was what the ledger knew lost while the cloud's listing left machines out? Then nobody counts them."""
+    lately = [deed.what for deed in deeds if deed.begun <= at <= deed.ended + _LATELY]
+    return any(what.startswith("ledger-") for what in lately) and any(what in _UNLISTED for what in lately)
 
 
 def too_many_calls(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:

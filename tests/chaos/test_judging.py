@@ -527,6 +527,23 @@ def test_more_machines_at_a_time_than_may_be_are_beyond_the_limit() -> None:
     assert judged(run_of(machines), BOUNDS) == [Finding("limit", 250.0, text)]
 
 
+@pytest.mark.parametrize(
+    ("lost", "lied", "expected"),
+    [
+        (("ledger-deleted", 200.0, 200.0), ("listing-leaves-out", 210.0, 240.0), []),
+        (("ledger-damaged", 180.0, 190.0), ("tag-removed", 251.0, 260.0), ["limit"]),
+        (("ledger-old", 180.0, 189.0), ("listing-lags", 210.0, 240.0), ["limit"]),
+        (("disk-full", 200.0, 210.0), ("listing-lags", 210.0, 240.0), ["limit"]),
+        (("ledger-old", 200.0, 210.0), ("wrong-state", 210.0, 240.0), ["limit"]),
+    ],
+)
+def test_a_limit_may_be_exceeded_where_nobody_can_know_all_machines(
+    lost: tuple[str, float, float], lied: tuple[str, float, float], expected: list[str]
+) -> None:
+    machines = [machine(), lived("i-2", SECOND, 200, 251), lived("i-3", THIRD, 250, 300)]
+    assert broken(run_of(machines, deeds=[befell(*lost), befell(*lied)])) == expected
+
+
 def test_a_machine_in_the_place_of_one_that_is_gone_is_within_the_limit() -> None:
     machines = [machine(), lived("i-2", SECOND, 200, 250), lived("i-3", THIRD, 250, 300)]
     assert broken(run_of(machines)) == []
