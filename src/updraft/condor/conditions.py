@@ -31,7 +31,7 @@ _MADE_OF_LEAVES = ("MemoryUsage", "RequestCpus", "RequestGPUs")
 
 # Universes whose jobs need a startd: vanilla (containers and docker included), java, parallel, vm.
 UNIVERSES = "(JobUniverse == 5 || JobUniverse == 10 || JobUniverse == 11 || JobUniverse == 13)"
-# Running jobs may be suspended, or send their output.
+# Running jobs may be suspended (7), or send their output (6; 23.9 and 25.14 leave it at 2 then).
 WAITING, AT_WORK = 1, (2, 6, 7)
 WAITING_OR_RUNNING = f"{says('JobStatus', *map(str, (WAITING, *AT_WORK)))} && {UNIVERSES}"
 # A job has a RemoteHost from the start of its shadow to the shadow's end, also while it is removed or held.

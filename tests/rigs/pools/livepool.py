@@ -21,6 +21,8 @@ import pytest
 
 from tests.remains import Remains, watched
 from tests.waiting import deadline, until
+from updraft.clouds.local.image import find
+from updraft.clouds.local.layers import DEFAULT_STORE
 from updraft.condor.access import PoolAccess
 
 T = TypeVar("T")
@@ -90,19 +92,26 @@ STARTD_NOCLAIM_SHUTDOWN = 0
 """
 
 
-def image() -> Path:
-    """The root file system to boot, or a skip with the reason."""
+def image(suite: str = "") -> Path:
+    """The root file system to boot, or a skip with the reason: UPDRAFT_TEST_IMAGE, or that of a `suite`."""
     if os.geteuid() != 0:
         pytest.skip("a real pool needs root (name spaces and mounts)")
-    given = os.environ.get("UPDRAFT_TEST_IMAGE", "")
+    given = _built(suite) if suite else os.environ.get("UPDRAFT_TEST_IMAGE", "")
+    if suite and not given:
+        pytest.skip(f"there is no image of {suite}: run `updraft local image --suite {suite}`")
     if not given:
         pytest.skip("UPDRAFT_TEST_IMAGE doesn't name a root file system with HTCondor in it")
     if not (Path(given) / "usr/sbin/condor_master").exists():
-        pytest.skip(f"UPDRAFT_TEST_IMAGE={given} has no HTCondor in it")
+        pytest.skip(f"{given} has no HTCondor in it")
     for tool in ("unshare", "nsenter", "setpriv", "ip"):
         if shutil.which(tool) is None:
             pytest.skip(f"a real pool needs the tool {tool}")
     return Path(given)
+
+
+def _built(suite: str) -> str:
+    found = find(Path(os.environ.get("UPDRAFT_IMAGE_STORE", DEFAULT_STORE)), suite=suite)
+    return str(found or "")
 
 
 def wait_for(what: str, condition: Callable[[], T], deadline: float = 60.0) -> T:
@@ -353,9 +362,9 @@ class LivePool:
 
 
 @contextlib.contextmanager
-def live_pool(head_config: str = "") -> Iterator[LivePool]:
-    """A pool with a head and no workers yet; it is gone afterwards."""
-    root = image()
+def live_pool(head_config: str = "", suite: str = "") -> Iterator[LivePool]:
+    """A pool with a head and no workers yet, from the image of `suite`; it is gone afterwards."""
+    root = image(suite)
     with tempfile.TemporaryDirectory(prefix="updraft-pool-") as folder:
         pool = LivePool(root, Path(folder))
         try:
