@@ -15,6 +15,7 @@ from updraft.core.left_out import (
     LEFT_OUT_CLOUD,
     LEFT_OUT_OFFER,
     ODD_INSTANCE,
+    ODD_OFFER,
     ODD_SLOT,
     UNREAD_ANNEX,
 )
@@ -251,6 +252,8 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
         elif code == ODD_INSTANCE:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
+        elif code == ODD_OFFER:
+            yield POOL.warning("odd offer", text, "ask whoever runs that cloud; all else is bought meanwhile")
         elif code == UNREAD_ANNEX:
             yield POOL.warning("annex left out", text, "create it again: that replaces what can't be read")
         elif code in _REMEDIES:

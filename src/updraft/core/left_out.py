@@ -16,6 +16,7 @@ OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
 """Of what isn't jobs or slots, and doesn't say itself that it is left out."""
 ODD_SLOT = "odd-slot"
 ODD_INSTANCE = "odd-instance"
+ODD_OFFER = "odd-offer"
 _NAMED = 50
 _EACH = 5
 
