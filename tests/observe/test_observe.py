@@ -10,6 +10,7 @@ import pytest
 
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import KINDS, Everything, Queue
+from updraft.condor.base import PoolSlots
 from updraft.core.left_out import ODD_OFFER
 from updraft.core.model import (
     CloudOffer,
@@ -289,6 +290,28 @@ def test_an_ad_that_can_not_be_read_is_no_kind(rig: Rig) -> None:
 
     snapshot = observer(rig, kinds=replace(KINDS, learned=unreadable)).look(rig.clock())  # type: ignore[arg-type]
     assert snapshot.offers  # imagined instead
+
+
+@pytest.mark.parametrize("text", ["\ud800", "no [ ad", "\0", ""])
+def test_a_kind_of_which_nothing_can_be_learned_costs_no_cycle(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    sane = rig.pool.slots
+
+    def slots(deadline: float) -> PoolSlots:
+        seen = sane(deadline)
+        return replace(seen, templates=dict.fromkeys(seen.templates, text))
+
+    monkeypatch.setattr(rig.pool, "slots", slots)
+    rig.pool.queues["schedd"].idle = 2
+    daemon = rig.start(decide=Planning())
+    rig.turn(daemon, 30)
+    assert rig.ledger is not None
+    assert list(rig.ledger.learned()) == ["default/g1/c1/small"]
+    assert "default/g1/c1/small" in rig.look().kinds
+    doc = rig.ledger.last_cycle()
+    assert doc is not None
+    assert [one["phase"] for one in doc["machines"]] == ["joined"]
 
 
 def test_a_cloud_that_left_the_configuration_is_unknown_not_empty(rig: Rig) -> None:

@@ -14,6 +14,7 @@ from updraft.core.left_out import (
     LEFT_OUT_CLASS,
     LEFT_OUT_CLOUD,
     LEFT_OUT_OFFER,
+    LEFT_OUT_REPORT,
     ODD_INSTANCE,
     ODD_OFFER,
     ODD_SLOT,
@@ -33,6 +34,7 @@ _REPORT = "report it with the error in the log (code plan-failed)"
 _REMEDIES = {
     LEFT_OUT_OFFER: f"{_REPORT}; the other offers are bought meanwhile",
     LEFT_OUT_CLASS: f"look at its [classes.NAME], and {_REPORT}; its machines stay meanwhile",
+    LEFT_OUT_REPORT: f"{_REPORT}; only what is told of it is missing",
     LEFT_OUT_ANNEX: f"its owner can end it with `updraft annex delete`; {_REPORT}",
     LEFT_OUT_CLOUD: f"{_REPORT}; it counts as one that does not answer meanwhile",
 }
