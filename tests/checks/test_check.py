@@ -493,10 +493,12 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     job = "left out: job 7.0 of eve at schedd head: the attribute Foo refers to itself, and has no value"
     slot = "slot slot1@odd: its ad says that Memory is 1e+308, which no machine has; it counts as none"
     odd = "cloud here shows i-1 in a way of which nothing can be made (KeyError): it is left out"
+    offer = "cloud here sells big in a way of which nothing can be made (KeyError): it is left out"
     warnings = [
         {"code": "left-out", "text": job},
         {"code": "odd-slot", "text": slot},
         {"code": "odd-instance", "text": odd},
+        {"code": "odd-offer", "text": offer},
     ]
     with ledger_of(site) as ledger:
         ledger.save_cycle(
@@ -507,6 +509,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert rows["pool: jobs left out"][:2] == ("warning", job)
     assert rows["pool: odd slot"][:2] == ("warning", slot)
     assert rows["pool: odd instance"][:2] == ("warning", odd)
+    assert rows["pool: odd offer"][:2] == ("warning", offer)
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 

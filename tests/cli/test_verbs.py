@@ -322,6 +322,37 @@ def test_explain_a_machine_shows_its_end_and_console(site: Path, capsys: Capture
     assert "\x1b" not in out
 
 
+def test_explain_a_machine_shows_what_is_left_out_that_concerns_it(site: Path, capsys: Capture) -> None:
+    def left(code: str, text: str) -> dict[str, str]:
+        return {"code": code, "text": text}
+
+    its = [
+        left("odd-slot", "slot slot1@w of machine i-dead: its Memory is -1"),
+        left("odd-instance", "cloud here shows i-dead in a way of which nothing can be made (KeyError)"),
+        left("odd-offer", "cloud here sells big in a way of which nothing can be made (KeyError)"),
+        left("left-out-class", "left out: class other, default: planning for it fails"),
+        left("left-out-cloud", "left out: cloud a, b, c, d, e and 3 more: planning for it fails"),
+        left("left-out-offer", "left out: offer here/a/big/spot: planning for it fails"),
+        left("left-out-report", "left out of the report: machine i-dead: TypeError"),
+    ]
+    others = [
+        left("stranger", "nobody explains slot1@odd of machine i-dead"),
+        left("odd-slot", "slot slot1@w of machine i-dead2: its Memory is -1"),
+        left("odd-instance", "cloud here shows i-other in a way of which nothing can be made (KeyError)"),
+        left("odd-offer", "cloud there sells big in a way of which nothing can be made (KeyError)"),
+        left("left-out-class", "left out: class default-2: planning for it fails"),
+        left("left-out-annex", "left out: annex mine of ann: planning for it fails"),
+    ]
+    with ledger_of(site) as ledger:
+        cycle = ledger.last_cycle() or {}
+        ledger.save_cycle({**cycle, "warnings": [*its, *others]}, NOW)
+    assert shown(capsys, "explain", "i-dead")["left_out"] == its
+    _, out, _ = run(capsys, "explain", "i-dead")
+    for one in its:
+        assert f"{one['text']} [{one['code']}]" in out
+    assert not [one for one in others if one["text"] in out]
+
+
 def test_reading_verbs_load_neither_pydantic_nor_htcondor(site: Path) -> None:
     """What makes them answer at once; `make bench` measures it."""
     program = (

@@ -77,6 +77,82 @@ def test_one_that_cannot_be_read_costs_itself(there: Collector, last: Reread, na
         there.ads["slot1@w042"]["LastHeardFrom"] += 1
 
 
+NAMES_THAT_ARE_NONE = (
+    'strcat("slot1@", "w042")',
+    "error",
+    "undefined",
+    "7",
+    'strcat("a", undefined)',
+    "{1}",
+    f'"{"x" * 600}"',
+)
+
+
+@pytest.mark.parametrize("name", NAMES_THAT_ARE_NONE)
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("another", [False, True])
+def test_one_whose_name_is_none_is_counted_under_another(
+    there: Collector, last: Reread, name: str, later: bool, another: bool
+) -> None:
+    odd = Odd()
+    if later:
+        assert len(looked(there, last, odd)) == 100
+    if another:  # which is looked for by its name
+        there.ads["slot1@w007"]["Offline"] = classad2.ExprTree(POISON)
+    there.ads["slot1@w042"].update(
+        {"Name": classad2.ExprTree(name), "Machine": "w042", "SlotID": 3, "LastHeardFrom": 8}
+    )
+    for _ in range(3):
+        seen = looked(there, last, odd)
+        assert len(seen) == 100
+        one = seen["slot3@w042"]
+        assert (one.instance_id, one.state, one.free.cpus) == ("i-42", "Claimed", 0)
+        assert "can't be read" in one.fault
+        assert not one.accepting
+        there.ads["slot1@w042"]["LastHeardFrom"] += 1
+        there.ads["slot1@w008"]["LastHeardFrom"] += 1
+    there.ads["slot1@w042"].update({"Name": "slot1@w042", "LastHeardFrom": 50})
+    for _ in range(31 if odd.hidden else 1):
+        seen = looked(there, last, odd)
+    assert len(seen) == 100
+    assert not seen["slot1@w042"].fault
+
+
+def test_several_without_names_are_told_apart_by_whatever_they_have(there: Collector, last: Reread) -> None:
+    for n, more in ((1, {"Machine": "m", "SlotID": 1}), (2, {"Machine": "m", "SlotID": 2}), (3, {})):
+        there.ads[f"slot1@w{n:03}"].update({"Name": 7, **more})
+    seen = looked(there, last, Odd())
+    assert {one.name for one in seen.values() if one.fault} == {"slot1@m", "slot2@m", "<10.0.0.1:3>"}
+    assert len(seen) == 100
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_one_whose_name_the_library_cannot_read_costs_its_machine(
+    there: Collector, last: Reread, later: bool
+) -> None:
+    odd = Odd()
+    for n, ad in enumerate(there.ads.values()):
+        ad["Machine"] = f"w{n:03}"
+    if later:
+        assert len(looked(there, last, odd)) == 100
+    there.ads["slot1@w042"].update({"Name": classad2.ExprTree(POISON), "LastHeardFrom": 8})
+    for _ in range(3):
+        seen = looked(there, last, odd)
+        assert len(seen) == 100
+        assert [(one.name, one.instance_id) for one in seen.values() if one.fault] == [("w042", "i-42")]
+        for ad in there.ads.values():
+            ad["LastHeardFrom"] += 1
+    there.asked = 0
+    looked(there, last, odd)
+    assert there.asked <= 6, "the search is paid for once"
+    there.ads["slot1@w042"]["Name"] = "slot1@w042"
+    for _ in range(40):
+        for ad in there.ads.values():
+            ad["LastHeardFrom"] += 1
+        seen = looked(there, last, odd)
+    assert not [one for one in seen.values() if one.fault]
+
+
 def test_of_what_cannot_be_read_as_much_as_can_be_is_known(there: Collector, last: Reread) -> None:
     there.ads["slot1@w042"]["Offline"] = classad2.ExprTree(POISON)
     seen = looked(there, last, Odd())["slot1@w042"]

@@ -5,8 +5,16 @@ from dataclasses import replace
 import pytest
 
 from tests.rigs.snapshots import group, policy, slot, snapshot
-from updraft.core.left_out import LEFT_OUT, ODD_SLOT, left_out
-from updraft.core.model import JobGroup, Slot
+from updraft.core.left_out import (
+    LEFT_OUT,
+    LEFT_OUT_ANNEX,
+    ODD_SLOT,
+    UNREAD_ANNEX,
+    Named,
+    concerning,
+    left_out,
+)
+from updraft.core.model import JobGroup, Reason, Slot
 from updraft.core.supply import demand
 
 
@@ -62,3 +70,11 @@ def test_whoever_sends_thousands_fills_no_page() -> None:
     assert len(found) == 102
     assert (LEFT_OUT, "10 more lots of jobs are left out: see `updraft status`") in found
     assert found[-1] == (ODD_SLOT, "10 more slots have ads that make no sense")
+
+
+def test_what_concerns_an_annex_is_known_by_its_name() -> None:
+    mine = Reason(LEFT_OUT_ANNEX, "left out: annex mine of ann: planning for it fails")
+    unread = Reason(UNREAD_ANNEX, "left out: annex mine: its row in the ledger can't be read")
+    other = Reason(LEFT_OUT_ANNEX, "left out: annex mine-too of ann: planning for it fails")
+    assert concerning((mine, unread, other), Named("i-1", "here", "c", "mine")) == (mine, unread)
+    assert concerning((mine, unread, other), Named("i-1", "here", "c", "")) == ()

@@ -10,6 +10,8 @@ import pytest
 
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import KINDS, Everything, Queue
+from updraft.condor.base import PoolSlots
+from updraft.core.left_out import ODD_OFFER
 from updraft.core.model import (
     CloudOffer,
     CollectorLoad,
@@ -290,6 +292,28 @@ def test_an_ad_that_can_not_be_read_is_no_kind(rig: Rig) -> None:
     assert snapshot.offers  # imagined instead
 
 
+@pytest.mark.parametrize("text", ["\ud800", "no [ ad", "\0", ""])
+def test_a_kind_of_which_nothing_can_be_learned_costs_no_cycle(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    sane = rig.pool.slots
+
+    def slots(deadline: float) -> PoolSlots:
+        seen = sane(deadline)
+        return replace(seen, templates=dict.fromkeys(seen.templates, text))
+
+    monkeypatch.setattr(rig.pool, "slots", slots)
+    rig.pool.queues["schedd"].idle = 2
+    daemon = rig.start(decide=Planning())
+    rig.turn(daemon, 30)
+    assert rig.ledger is not None
+    assert list(rig.ledger.learned()) == ["default/g1/c1/small"]
+    assert "default/g1/c1/small" in rig.look().kinds
+    doc = rig.ledger.last_cycle()
+    assert doc is not None
+    assert [one["phase"] for one in doc["machines"]] == ["joined"]
+
+
 def test_a_cloud_that_left_the_configuration_is_unknown_not_empty(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 2
     rig.turn(rig.start(), 30)
@@ -526,6 +550,27 @@ def test_an_offer_of_which_a_look_can_make_nothing_is_left_out(
     (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-offer"]
     assert warning.startswith("left out: offer c1/z1/None/on-demand: planning for it fails (TypeError)")
     assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "what machines it has is known"
+
+
+@pytest.mark.parametrize("price", [float("nan"), "dear", -1.0])
+def test_what_a_cloud_sells_oddly_is_left_out_and_told_of_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, price: object
+) -> None:
+    sane = rig.site.price
+    monkeypatch.setattr(rig.site, "price", lambda name, *of: price if name == "small" else sane(name, *of))
+    rig.pool.queues["schedd"].idle = 2
+    daemon = rig.start(decide=Planning())
+    for _ in range(3):
+        cycle = daemon.cycle()
+        rig.clock.forward(2)
+    assert cycle.snapshot.offers
+    assert "small" not in {one.flavor for one in cycle.snapshot.offers}
+    said = {one.text for one in cycle.plan.warnings if one.code == ODD_OFFER}
+    assert all(one.startswith("cloud c1 sells ") and "/small/" in one for one in said)
+    assert said
+    assert rig.ledger is not None
+    told = [one.text for one in rig.ledger.events() if one.code == ODD_OFFER]
+    assert sorted(told) == sorted(said), "once each"
 
 
 def test_a_class_of_which_a_look_can_make_nothing_is_left_out(rig: Rig) -> None:

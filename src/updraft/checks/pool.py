@@ -14,7 +14,9 @@ from updraft.core.left_out import (
     LEFT_OUT_CLASS,
     LEFT_OUT_CLOUD,
     LEFT_OUT_OFFER,
+    LEFT_OUT_REPORT,
     ODD_INSTANCE,
+    ODD_OFFER,
     ODD_SLOT,
     UNREAD_ANNEX,
 )
@@ -32,6 +34,7 @@ _REPORT = "report it with the error in the log (code plan-failed)"
 _REMEDIES = {
     LEFT_OUT_OFFER: f"{_REPORT}; the other offers are bought meanwhile",
     LEFT_OUT_CLASS: f"look at its [classes.NAME], and {_REPORT}; its machines stay meanwhile",
+    LEFT_OUT_REPORT: f"{_REPORT}; only what is told of it is missing",
     LEFT_OUT_ANNEX: f"its owner can end it with `updraft annex delete`; {_REPORT}",
     LEFT_OUT_CLOUD: f"{_REPORT}; it counts as one that does not answer meanwhile",
 }
@@ -251,6 +254,8 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
         elif code == ODD_INSTANCE:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
+        elif code == ODD_OFFER:
+            yield POOL.warning("odd offer", text, "ask whoever runs that cloud; all else is bought meanwhile")
         elif code == UNREAD_ANNEX:
             yield POOL.warning("annex left out", text, "create it again: that replaces what can't be read")
         elif code in _REMEDIES:

@@ -29,7 +29,7 @@ from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
     from updraft.condor.lookup import JobName
-    from updraft.core.model import JobGroup, Plan, Snapshot
+    from updraft.core.model import JobGroup, MachineRecord, Plan, Snapshot
 
 DEADLINE = 20.0
 EVENTS_SHOWN = 20
@@ -282,8 +282,20 @@ def machine_document(reader: Reader, what: str, now: float) -> Document:
         "launch": None if launch is None else asdict(launch),
         "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
         "console": reader.console(record.id, record.cloud),
+        "left_out": _left_out(record, cycle),
         "daemon": daemon_state(reader, now),
     }
+
+
+def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> list[Document]:
+    """What the last look left out that concerns this machine."""
+    from updraft.core.left_out import Named, concerning
+    from updraft.core.model import Reason
+    from updraft.core.variants import annex_of
+
+    named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
+    said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
+    return [asdict(one) for one in concerning(said, named)]
 
 
 def machine_story(document: Document, now: float) -> Iterator[str]:
@@ -301,6 +313,8 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
         yield f"  drains since {clock(machine['drain']['asked_at'])}: {machine['drain']['reason']['text']}"
     if not document["daemon"]["alive"] and machine["phase"] != "gone":
         yield "  no daemon is at work: nothing becomes of it until one is"
+    for reason in document["left_out"]:
+        yield f"  {reason['text']} [{reason['code']}]"
     if document["events"]:
         yield "what happened"
         for event in document["events"]:

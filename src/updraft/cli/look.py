@@ -30,7 +30,7 @@ def plan(call: Call, as_json: bool) -> None:
     from updraft.daemon import report
 
     with waiting("looking at the pool and the clouds"), looked(call) as (_, snapshot, decided):
-        document = report.document(snapshot, decided, standing=None, timings={}, generation=1)
+        document, _ = report.document(snapshot, decided, standing=None, timings={}, generation=1)
     if as_json:
         say_json(document)
         return

@@ -320,6 +320,7 @@ FORMS: Mapping[str, Schema] = {
         launch={"type": ["object", "null"], "description": "The launch that made it, or null."},
         events=_list(_value("object", "As `events` has them."), "What happened to it."),
         console=_value("string", "The console output that was kept, or null.", none=True),
+        left_out=_list(REASON, "What the last look left out of the machine, its cloud, class or annex."),
         daemon=DAEMON,
     ),
     "simulate": _form(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering
-from updraft.clouds.odd import NOTHING, Odd, odd_of
+from updraft.clouds.odd import NOTHING, Odd, odd_of, odd_offers_of
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError
 
@@ -47,6 +47,11 @@ class Awaited:
     def odd(self) -> Odd:
         """See `clouds.odd`; nothing before the driver is there."""
         return NOTHING if self._made is None else odd_of(self._made)
+
+    @property
+    def odd_offers(self) -> Odd:
+        """The same of what the cloud sells."""
+        return NOTHING if self._made is None else odd_offers_of(self._made)
 
     def machines(self) -> tuple[Instance, ...]:
         """See `Driver`."""

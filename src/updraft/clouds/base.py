@@ -85,7 +85,10 @@ class Driver(Protocol):
         """Write these tags; None removes one. An instance already gone is success."""
 
     def offers(self) -> tuple[CloudOffer, ...]:
-        """What can be bought: flavors with cpus, memory, disk, GPUs, architecture, price, zone, market."""
+        """What can be bought: flavors with cpus, memory, disk, GPUs, architecture, price, zone, market.
+
+        What nothing can be made of is left out, and named in the driver's attribute `odd_offers`.
+        """
 
     def quota(self) -> Quota:
         """What is left of each quota, machines that updraft doesn't own counted.

@@ -2,6 +2,8 @@
 
 Unknown is not gone: such an item is left out of answers about its id as well, so that nobody takes the
 machine for ended; see `Driver.look_up`.
+
+The same holds of what a cloud sells: one row of it of which nothing can be made isn't bought.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +16,11 @@ from updraft.errors import CloudError
 T = TypeVar("T")
 Raw = TypeVar("Raw")
 Odd = Mapping[str, str]
-"""Why nothing can be made of some items of a driver's last listing, by their ids, in its attribute `odd`."""
+"""Why nothing can be made of some items of a driver's last listing, by their ids, in its attribute `odd`;
+of what it sells, by what the cloud calls it, in `odd_offers`."""
 NOTHING: Odd = MappingProxyType({})
 NAMELESS = "one without an id"
+_MOST = 1 << 53  # whole numbers up to here are exact
 
 
 def readable(
@@ -47,5 +51,30 @@ def _named(raw: Raw, name: Callable[[Raw], str]) -> str:
 
 def odd_of(driver: Driver) -> Odd:
     """What this driver, or the one it is wrapped around, left out of its last listing, and why."""
-    said = (getattr(one, "odd", None) for one in layers(driver))
+    return _said(driver, "odd")
+
+
+def odd_offers_of(driver: Driver) -> Odd:
+    """What it left out of what its cloud sells, and why."""
+    return _said(driver, "odd_offers")
+
+
+def _said(driver: Driver, where: str) -> Odd:
+    said = (getattr(one, where, None) for one in layers(driver))
     return next((one for one in said if isinstance(one, Mapping)), NOTHING)
+
+
+def quantity(said: object) -> int:
+    """How much of something a cloud says: a whole number. Raises ValueError for anything else."""
+    number = price(said)
+    if number != int(number):
+        raise ValueError(f"{said!r:.50} is no whole number")
+    return int(number)
+
+
+def price(said: object) -> float:
+    """What something costs by a cloud's word: a number of at least 0. Raises ValueError for anything else."""
+    sound = isinstance(said, int | float) and not isinstance(said, bool) and 0 <= said < _MOST
+    if not sound:
+        raise ValueError(f"{said!r:.50} is no number that there can be")
+    return float(said)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from updraft.condor.advalues import integer, seconds, text, value
+from updraft.core.kinds import LARGEST
 from updraft.core.model import CollectorLoad
 from updraft.errors import PoolError
 
@@ -44,17 +45,19 @@ def _started(ad: Any) -> int:
 
 
 def collector_loads(ads: Sequence[Any]) -> Mapping[str, CollectorLoad]:
-    """What each has to do, by its name; one whose ad doesn't say how busy it was is left out.
+    """What each has to do, by its name; one whose ad doesn't say when, or how busy it was, is left out:
+    nobody waits for its next word.
 
     RecentDaemonCoreDutyCycle would be of the last 20 minutes (STATISTICS_WINDOW_SECONDS), in which a burst
     doesn't show: from what DaemonCoreDutyCycle says of the whole time, two looks have what was between them.
     """
     found = {}
     for ad in ads:
-        lifetime, duty = integer(ad, "StatsLifetime"), seconds(value(ad, "DaemonCoreDutyCycle"))
-        if lifetime and duty is not None:
+        told, lifetime = integer(ad, "StatsLastUpdateTime"), integer(ad, "StatsLifetime")
+        duty = seconds(value(ad, "DaemonCoreDutyCycle"))
+        if told > 0 and lifetime > 0 and duty is not None and 0 <= duty < LARGEST:
             found[text(ad, "Name")] = CollectorLoad(
-                told=float(integer(ad, "StatsLastUpdateTime")),
+                told=float(told),
                 started=float(_started(ad)),
                 busy=duty * lifetime,
                 joined=integer(ad, _JOINED),

@@ -1,6 +1,8 @@
 """What is left out because nothing can be made of it: jobs and slots, named with whose they are."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from updraft.core.kinds import problem
 from updraft.core.model import JobGroup, Known, Reason, Snapshot
@@ -11,11 +13,13 @@ LEFT_OUT_OFFER = "left-out-offer"
 LEFT_OUT_CLASS = "left-out-class"
 LEFT_OUT_ANNEX = "left-out-annex"
 LEFT_OUT_CLOUD = "left-out-cloud"
+LEFT_OUT_REPORT = "left-out-report"
 UNREAD_ANNEX = "unread-annex"
 OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
 """Of what isn't jobs or slots, and doesn't say itself that it is left out."""
 ODD_SLOT = "odd-slot"
 ODD_INSTANCE = "odd-instance"
+ODD_OFFER = "odd-offer"
 _NAMED = 50
 _EACH = 5
 
@@ -41,6 +45,40 @@ def left_out(queue: Demand, snapshot: Snapshot) -> Iterator[Reason]:
             yield Reason(ODD_SLOT, f"slot {slot.name}{machine}: {slot.fault}")
         if len(odd) > _NAMED:
             yield Reason(ODD_SLOT, f"{len(odd) - _NAMED} more slots have ads that make no sense")
+
+
+class Named(NamedTuple):
+    """What a machine is called, and what it is of; `annex` is empty for one of none."""
+
+    machine: str
+    cloud: str
+    worker_class: str
+    annex: str
+
+
+_CONCERNS: Mapping[str, tuple[str, ...]] = {
+    ODD_SLOT: ("machine",),
+    ODD_INSTANCE: ("machine",),
+    ODD_OFFER: ("cloud",),
+    LEFT_OUT_OFFER: ("cloud", "worker_class"),
+    LEFT_OUT_CLASS: ("worker_class",),
+    LEFT_OUT_ANNEX: ("annex",),
+    UNREAD_ANNEX: ("annex",),
+    LEFT_OUT_CLOUD: ("cloud",),
+    LEFT_OUT_REPORT: ("machine", "annex"),
+}
+
+
+def concerning(warnings: Iterable[Reason], one: Named) -> tuple[Reason, ...]:
+    """Those warnings that say that it, its cloud, its class or its annex is left out, or may be."""
+    return tuple(warning for warning in warnings if _concerns(warning, one))
+
+
+def _concerns(warning: Reason, one: Named) -> bool:
+    names = [name for what in _CONCERNS.get(warning.code, ()) if (name := getattr(one, what))]
+    if names and warning.code in OTHERS and re.search(r" and \d+ more: ", warning.text):
+        return True
+    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", warning.text) for name in names)
 
 
 def _in_order(job: str) -> tuple[int, str]:

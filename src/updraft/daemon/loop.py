@@ -255,9 +255,10 @@ class Daemon:
 
     def _remember(self, cycle: Cycle, took: Mapping[str, float], policy: Policy) -> None:
         now = cycle.snapshot.now
-        doc = report.document(
+        doc, told = report.document(
             cycle.snapshot, cycle.plan, standing=cycle.standing, timings=took, generation=self._loaded
         )
+        cycle = replace(cycle, plan=told)
         substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
         with self._ledger.together():
             self._tell(cycle)

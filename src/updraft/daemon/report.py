@@ -2,16 +2,20 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+from updraft.clouds.odd import readable
+from updraft.core.left_out import LEFT_OUT_REPORT
 from updraft.core.model import (
     Action,
     Adopt,
     Disown,
     Drain,
     Forget,
+    GroupOutlook,
     JobGroup,
     Known,
     Launch,
@@ -36,14 +40,17 @@ ACTIONS_SHOWN = 500
 WARNINGS_SHOWN = 500
 REFUSALS_SHOWN = 30
 LINES = 100  # of actions in the log of one cycle
+_JSON = json.JSONEncoder(allow_nan=False)
 
 
 def document(
     snapshot: Snapshot, plan: Plan, *, standing: Reason | None, timings: Mapping[str, float], generation: int
-) -> dict[str, Any]:
-    """The cycle as JSON values. `generation` counts the configurations that were loaded."""
-    known = classes(snapshot, plan)
-    return {
+) -> tuple[dict[str, Any], Plan]:
+    """The cycle as JSON values, and the plan as they tell it: without what can't be written, which its
+    warnings name. `generation` counts the configurations that were loaded.
+    """
+    plan, rows = _written(snapshot, plan)
+    doc = {
         "version": 1,
         "at": snapshot.now,
         "pool": snapshot.pool,
@@ -53,21 +60,72 @@ def document(
         "timings": {name: round(seconds, 3) for name, seconds in timings.items()},
         "sources": sources(snapshot),
         "jobs": jobs(snapshot),
-        "groups": _groups(snapshot, plan),
-        "machines": [_machine(outlook) for outlook in plan.machines[:MACHINES_SHOWN]],
         "phases": dict(Counter(str(outlook.phase) for outlook in plan.machines)),
-        "cooldowns": [asdict(cooldown) for cooldown in plan.cooldowns],
-        "annexes": [asdict(outlook) for outlook in plan.annexes],
-        "warnings": [asdict(warning) for warning in plan.warnings[:WARNINGS_SHOWN]],
-        "actions": [
-            {
-                "what": type(action).__name__.lower(),
-                "text": words(action, known),
-                "reason": asdict(action.reason),
-            }
-            for action in plan.actions[:ACTIONS_SHOWN]
-        ],
+        **rows,
     }
+    return doc, plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the plan's lists: what one of it is called, how a row is made of it, how many rows are shown."""
+
+    what: str
+    row: Callable[[Any], dict[str, Any]]
+    name: Callable[[Any], str]
+    shown: int | None = None
+
+
+def _written(snapshot: Snapshot, plan: Plan) -> tuple[Plan, dict[str, list[dict[str, Any]]]]:
+    """The plan without that of which no row can be made, and the rows by the name of their list."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    kept: dict[str, Any] = {}
+    odd: dict[str, str] = {}
+    for name, part in _parts(snapshot, plan).items():
+        items = getattr(plan, name)
+        both, lost = readable(items[: part.shown], partial(_row, part.row), part.name)
+        rows[name] = [row for row, _ in both]
+        rest = () if part.shown is None else items[part.shown :]
+        kept[name] = (*(one for _, one in both), *rest) if lost else items
+        odd |= {f"{part.what} {what}": why for what, why in lost.items()}
+    if odd:
+        said = [
+            Reason(LEFT_OUT_REPORT, f"left out of the report: {what}: {why}") for what, why in odd.items()
+        ]
+        rows["warnings"] += map(asdict, said)
+        kept["warnings"] = (*kept["warnings"], *said)
+    return replace(plan, **kept), rows
+
+
+def _parts(snapshot: Snapshot, plan: Plan) -> Mapping[str, _Part]:
+    groups, known = _known_groups(snapshot), classes(snapshot, plan)
+
+    def action(one: Action) -> dict[str, Any]:
+        return {
+            "what": type(one).__name__.lower(), "text": words(one, known), "reason": _reason(one.reason)
+        }  # fmt: skip
+
+    return {
+        "groups": _Part("group", partial(_group, groups), lambda one: str(one.group), GROUPS_SHOWN),
+        "machines": _Part("machine", _machine, lambda one: str(one.machine), MACHINES_SHOWN),
+        "cooldowns": _Part("cooldown", asdict, lambda one: f"{one.scope} {one.key}"),
+        "annexes": _Part("annex", asdict, lambda one: str(one.name)),
+        "warnings": _Part("warning", _reason, lambda one: str(one.code), WARNINGS_SHOWN),
+        "actions": _Part("action", action, lambda one: type(one).__name__.lower(), ACTIONS_SHOWN),
+    }
+
+
+def _row(make: Callable[[Any], dict[str, Any]], one: Any) -> tuple[dict[str, Any], Any]:
+    """What is made of it, and itself. Raises where that is no JSON."""
+    made = make(one)
+    _JSON.encode(made)
+    return made, one
+
+
+def _reason(reason: Reason) -> dict[str, str]:
+    if not (isinstance(reason.code, str) and isinstance(reason.text, str)):
+        raise TypeError("its reason is no text")
+    return {"code": reason.code, "text": reason.text}
 
 
 def _machine(outlook: MachineOutlook) -> dict[str, Any]:
@@ -76,7 +134,7 @@ def _machine(outlook: MachineOutlook) -> dict[str, Any]:
         "machine": outlook.machine,
         "cloud": outlook.cloud,
         "phase": str(outlook.phase),
-        "reason": {"code": outlook.reason.code, "text": outlook.reason.text},
+        "reason": _reason(outlook.reason),
         "deadline": outlook.deadline,
     }
 
@@ -125,28 +183,27 @@ def jobs(snapshot: Snapshot) -> dict[str, int]:
     return {"idle": idle, "running": running}
 
 
-def _groups(snapshot: Snapshot, plan: Plan) -> list[dict[str, Any]]:
+def _known_groups(snapshot: Snapshot) -> Mapping[str, JobGroup]:
     groups: dict[str, JobGroup] = {}
     for source in snapshot.schedds.values():
         known = source if isinstance(source, Known) else source.last
         if known is not None:
             groups.update({group.key: group for group in known.value.groups})
-    shown = []
-    for outlook in plan.groups[:GROUPS_SHOWN]:
-        doc: dict[str, Any] = {
-            "key": outlook.group,
-            **{name: getattr(outlook, name) for name in ("idle", "joined", "coming", "new", "unmet")},
-            "held_back": [held_back(reason) for reason in outlook.held_back],
-            "refused": [
-                {"offer": offer, **asdict(reason)} for offer, reason in outlook.refused[:REFUSALS_SHOWN]
-            ],
-        }
-        group = groups.get(outlook.group)
-        if group is not None:
-            names = ("schedd", "owner", "submitter", "running", "oldest", "priority", "first_id", "evaluable")
-            doc.update({name: getattr(group, name) for name in names}, request=asdict(group.request))
-        shown.append(doc)
-    return shown
+    return groups
+
+
+def _group(groups: Mapping[str, JobGroup], outlook: GroupOutlook) -> dict[str, Any]:
+    doc: dict[str, Any] = {
+        "key": outlook.group,
+        **{name: getattr(outlook, name) for name in ("idle", "joined", "coming", "new", "unmet")},
+        "held_back": [held_back(reason) for reason in outlook.held_back],
+        "refused": [{"offer": offer, **asdict(reason)} for offer, reason in outlook.refused[:REFUSALS_SHOWN]],
+    }
+    group = groups.get(outlook.group)
+    if group is not None:
+        names = ("schedd", "owner", "submitter", "running", "oldest", "priority", "first_id", "evaluable")
+        doc.update({name: getattr(group, name) for name in names}, request=asdict(group.request))
+    return doc
 
 
 def words(action: Action, classes: Mapping[str, str]) -> str:

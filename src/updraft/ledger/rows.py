@@ -47,8 +47,13 @@ REMOVED = "(secret removed)"
 
 
 def scrub(text: str) -> str:
-    """The text without what looks like a token or a private key."""
-    return _SECRETS.sub(REMOVED, text)
+    """The text without what looks like a token or a private key, in letters that a file can hold."""
+    return _SECRETS.sub(REMOVED, storable(text))
+
+
+def storable(text: str) -> str:
+    """The text with what is no Unicode written as escapes: SQLite refuses it."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def dump(document: object) -> str:

@@ -23,6 +23,7 @@ from updraft.ledger.rows import (
     launch_to_doc,
     machine_to_doc,
     scrub,
+    storable,
     untaken_to_doc,
 )
 
@@ -274,7 +275,10 @@ class Ledger(Queries):
     def learn(self, kind: str, text: str, at: float) -> None:
         """Keep the ad text of a kind, in place of an older one."""
         with self._writing() as rows:
-            rows.execute("INSERT OR REPLACE INTO kinds (key, at, text) VALUES (?, ?, ?)", (kind, at, text))
+            rows.execute(
+                "INSERT OR REPLACE INTO kinds (key, at, text) VALUES (?, ?, ?)",
+                (storable(kind), at, storable(text)),
+            )
 
     def save_cycle(self, doc: Mapping[str, Any], at: float) -> None:
         """Keep the last cycle for `status`, in place of the one before."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from updraft.clouds.base import Driver, Remembering
-from updraft.clouds.odd import odd_of
+from updraft.clouds.odd import odd_of, odd_offers_of
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.annexes import on_sale
-from updraft.core.left_out import ODD_INSTANCE
+from updraft.core.left_out import ODD_INSTANCE, ODD_OFFER
 from updraft.core.model import (
     Annex,
     CloudOffer,
@@ -70,7 +70,7 @@ class Remembered(Protocol):
 
 
 QUOTA_SERVES = 900.0  # seconds
-_NAMED = 20  # odd instances of each cloud
+_NAMED = 20  # odd instances, and odd offers, of each cloud
 _SEARCHES = 2  # times as long as for the verdicts, at most, it is looked for what a look fails for
 
 
@@ -275,7 +275,7 @@ class Observer:
             now=clock(),
             collector=self._same.collector(made.collector),
             pace=self._gate.look(said, ledger, clock()),
-            left_out=(*self._sparing.warnings, *self._odd_instances()),
+            left_out=(*self._sparing.warnings, *self._odd_instances(), *self._odd_offers()),
         )
 
     def _odd_instances(self) -> Iterator[Reason]:
@@ -287,6 +287,16 @@ class Observer:
                 yield Reason(ODD_INSTANCE, f"{text}: it is left out, and doesn't count as gone")
             if len(odd) > _NAMED:
                 yield Reason(ODD_INSTANCE, f"cloud {name} shows {len(odd) - _NAMED} more in such a way")
+
+    def _odd_offers(self) -> Iterator[Reason]:
+        """What says which rows of what clouds sell nothing can be made of."""
+        for name, driver in self.drivers.items():
+            odd = odd_offers_of(driver)
+            for what, why in sorted(odd.items())[:_NAMED]:
+                text = f"cloud {name} sells {what} in a way of which nothing can be made ({why})"
+                yield Reason(ODD_OFFER, f"{text}: it is left out")
+            if len(odd) > _NAMED:
+                yield Reason(ODD_OFFER, f"cloud {name} sells {len(odd) - _NAMED} more in such a way")
 
     def _match(
         self,

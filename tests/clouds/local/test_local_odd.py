@@ -9,7 +9,7 @@ from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import TAG_POOL, Pace
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.driver import LocalDriver
-from updraft.clouds.odd import NAMELESS, odd_of
+from updraft.clouds.odd import NAMELESS, odd_of, odd_offers_of
 from updraft.clouds.paced import Paced
 from updraft.core.model import Instance
 
@@ -22,10 +22,13 @@ def shown(name: str, **changes: object) -> dict[str, Any]:
 
 
 class Listed:
-    """A client whose cloud has these machines."""
+    """A client whose cloud has these machines, or sells these."""
 
     def __init__(self, *machines: Mapping[str, Any]) -> None:
         self._machines = machines
+
+    def offers(self) -> tuple[Mapping[str, Any], ...]:
+        return self._machines
 
     def machines(self, tags: Mapping[str, str] | None = None) -> tuple[Mapping[str, Any], ...]:
         return self._machines
@@ -60,3 +63,26 @@ def test_what_was_left_out_is_told_through_the_wrappers() -> None:
     assert not odd_of(made)
     made.machines()
     assert list(odd_of(made)) == ["a"]
+
+
+def row(flavor: str, **changes: object) -> dict[str, Any]:
+    """An offer as the API shows it."""
+    plain = {"zone": "z", "flavor": flavor, "market": "on-demand", "price": 0.1, "left": None}
+    return {**plain, "cpus": 2, "memory": 4096, "disk": 1 << 20, "gpus": 0, **changes}
+
+
+@pytest.mark.parametrize("number", ["many", float("nan"), float("inf"), -1, [], True])
+@pytest.mark.parametrize("name", ["cpus", "memory", "disk", "gpus", "price", "left"])
+def test_what_is_sold_with_a_number_that_is_none_is_left_out_and_named(name: str, number: object) -> None:
+    made = Awaited("here", lambda: Paced(driver(row("odd", **{name: number}), row("b")), Pace()), print)
+    assert [one.flavor for one in made.offers()] == ["b"]
+    assert list(odd_offers_of(made)) == ["z/odd/on-demand"]
+    assert not odd_of(made)
+
+
+def test_what_is_sold_without_all_that_must_be_said_of_it_is_left_out_and_named() -> None:
+    short = row("short")
+    del short["cpus"]
+    made = driver(short, {}, row("none", cpus=None), row("b", price=None))
+    assert [(one.flavor, one.price) for one in made.offers()] == [("b", None)]
+    assert list(odd_offers_of(made)) == ["z/short/on-demand", NAMELESS, "z/none/on-demand"]

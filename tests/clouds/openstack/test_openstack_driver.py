@@ -13,6 +13,7 @@ from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
 from tests.rigs.clouds.osharness import OpenStackHarness, refused
 from updraft.clouds.base import TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING, Catalogue, ImageFinder
+from updraft.clouds.odd import odd_offers_of
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.quota import left
@@ -287,6 +288,38 @@ def test_offers_are_of_flavors_and_zones_that_can_be_had(harness: OpenStackHarne
         "m1.xlarge",
     }
     assert harness.driver(zones=["elsewhere"]).offers() == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vcpus": "many"},
+        {"vcpus": None},
+        {"vcpus": -2},
+        {"ram": float("nan")},
+        {"ram": [4096]},
+        {"disk": -1},
+        {"extra_specs": ["x"]},
+    ],
+)
+def test_a_flavor_of_which_nothing_can_be_made_is_left_out_and_named(
+    driver: OpenStackDriver, cloud: FakeCloud, changes: dict[str, Any]
+) -> None:
+    flavors = cloud.told["flavors"]["flavors"]
+    flavors.insert(0, {**flavors[0], "id": "99", "name": "odd", **changes})
+    nameless = {key: value for key, value in flavors[1].items() if key != "name"}
+    flavors.insert(0, {**nameless, "id": "98"})
+    for _ in range(2):
+        found = {one.flavor for one in driver.offers()}
+        assert "m1.small" in found
+        assert "odd" not in found
+        assert set(odd_offers_of(driver)) == {"odd", "98"}
+
+
+def test_a_zone_without_a_name_is_left_out_and_named(driver: OpenStackDriver, cloud: FakeCloud) -> None:
+    cloud.told["zones"]["availabilityZoneInfo"].insert(0, {"zoneState": {"available": True}})
+    assert {one.zone for one in driver.offers()} == {"nova"}
+    assert list(odd_offers_of(driver)) == ["one without an id"]
 
 
 def test_a_flavor_that_came_lately_can_be_launched(

@@ -74,6 +74,11 @@ class EC2Driver:
         """What was left out of the last listing, and why."""
         return self._listing.odd
 
+    @property
+    def odd_offers(self) -> Odd:
+        """What was left out of what the cloud sells, and why."""
+        return self._offers.odd
+
     # --------------------------------------------------------------------------------------- the contract
 
     def machines(self) -> tuple[Instance, ...]:

@@ -1,7 +1,7 @@
 """What can be bought: instance types × zones × markets, with what they hold and cost."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -14,6 +14,7 @@ from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.errors import code_of, is_unknown_call
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Settings
+from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
 from updraft.core.model import CloudOffer, Resources
 
 KEPT = 3600.0
@@ -32,11 +33,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What changes once in a blue moon. `sold` is None where the endpoint doesn't say what is sold where."""
+    """What changes once in a blue moon. `sold` is None where the endpoint doesn't say what is sold where.
+
+    `odd` is what is left out, and why.
+    """
 
     zones: tuple[str, ...]
     kinds: Mapping[str, Kind]
     sold: frozenset[tuple[str, str]] | None
+    odd: Odd
 
 
 class Offers:
@@ -58,11 +63,13 @@ class Offers:
         self._prices = prices
         self._clock = clock
         self._shop: tuple[float, Shop] | None = None
+        self.odd: Odd = NOTHING
 
     def all(self) -> tuple[CloudOffer, ...]:
         """Every offer. Raises CloudError."""
         shop = self._stock()
-        spot = self._spot_prices(shop)
+        spot, odd = self._spot_prices(shop)
+        self.odd = {**shop.odd, **odd}
         return tuple(
             offer
             for zone in shop.zones
@@ -74,28 +81,29 @@ class Offers:
     def _offers(
         self, zone: str, flavor: str, kind: Kind, spot: Mapping[tuple[str, str], float] | None
     ) -> Iterator[CloudOffer]:
-        def offer(market: str, price: float | None) -> CloudOffer:
+        def offer(market: str, costs: float | None) -> CloudOffer:
             return CloudOffer(
-                self._cloud, zone, flavor, market, kind.resources, price, arch=ARCHITECTURES[kind.arch]
+                self._cloud, zone, flavor, market, kind.resources, costs, arch=ARCHITECTURES[kind.arch]
             )
 
         yield offer("on-demand", self._prices.on_demand(flavor))
         if spot is not None and kind.spot and self._known.may("spot"):
-            price = spot.get((zone, flavor))
-            if self._prices.may_spot(flavor, price):
-                yield offer("spot", price)
+            costs = spot.get((zone, flavor))
+            if self._prices.may_spot(flavor, costs):
+                yield offer("spot", costs)
 
     def _stock(self) -> Shop:
         if self._shop is None or self._clock() - self._shop[0] > KEPT:
             with self._connection.translate("asking for zones and instance types"):
-                kinds = self._kinds()
-                shop = Shop(self._zones(), kinds, self._sold(kinds))
+                (kinds, odd_kinds), (zones, odd_zones) = self._kinds(), self._zones()
+                sold, odd_sold = self._sold(kinds)
+                shop = Shop(zones, kinds, sold, {**odd_kinds, **odd_zones, **odd_sold})
             self._shop = (self._clock(), shop)
         return self._shop[1]
 
     # -------------------------------------------------------------------------------------- the questions
 
-    def _zones(self) -> tuple[str, ...]:
+    def _zones(self) -> tuple[tuple[str, ...], Odd]:
         settings = self._settings
         named = tuple(settings.subnets) or settings.zones
         try:
@@ -103,32 +111,23 @@ class Offers:
         except ClientError as error:
             if not is_unknown_call(error):
                 raise
-            return tuple(zone for zone in named if settings.wants(zone)) or ("",)
-        here = [
-            zone["ZoneName"]
-            for zone in found
-            if zone.get("State", "available") in ("available", "information", "impaired")
-            and zone.get("OptInStatus", "opt-in-not-required") != "not-opted-in"
-            and (
-                zone.get("ZoneType", "availability-zone") == "availability-zone" or zone["ZoneName"] in named
-            )
-        ]
-        return tuple(sorted(zone for zone in here if settings.wants(zone)))
+            return tuple(zone for zone in named if settings.wants(zone)) or ("",), NOTHING
+        here, odd = readable(found, lambda raw: _zone(raw, named), lambda raw: str(raw["ZoneName"]))
+        return tuple(sorted(zone for zone in here if zone and settings.wants(zone))), odd
 
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> tuple[dict[str, Kind], Odd]:
         found = {
             name: Kind(described.resources(self._settings.disk), described.arch)
             for name, described in self._settings.instance_types.items()
         }
-        for raw in self._told():
-            kind = self._kind(raw)
-            if kind is not None:
-                found.setdefault(raw["InstanceType"], kind)
-        return {
+        read, odd = readable(self._told(), self._kind, lambda raw: str(raw["InstanceType"]))
+        found = {**{name: kind for name, kind in read if kind is not None}, **found}
+        kinds = {
             name: kind
             for name, kind in sorted(found.items())
             if kind.arch in self._settings.architectures and self._wanted(name)
         }
+        return kinds, {name: why for name, why in odd.items() if name not in found}
 
     def _told(self) -> list[Mapping[str, Any]]:
         if not self._known.may("instance-types"):
@@ -147,9 +146,9 @@ class Offers:
         self._known.seen("instance-types")
         return found
 
-    def _sold(self, kinds: Mapping[str, Kind]) -> frozenset[tuple[str, str]] | None:
+    def _sold(self, kinds: Mapping[str, Kind]) -> tuple[frozenset[tuple[str, str]] | None, Odd]:
         if not kinds or not self._known.may("instance-types"):
-            return None
+            return None, NOTHING
         try:
             found = list(
                 self._connection.pages(
@@ -162,13 +161,14 @@ class Offers:
         except ClientError as error:
             if not is_unknown_call(error):
                 raise
-            return None
-        return frozenset((one["Location"], one["InstanceType"]) for one in found) or None
+            return None, NOTHING
+        sold, odd = readable(found, lambda one: (one["Location"], one["InstanceType"]), _whats_sold)
+        return frozenset(sold) or None, odd
 
-    def _spot_prices(self, shop: Shop) -> dict[tuple[str, str], float] | None:
-        """The newest price by zone and type; None where there is no spot market."""
+    def _spot_prices(self, shop: Shop) -> tuple[dict[tuple[str, str], float] | None, Odd]:
+        """The newest price by zone and type, None where there is no spot market; and what is left out."""
         if not self._known.may("spot") or not shop.kinds:
-            return None
+            return None, NOTHING
         names = [name for name, kind in shop.kinds.items() if kind.spot]
         narrowed: dict[str, Any] = {"InstanceTypes": names} if len(names) <= _NAMES_AT_ONCE else {}
         with self._connection.translate("asking for spot prices"):
@@ -186,7 +186,7 @@ class Offers:
                 if not is_unknown_call(error):
                     raise
                 self._known.lacking("spot", f"refused with {code_of(error)}")
-                return None
+                return None, NOTHING
         return _newest(found)
 
     # ------------------------------------------------------------------------------------------- inside
@@ -201,33 +201,54 @@ class Offers:
     def _wanted(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self._settings.flavors)
 
-    def _kind(self, raw: Mapping[str, Any]) -> Kind | None:
-        """A type as it was told; None for what no worker can be, or what was told too shortly."""
+    def _kind(self, raw: Mapping[str, Any]) -> tuple[str, Kind | None]:
+        """A type and its name; None for what no worker can be. Raises KeyError, ValueError for an odd one."""
+        name = str(raw["InstanceType"])
         arches = raw.get("ProcessorInfo", {}).get("SupportedArchitectures", ("x86_64",))
         arch = next((arch for arch in ARCHITECTURES if arch in arches), None)
-        cpus = raw.get("VCpuInfo", {}).get("DefaultVCpus", 0)
-        memory = raw.get("MemoryInfo", {}).get("SizeInMiB", 0)
         # A bare machine boots in twenty minutes and is all the host: only for who names it.
         bare = raw.get("BareMetal") and not any("metal" in pattern for pattern in self._settings.flavors)
-        if arch is None or cpus < 1 or memory < 64 or bare:
-            return None
-        gpus = sum(gpu.get("Count", 0) for gpu in raw.get("GpuInfo", {}).get("Gpus", ()))
-        return Kind(
+        if arch is None or bare or not self._wanted(name):
+            return name, None
+        cpus = quantity(raw["VCpuInfo"]["DefaultVCpus"])
+        memory = quantity(raw["MemoryInfo"]["SizeInMiB"])
+        if cpus < 1 or memory < 64:
+            return name, None
+        gpus = sum(quantity(gpu.get("Count", 0)) for gpu in raw.get("GpuInfo", {}).get("Gpus", ()))
+        return name, Kind(
             Resources(cpus, memory, self._settings.disk // 2**10, gpus),
             arch,
             "spot" in raw.get("SupportedUsageClasses", ("on-demand", "spot")),
         )
 
 
-def _newest(history: list[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
-    """The price of each zone and type at its latest time."""
-    prices: dict[tuple[str, str], tuple[datetime, float]] = {}
-    for one in history:
-        try:
-            where, price = (one["AvailabilityZone"], one["InstanceType"]), float(one["SpotPrice"])
-            at = one.get("Timestamp") or datetime.min.replace(tzinfo=UTC)
-        except (KeyError, ValueError):
-            continue
-        if where not in prices or at >= prices[where][0]:
-            prices[where] = (at, price)
-    return {where: price for where, (_, price) in prices.items()}
+def _zone(raw: Mapping[str, Any], named: Collection[str]) -> str:
+    """The zone's name; empty where nothing can be had in it."""
+    name = str(raw["ZoneName"])
+    here = (
+        raw.get("State", "available") in ("available", "information", "impaired")
+        and raw.get("OptInStatus", "opt-in-not-required") != "not-opted-in"
+        and (raw.get("ZoneType", "availability-zone") == "availability-zone" or name in named)
+    )
+    return name if here else ""
+
+
+def _whats_sold(one: Mapping[str, Any]) -> str:
+    return f"{one.get('InstanceType', 'something')} in {one.get('Location', 'an unknown zone')}"
+
+
+def _newest(history: list[Mapping[str, Any]]) -> tuple[dict[tuple[str, str], float], Odd]:
+    """The price of each zone and type at its latest time; and of which rows nothing can be made."""
+    rows, odd = readable(history, _spot_price, _what_costs)
+    return {where: costs for where, _, costs in sorted(rows, key=lambda row: row[1])}, odd
+
+
+def _spot_price(one: Mapping[str, Any]) -> tuple[tuple[str, str], datetime, float]:
+    at = one.get("Timestamp") or datetime.min.replace(tzinfo=UTC)
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (one["AvailabilityZone"], one["InstanceType"]), at, price(float(one["SpotPrice"]))
+
+
+def _what_costs(one: Mapping[str, Any]) -> str:
+    what, where = one.get("InstanceType", "something"), one.get("AvailabilityZone", "an unknown zone")
+    return f"{what}'s spot price in {where}"

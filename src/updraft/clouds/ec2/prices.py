@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from importlib.resources import files
+from math import inf
 from typing import Any
 
 from updraft.clouds.ec2.client import Connection
@@ -67,6 +68,6 @@ def _own_table(cloud: str, settings: Settings) -> Mapping[str, Mapping[str, floa
 
 
 def _price(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
         raise ValueError("not a price")
     return float(value)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 from updraft.clouds.base import (
@@ -26,8 +26,8 @@ from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
-from updraft.clouds.odd import NOTHING, Odd, readable
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota
+from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
 from updraft.errors import BadRequest, CloudError
 
 BATCH = 100
@@ -45,6 +45,7 @@ class FakeCloud:
         self.leases = Leases(told=True, ended=True)
         self.networking = FakeNetworking(site, self._call)
         self.odd: Odd = NOTHING
+        self.odd_offers: Odd = NOTHING
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""
@@ -95,22 +96,15 @@ class FakeCloud:
         """Every flavor in every zone on the markets that have a price for it; on demand always."""
         settings = self.site.settings
         with self._call("offers", 0):
-            return tuple(
-                CloudOffer(
-                    cloud=self.name,
-                    zone=zone,
-                    flavor=name,
-                    market=market,
-                    resources=flavor.resources,
-                    price=self.site.price(name, market),
-                    left=self.site.left(zone, name) if settings.tells_left else None,
-                    arch=flavor.arch,
-                )
+            rows = (
+                (zone, name, market)
                 for zone in settings.zones
                 for name, flavor in settings.flavors.items()
                 for market in MARKETS
                 if market == "on-demand" or flavor.spot_price is not None
             )
+            found, self.odd_offers = readable(rows, lambda row: self._offer(*row), "/".join)
+            return tuple(found)
 
     def quota(self) -> Quota:
         """What is left, with everybody's machines counted."""
@@ -151,6 +145,20 @@ class FakeCloud:
         """Nothing: a fake cloud lacks nothing."""
         with self._call("findings", 0):
             return ()
+
+    def _offer(self, zone: str, flavor: str, market: str) -> CloudOffer:
+        settings = self.site.settings
+        asked = self.site.price(flavor, market)
+        return CloudOffer(
+            cloud=self.name,
+            zone=zone,
+            flavor=flavor,
+            market=market,
+            resources=Resources(*map(quantity, astuple(settings.flavors[flavor].resources))),
+            price=None if asked is None else price(asked),
+            left=self.site.left(zone, flavor) if settings.tells_left else None,
+            arch=settings.flavors[flavor].arch,
+        )
 
     @contextmanager
     def _call(self, name: str, count: int, zone: str = "", flavor: str = "") -> Iterator[None]:

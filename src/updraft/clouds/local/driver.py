@@ -25,7 +25,7 @@ from updraft.clouds.local.config import CONTROLLER_TOKEN, Quotas, default_flavor
 from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, Settings
-from updraft.clouds.odd import NAMELESS, NOTHING, Odd, readable
+from updraft.clouds.odd import NAMELESS, NOTHING, Odd, price, quantity, readable
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
 from updraft.errors import AuthFailed, BadRequest
@@ -79,6 +79,7 @@ class LocalDriver:
         self.imaging = LocalImaging(name, client)
         self.leases = Leases(told=True, ended=True)
         self.odd: Odd = NOTHING
+        self.odd_offers: Odd = NOTHING
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""
@@ -124,18 +125,8 @@ class LocalDriver:
 
     def offers(self) -> tuple[CloudOffer, ...]:
         """Every flavor, zone and market of the cloud."""
-        return tuple(
-            CloudOffer(
-                cloud=self.name,
-                zone=offer["zone"],
-                flavor=offer["flavor"],
-                market=offer["market"],
-                resources=Resources(offer["cpus"], offer["memory"], offer["disk"], offer["gpus"]),
-                price=offer["price"],
-                left=offer["left"],
-            )
-            for offer in self._client.offers()
-        )
+        found, self.odd_offers = readable(self._client.offers(), self._offer, _what)
+        return tuple(found)
 
     def quota(self) -> Quota:
         """Machines and cores; the cloud has no quota of memory and says so by leaving it out."""
@@ -172,6 +163,17 @@ class LocalDriver:
         """Nothing: the local cloud has all that the contract asks for."""
         return ()
 
+    def _offer(self, row: Mapping[str, Any]) -> CloudOffer:
+        return CloudOffer(
+            cloud=self.name,
+            zone=row["zone"],
+            flavor=row["flavor"],
+            market=row["market"],
+            resources=Resources(*(quantity(row[name]) for name in ("cpus", "memory", "disk", "gpus"))),
+            price=None if row["price"] is None else price(row["price"]),
+            left=None if row["left"] is None else quantity(row["left"]),
+        )
+
     def _instance(self, machine: Mapping[str, Any]) -> Instance:
         tags: Mapping[str, str] = machine["tags"]
         return Instance(
@@ -197,6 +199,10 @@ class LocalDriver:
 
 def _id(machine: Mapping[str, Any]) -> str:
     return str(machine["id"])
+
+
+def _what(row: Mapping[str, Any]) -> str:
+    return f"{row['zone']}/{row['flavor']}/{row['market']}"
 
 
 def _batches(ids: Iterable[str]) -> Iterable[list[str]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from updraft.clouds.odd import NOTHING, Odd, quantity, readable
 from updraft.clouds.openstack.client import COMPUTE, Connection, items
 from updraft.clouds.openstack.settings import GIB, Settings
 from updraft.core.model import CloudOffer, Resources
@@ -48,6 +49,7 @@ class Offers:
         self._clock = clock
         self._lock = threading.Lock()
         self._shop: tuple[float, tuple[str, ...], Mapping[str, Flavor]] | None = None
+        self.odd: Odd = NOTHING
 
     def all(self) -> tuple[CloudOffer, ...]:
         """Every offer. What an OpenStack cloud costs nobody says but the site. Raises CloudError."""
@@ -87,41 +89,54 @@ class Offers:
         with self._lock:
             known = self._shop
         if known is None or self._clock() - known[0] > KEPT:
-            known = (self._clock(), self._zones(), self._flavors())
+            (zones, odd_zones), (flavors, odd_flavors) = self._zones(), self._flavors()
+            known = (self._clock(), zones, flavors)
             with self._lock:
                 self._shop = known
+            self.odd = {**odd_zones, **odd_flavors}
         return known[1], known[2]
 
-    def _zones(self) -> tuple[str, ...]:
-        found = items(self._connection.get(COMPUTE, "/os-availability-zone"), "availabilityZoneInfo")
-        here = [
-            str(zone["zoneName"]) for zone in found if (zone.get("zoneState") or {}).get("available", True)
-        ]
-        return tuple(sorted(zone for zone in here if self._settings.wants(zone)))
+    def _zones(self) -> tuple[tuple[str, ...], Odd]:
+        raws = items(self._connection.get(COMPUTE, "/os-availability-zone"), "availabilityZoneInfo")
+        found, odd = readable(raws, self._zone, lambda raw: str(raw["zoneName"]))
+        return tuple(sorted(zone for zone in found if zone)), odd
 
-    def _flavors(self) -> dict[str, Flavor]:
-        found = {}
-        for raw in self._connection.pages(COMPUTE, "/flavors/detail", "flavors", {}, PAGE):
-            name = str(raw["name"])
-            wanted = any(fnmatchcase(name, pattern) for pattern in self._settings.flavors)
-            fits = int(raw.get("vcpus") or 0) > 0 and int(raw.get("ram") or 0) >= _LEAST_MEMORY
-            if wanted and fits and not raw.get("OS-FLV-DISABLED:disabled"):
-                found[name] = flavor_of(raw, self._settings)
-        return dict(sorted(found.items()))
+    def _zone(self, raw: Mapping[str, Any]) -> str:
+        """The zone's name; empty where nothing can be had in it, or the site doesn't want it."""
+        name = str(raw["zoneName"])
+        here = (raw.get("zoneState") or {}).get("available", True)
+        return name if here and self._settings.wants(name) else ""
+
+    def _flavors(self) -> tuple[dict[str, Flavor], Odd]:
+        raws = self._connection.pages(COMPUTE, "/flavors/detail", "flavors", {}, PAGE)
+        read, odd = readable(raws, self._flavor, lambda raw: str(raw.get("name") or raw["id"]))
+        return dict(sorted(one for one in read if one is not None)), odd
+
+    def _flavor(self, raw: Mapping[str, Any]) -> tuple[str, Flavor] | None:
+        """The flavor and its name; None where the site doesn't want it, or no worker can be of it."""
+        name = str(raw["name"])
+        wanted = any(fnmatchcase(name, pattern) for pattern in self._settings.flavors)
+        if not wanted or raw.get("OS-FLV-DISABLED:disabled"):
+            return None
+        flavor = flavor_of(raw, self._settings)
+        fits = flavor.resources.cpus > 0 and flavor.resources.memory >= _LEAST_MEMORY
+        return (name, flavor) if fits else None
 
 
 def flavor_of(raw: Mapping[str, Any], settings: Settings) -> Flavor:
-    """A flavor as Nova describes it, in the units of the core."""
+    """A flavor as Nova describes it, in the units of the core. Raises KeyError, ValueError for an odd one."""
     specs = {str(key): str(value) for key, value in (raw.get("extra_specs") or {}).items()}
     counted = _aliases(specs, settings)
     told = sum(counted.values()) + sum(
         _number(value) for key, value in specs.items() if _GPU_RESOURCE.fullmatch(key)
     )
     said = _said(str(raw["name"]), settings.gpus)
-    gib = settings.volume_gib or int(raw.get("disk") or 0) or DISK
+    gib = settings.volume_gib or quantity(raw.get("disk") or 0) or DISK
     return Flavor(
         str(raw["id"]),
-        Resources(int(raw["vcpus"]), int(raw["ram"]), gib * GIB // 2**10, told if said is None else said),
+        Resources(
+            quantity(raw["vcpus"]), quantity(raw["ram"]), gib * GIB // 2**10, told if said is None else said
+        ),
         _arch(specs, settings.arch),
         tuple(sorted(counted)) if said is None else (),
     )
