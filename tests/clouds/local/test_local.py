@@ -259,7 +259,7 @@ def test_boots_fail_as_asked(site: Site) -> None:
 def test_a_boot_crashes_hangs_or_has_no_user_data(site: Site) -> None:
     site.cloud.set_faults(
         Fault(FaultKind.BOOT_CRASHES, zone="zone-b", seconds=0.3),
-        Fault(FaultKind.BOOT_HANGS, flavor="large", seconds=0.3),
+        Fault(FaultKind.BOOT_HANGS, flavor="large", seconds=0),
         Fault(FaultKind.NO_USER_DATA, flavor="medium"),
     )
     (crashes,) = site.launch(key="crashes", zone="zone-b")

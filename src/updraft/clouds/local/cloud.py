@@ -5,6 +5,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -315,30 +316,28 @@ class Cloud:
         if fault is not None:
             self._enter(machine, RUNNING)
             self._suffer(machine, fault)
-        if not self._boots.one(lambda: self._power_on(machine), machine.stop_now):
+        if not self._boots.one(lambda: self._power_on(machine, fault), machine.stop_now):
             self._enter(machine, TERMINATED)
 
     def _suffer(self, machine: Machine, fault: Fault) -> None:
-        """What a boot suffers; returns when the machine is to be started."""
+        """What a boot suffers before its start; returns when the machine is to be started."""
         if fault.kind is FaultKind.NEVER_BOOTS:
             machine.console.write(b"Kernel panic - not syncing: VFS: Unable to mount root fs (on request)\n")
             machine.stop_now.wait()
         elif fault.kind is FaultKind.SLOW_BOOT:
             machine.console.write(f"firmware: waiting {fault.seconds} s (on request)\n".encode())
             machine.stop_now.wait(fault.seconds)
-        else:
-            crashes = fault.kind is FaultKind.BOOT_CRASHES
-            then = threading.Timer(fault.seconds, self.crash if crashes else self._hang, ([machine.id],))
-            then.daemon = True
-            then.start()
 
-    def _hang(self, ids: Iterable[str]) -> None:
-        """Stop every process of these machines for good; to whoever asks the cloud they run."""
-        for machine in self._known(ids):
-            if machine.process is not None:
-                machine.process.freeze()
+    def _suffer_later(self, machine: Machine, process: Process, fault: Fault | None) -> None:
+        """What a boot suffers once its own system has started; to whoever asks, a machine that hangs runs."""
+        if fault is None or fault.kind not in (FaultKind.BOOT_CRASHES, FaultKind.BOOT_HANGS):
+            return
+        hangs = fault.kind is FaultKind.BOOT_HANGS
+        then = threading.Timer(fault.seconds, process.freeze if hangs else partial(self.crash, [machine.id]))
+        then.daemon = True
+        then.start()
 
-    def _power_on(self, machine: Machine) -> threading.Event | None:
+    def _power_on(self, machine: Machine, fault: Fault | None) -> threading.Event | None:
         """Start the machine; returns what is set once it has booted, None where it could not be started."""
         config = self.config
         blueprint = Blueprint(
@@ -353,7 +352,10 @@ class Cloud:
         )
         process = Process(blueprint, machine.console)
         try:
-            process.start(lambda: self._enter(machine, TERMINATED))
+            process.start(
+                entered=lambda: self._suffer_later(machine, process, fault),
+                ended=lambda: self._enter(machine, TERMINATED),
+            )
         except Exception as error:  # whatever it is, the machine has failed and the cloud goes on
             machine.why_ended = "it could not be started"
             machine.console.write(f"cloud: this machine could not be started: {error}\n".encode())

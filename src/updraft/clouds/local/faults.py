@@ -16,8 +16,8 @@ class FaultKind(StrEnum):
     NEVER_BOOTS = (
         "never-boots"  # the machine runs and does nothing; its console says that the kernel panicked
     )
-    BOOT_CRASHES = "boot-crashes"  # the machine's host dies `seconds` after its start
-    BOOT_HANGS = "boot-hangs"  # `seconds` after its start every process of the machine stops for good
+    BOOT_CRASHES = "boot-crashes"  # the machine's host dies `seconds` after its system's start
+    BOOT_HANGS = "boot-hangs"  # `seconds` after its system's start every process of it stops for good
     NO_USER_DATA = "no-user-data"  # the machine boots, and the metadata service has no user-data for it
     SAME_ADDRESS = "same-address"  # the machine has the address that became free last
     NO_CAPACITY = "no-capacity"  # launches are refused: no room

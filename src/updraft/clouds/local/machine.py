@@ -83,11 +83,11 @@ class Process:
         """`pid` once the machine is in its own root: before, its namespaces show the host's."""
         return self.pid if self._in_its_root else None
 
-    def start(self, ended: Callable[[], None]) -> None:
+    def start(self, entered: Callable[[], None], ended: Callable[[], None]) -> None:
         """Make the disk, the namespaces and the cable, and let the machine boot.
 
-        `ended` is called once, after its last process. Raises OSError or CalledProcessError where it fails,
-        with nothing left.
+        `entered` is called each time that its own system starts, `ended` once, after its last process.
+        Raises OSError or CalledProcessError where it fails, with nothing left.
         """
         try:
             self._make_disk()
@@ -95,7 +95,7 @@ class Process:
         except BaseException:
             self.kill_and_clean()
             raise
-        threading.Thread(target=self._follow, args=(ended,), name="console", daemon=True).start()
+        threading.Thread(target=self._follow, args=(entered, ended), name="console", daemon=True).start()
 
     def _boot(self) -> None:
         made = self._blueprint
@@ -170,8 +170,8 @@ class Process:
         if self.pid is not None and self._process is not None and self._process.poll() is None:
             subprocess.run(["kill", "-s", name, str(self.pid)], check=False, capture_output=True)
 
-    def _follow(self, ended: Callable[[], None]) -> None:
-        self._listen()
+    def _follow(self, entered: Callable[[], None], ended: Callable[[], None]) -> None:
+        self._listen(entered)
         while self._again:
             self._again = False
             try:
@@ -180,18 +180,20 @@ class Process:
             except (OSError, subprocess.CalledProcessError) as error:
                 self._console.write(f"cloud: this machine could not be started again: {error}\n".encode())
                 break
-            self._listen()
+            self._listen(entered)
         self._clean()
         ended()
 
-    def _listen(self) -> None:
+    def _listen(self, entered: Callable[[], None]) -> None:
         """Take down what the machine says, until its end."""
         process = self._process
         assert process is not None  # noqa: S101  # set by start
         assert process.stdout is not None  # noqa: S101  # a pipe
         while data := process.stdout.read(4096):
             self._console.write(data)
-            self._in_its_root = self._in_its_root or _FIRST_WORD in data
+            if not self._in_its_root and _FIRST_WORD in data:
+                self._in_its_root = True
+                entered()
             if not self.booted.is_set() and _BOOTED in self._console.read():
                 self.booted.set()
         process.wait()
