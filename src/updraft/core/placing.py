@@ -240,16 +240,16 @@ def _frozen(
     return found
 
 
-def _untaken(since: float, both: float, seen: CollectorView, now: float, patience: float) -> Reason:
-    """Why room isn't taken that has been there for so many seconds: by the negotiator's will, or its silence.
+def _untaken(seconds: float, both_at: float, seen: CollectorView, now: float, patience: float) -> Reason:
+    """Why room isn't taken that has been there for so long: by the negotiator's will, or its silence.
 
-    It has refused it only in a cycle that began when both the room and the jobs were there (`both`).
+    It has refused it only in a cycle that began when the room and the jobs were both there (`both_at`).
     """
     ended, began = seen.cycle_ended, seen.cycle_began
     if ended is not None and now - ended > patience:
         text = f"the negotiator has finished no cycle for {now - ended:.0f} s"
         return Reason("no-negotiation", f"{text}: {NO_HELP}")
-    if began is not None and began < both:
-        text = f"no cycle of the negotiator has begun and ended in the {since:.0f} s that there is room"
+    if began is not None and began < both_at:
+        text = f"no cycle of the negotiator has begun and ended in the {seconds:.0f} s that there is room"
         return Reason("no-negotiation", f"{text}: {NO_HELP}")
-    return Reason(CODE, f"room that matches has not been taken for {since:.0f} s: {NO_HELP}")
+    return Reason(CODE, f"room that matches has not been taken for {seconds:.0f} s: {NO_HELP}")

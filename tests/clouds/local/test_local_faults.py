@@ -90,7 +90,7 @@ def test_a_state_may_be_wrong() -> None:
 class PaperCloud(Cloud):
     """A cloud whose machines run as soon as they are asked for, and have no processes."""
 
-    def _power_on(self, machine: Machine) -> threading.Event | None:
+    def _power_on(self, machine: Machine, fault: Fault | None) -> threading.Event | None:
         self._enter(machine, RUNNING)
         done = threading.Event()
         done.set()
