@@ -9,6 +9,7 @@ import pytest
 
 from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
+from updraft.clouds.ec2.images import Images
 from updraft.clouds.ec2.offers import Offers
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Settings
@@ -40,6 +41,7 @@ class Told:
             "InstanceTypes": [kind("t3.small")],
             "InstanceTypeOfferings": [{"Location": ZONE, "InstanceType": "t3.small"}],
             "SpotPriceHistory": [spot("t3.small", "0.01")],
+            "Images": [],
         }
         for name, more in rows.items():
             self.rows[name] = [*more, *self.rows[name]]
@@ -110,3 +112,10 @@ def test_what_nobody_wants_is_not_looked_at() -> None:
     made = offers(InstanceTypes=[kind("arm", None, ProcessorInfo={"SupportedArchitectures": ["riscv"]})])
     assert sold(made) == SANE
     assert not made.odd
+
+
+@pytest.mark.parametrize("row", [{}, {"Name": "no id"}, {"ImageId": None, "Name": None}])
+def test_an_image_that_nobody_can_name_costs_itself(row: dict[str, Any]) -> None:
+    told = Told(Images=[row, {"ImageId": "ami-12345678"}])
+    images = Images("here", Settings.model_validate({"region": "eu-west-1"}), cast(Connection, told))
+    assert [(one.id, one.name) for one in images.all()] == [("ami-12345678", "")]

@@ -367,6 +367,11 @@ def test_listed_images_can_be_booted(driver: OpenStackDriver) -> None:
     assert len(driver.images()) == 6
 
 
+def test_an_image_that_nobody_can_name_costs_itself(cloud: FakeCloud, driver: OpenStackDriver) -> None:
+    cloud.told["images"]["images"].insert(0, {"id": None, "name": "no id"})
+    assert len(driver.images()) == 6
+
+
 # -------------------------------------------------------------------------------------------------- quotas
 
 

@@ -55,7 +55,7 @@ class Images:
         """Every image that can be had without naming it by id, by name and the newest first."""
         with self._connection.translate("listing images"):
             found = self.listed()
-        infos = [info(raw) for raw in found if raw.get("ImageType", "machine") == "machine"]
+        infos = [info(raw) for raw in found if _can_boot(raw)]
         return tuple(sorted(infos, key=lambda info: (info.name, -(info.created or 0.0), info.id)))
 
     def listed(self, *, anybodys: bool = False, **asked: Any) -> list[Mapping[str, Any]]:
@@ -104,13 +104,18 @@ def is_id(image: str) -> bool:
 def info(raw: Mapping[str, Any]) -> ImageInfo:
     """An image as the catalogue shows it."""
     return ImageInfo(
-        id=raw["ImageId"],
-        name=raw.get("Name", ""),
-        state=raw.get("State", ""),
-        arch=raw.get("Architecture", ""),
-        owner=raw.get("ImageOwnerAlias") or raw.get("OwnerId", ""),
+        id=str(raw["ImageId"]),
+        name=str(raw.get("Name") or ""),
+        state=str(raw.get("State") or ""),
+        arch=str(raw.get("Architecture") or ""),
+        owner=str(raw.get("ImageOwnerAlias") or raw.get("OwnerId") or ""),
         created=_created(raw),
     )
+
+
+def _can_boot(raw: Mapping[str, Any]) -> bool:
+    """Not a kernel or a ramdisk; one that has no id can't be named in a launch."""
+    return raw.get("ImageType", "machine") == "machine" and bool(raw.get("ImageId"))
 
 
 def _latest(found: list[Mapping[str, Any]]) -> Mapping[str, Any]:

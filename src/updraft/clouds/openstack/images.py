@@ -104,8 +104,8 @@ def is_id(text: str) -> bool:
 
 
 def is_machine(raw: Raw) -> bool:
-    """Whether it can boot by itself: not one half of a kernel and a ramdisk."""
-    return raw.get("container_format") not in ("aki", "ari")
+    """Whether it can boot by itself, and be named: not one half of a kernel and a ramdisk."""
+    return bool(raw.get("id")) and raw.get("container_format") not in ("aki", "ari")
 
 
 def info(raw: Raw) -> ImageInfo:
