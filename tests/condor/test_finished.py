@@ -5,7 +5,7 @@ import pytest
 
 from updraft.condor.finished import Finished, added, likely, refreshed, said
 from updraft.condor.groups import group
-from updraft.core.sequence import expected
+from updraft.core.runtimes import expected
 
 
 def row(**values: object) -> classad2.ClassAd:

@@ -13,7 +13,6 @@ from updraft.condor.naming import bounded, names_to_group_by
 from updraft.condor.places import running_jobs
 from updraft.condor.queue import ALL, UNTOLD, Queue
 from updraft.core.kinds import problem
-from updraft.core.sparing import failing
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
 POISON = "Poison"
@@ -204,17 +203,6 @@ def test_a_schedd_that_does_not_answer_is_nobodys_fault(schedd: Schedd) -> None:
         queue.grouped(WAITING_OR_RUNNING, NAMES)
     assert queue.unread == {}
     assert schedd.asked < 5
-
-
-def test_halves_tell_apart_what_fails() -> None:
-    def those(*bad: int) -> list[int]:
-        return sorted(failing(range(100), lambda part: bool(set(part) & set(bad))))
-
-    for bad in ((), (0,), (99,), (3, 4), (1, 30, 60, 90)):
-        assert those(*bad) == list(bad)
-    many = tuple(range(0, 100, 5))
-    assert set(many) <= set(those(*many)), "what is not told apart in time is taken together"
-    assert len(those(*many)) < 60
 
 
 def ladder(**said: str) -> dict[str, Any]:

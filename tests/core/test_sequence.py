@@ -1,6 +1,6 @@
 """Which jobs wait their turn, which are worth a machine; and room kept ready by the clock.
 
-Covers `sequence` and `spare`.
+Covers `sequence`, `runtimes` and `spare`.
 """
 
 from dataclasses import replace
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, policy, worker
 from updraft.core.model import JobGroup, Kind, LedgerView, Offer, Resources, Verdict
-from updraft.core.sequence import Pace, Paces, expected, needs, turns
+from updraft.core.runtimes import expected, needs
+from updraft.core.sequence import Pace, Paces, turns
 from updraft.core.settings import Spare
 from updraft.core.spare import due, spare_groups
 from updraft.core.verdicts import table_of

@@ -10,7 +10,7 @@ from typing import Any
 from updraft.condor.advalues import real, value
 from updraft.condor.written import said as written
 from updraft.condor.written import says, says_number
-from updraft.core.sequence import expected
+from updraft.core.runtimes import expected
 
 OWN_ESTIMATE = "UpdraftRunTime"
 """What a job may say of itself: seconds that it is expected to run."""

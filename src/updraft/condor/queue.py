@@ -35,7 +35,7 @@ from updraft.condor.conditions import (
 )
 from updraft.condor.searching import Budget, Search, Suspects, suspects
 from updraft.condor.written import quoted, said, says
-from updraft.core.sparing import failing
+from updraft.core.halving import failing
 
 T = TypeVar("T")
 

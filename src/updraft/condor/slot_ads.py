@@ -26,7 +26,7 @@ from updraft.condor.base import (
 )
 from updraft.condor.byname import among
 from updraft.condor.reread import MARKS
-from updraft.core.sparing import failing
+from updraft.core.halving import failing
 
 SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
 PROJECTION = [

@@ -12,7 +12,7 @@ import numpy as np
 
 from updraft.core.fitting import ENDLESS, Demand, Fits, Flags, Floats, Grid, Ints, choosing, vector
 from updraft.core.model import Kind, Resources, Verdicts
-from updraft.core.sequence import needs
+from updraft.core.runtimes import needs
 
 _PAIRS = 4096  # group × kind pairs whose numbers are worked out at a time
 _BLOCK = 64  # slots that a group looks at first; twice as many each time that those have not enough room

@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from updraft.core.model import JobGroup, LedgerView, Offer, Reason
+from updraft.core.runtimes import needs
 from updraft.core.settings import Policy
 from updraft.core.verdicts import VerdictTable
 
 _LATEST_BOOTS = 10
 _OVERDUE = 2.0
-_PRIOR = 1800.0
-_PRIOR_WEIGHT = 2.0
 _LONGEST = 1e12
 
 
@@ -43,17 +42,6 @@ class Pace:
 
     boot: float
     wait: float
-
-
-def expected(finished: float, seconds: float) -> float | None:
-    """How long a job is expected to run when `finished` jobs like it ran `seconds` together; None of none.
-
-    A mean with a prior of half an hour that counts as two jobs: a few quick failures of a user's first jobs
-    don't make the rest of them short.
-    """
-    if finished <= 0:
-        return None
-    return (seconds + _PRIOR * _PRIOR_WEIGHT) / (finished + _PRIOR_WEIGHT)
 
 
 class Paces:
@@ -116,11 +104,6 @@ def turns(group: JobGroup, left: int, here: int, coming: int, known: Pace | None
         f"and a machine takes {_short(known.boot)} to come"
     )
     return Turns(slots, left - slots, Reason("in-turn", text))
-
-
-def needs(group: JobGroup) -> float:
-    """The seconds that a job of this group may need: by its own bound, else as expected; 0 where unknown."""
-    return (group.longest if group.longest is not None else group.run_time) or 0.0
 
 
 def lasting(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from updraft.core.halving import failing
 from updraft.core.kinds import problem_ad
 from updraft.core.left_out import (
     LEFT_OUT_ANNEX,
@@ -48,9 +49,6 @@ Item = tuple[str, str]
 
 AGAIN = 600.0
 """Seconds until those that were left out are planned for again: what made it fail may be over."""
-# Questions in one search; what is not told apart by then is taken together. Nothing else is decided
-# meanwhile, and a plan for 10,000 machines takes about a second.
-_QUESTIONS = 100
 _PLANS = 40
 _MOST_JOBS = 1 << 31
 _NAMED = 5
@@ -216,29 +214,6 @@ class _Search:
                 break
             culprits = tuple(one for part in found for one in part)
         return culprits
-
-
-def failing(
-    items: Sequence[T],
-    fails: Callable[[Sequence[T]], bool],
-    *,
-    known: bool = False,
-    most: int = _QUESTIONS,
-) -> list[T]:
-    """Those of `items` that fail, found by halves; `known` where it is known that some do.
-
-    What isn't told apart within `most` questions is taken together. The largest part is always the next to be
-    halved, so that it is as little as may be.
-    """
-    parts = [items] if items and (known or fails(items)) else []
-    asked = 1
-    while parts and len(parts[-1]) > 1 and asked < most:
-        part = parts.pop()
-        middle = len(part) // 2
-        parts += [half for half in (part[:middle], part[middle:]) if fails(half)]
-        parts.sort(key=len)
-        asked += 2
-    return [one for part in parts for one in part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from updraft.core.model import JobGroup, Known, Resources, RunningJob, ScheddView, Source, Verdict
-from updraft.core.sequence import expected
+from updraft.core.runtimes import expected
 from updraft.sim.schedd import LEASE, job_ad
 from updraft.sim.workload import Arrival
 
