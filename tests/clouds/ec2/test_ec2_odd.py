@@ -119,3 +119,14 @@ def test_an_image_that_nobody_can_name_costs_itself(row: dict[str, Any]) -> None
     told = Told(Images=[row, {"ImageId": "ami-12345678"}])
     images = Images("here", Settings.model_validate({"region": "eu-west-1"}), cast(Connection, told))
     assert [(one.id, one.name) for one in images.all()] == [("ami-12345678", "")]
+
+
+@pytest.mark.parametrize("row", [{"Name": "mine"}, {"Name": "mine", "ImageId": None}])
+def test_an_image_without_an_id_is_not_what_a_name_means(row: dict[str, Any]) -> None:
+    told = Told(Images=[row, {"ImageId": "ami-12345678", "Name": "mine"}])
+    images = Images("here", Settings.model_validate({"region": "eu-west-1"}), cast(Connection, told))
+    assert images.resolve("mine") == "ami-12345678"
+    alone = Images(
+        "here", Settings.model_validate({"region": "eu-west-1"}), cast(Connection, Told(Images=[row]))
+    )
+    assert alone.find("mine") is None

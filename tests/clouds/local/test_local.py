@@ -17,9 +17,10 @@ import pytest
 from tests.waiting import until
 from updraft.clouds.base import TAG_LEASE
 from updraft.clouds.local import image, process
-from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
+from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone, default_flavors
 from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.clouds.local.machine import Blueprint, Console, Process
 from updraft.errors import AuthFailed, NoCapacity, ProblemFound, QuotaExceeded, UsageError
 
 pytestmark = pytest.mark.integration
@@ -274,6 +275,21 @@ def test_a_boot_crashes_hangs_or_has_no_user_data(site: Site) -> None:
     assert BOOTED not in site.admin.console(hangs)
     site.admin.terminate([hangs])
     site.ended(hangs)
+
+
+def test_a_machine_that_has_ended_does_not_hang_another(tmp_path: Path) -> None:
+    """The number of its first process may have been given away again."""
+    order = Blueprint("m-1", tmp_path, (), default_flavors()[0], "m", "10.77.0.9", 24, "10.77.0.1")
+    ended = Process(order, Console())
+    command = ["unshare", "--pid", "--fork", "--kill-child=KILL", "sleep", "60"]
+    with subprocess.Popen(command) as other:
+        children = Path(f"/proc/{other.pid}/task/{other.pid}/children")
+        until(lambda: children.read_text(), 20, "the other's process runs", every=0.01)
+        ended.pid = int(children.read_text())
+        ended.freeze()
+        state = Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        other.kill()
+    assert state != "T"
 
 
 def states(site: Site, machine: str) -> list[str]:

@@ -81,11 +81,12 @@ class Images:
         wanted = {"Name": "image-id" if by_id else "name", "Values": [image]}
         with self._connection.translate(f"looking for image {image}"):
             found = self.listed(anybodys=by_id, Filters=[wanted])
-        # An endpoint may leave filters aside.
+        # An endpoint may leave filters aside; an image without an id can't be launched from.
         return [
             raw
             for raw in found
-            if raw.get("ImageId" if by_id else "Name") == image
+            if raw.get("ImageId")
+            and raw.get("ImageId" if by_id else "Name") == image
             and raw.get("State", "available") == "available"
         ]
 

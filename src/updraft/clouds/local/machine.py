@@ -136,9 +136,14 @@ class Process:
 
     def freeze(self) -> None:
         """Stop every process of the machine, its init too, as a system that hangs."""
-        if self.pid is None:
+        if not self._runs():
             return
-        space = Path(f"/proc/{self.pid}/ns/pid").readlink()
+        try:
+            space = Path(f"/proc/{self.pid}/ns/pid").readlink()
+        except OSError:  # it has just ended
+            return
+        if space == Path("/proc/self/ns/pid").readlink():
+            return  # it ended just now, and its number was given away again
         for _ in range(3):  # what was made meanwhile
             for one in Path("/proc").glob("[0-9]*"):
                 with contextlib.suppress(OSError, ValueError):
@@ -165,9 +170,12 @@ class Process:
             return False
         return True
 
+    def _runs(self) -> bool:
+        # The process id can't be another's then: unshare, its parent, reaps it and then ends itself.
+        return self.pid is not None and self._process is not None and self._process.poll() is None
+
     def _signal(self, name: str) -> None:
-        # The process id can't be another's: unshare, its parent, reaps it and then ends itself.
-        if self.pid is not None and self._process is not None and self._process.poll() is None:
+        if self._runs():
             subprocess.run(["kill", "-s", name, str(self.pid)], check=False, capture_output=True)
 
     def _follow(self, entered: Callable[[], None], ended: Callable[[], None]) -> None:
