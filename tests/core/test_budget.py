@@ -166,6 +166,29 @@ def test_a_machine_whose_price_is_not_known_stops_all_purchases_under_a_limit_of
     assert of(shown, elsewhere).allow(offer(), 1) == (1, None)
 
 
+def seen_oddly(shown: Snapshot, *ids: str) -> Snapshot:
+    """The same, and of these nothing can be made."""
+    return replace(shown, clouds={"c1": replace(shown.clouds["c1"], odd=frozenset(ids))})
+
+
+def test_what_is_listed_oddly_and_not_in_the_ledger_may_be_ours_and_as_large_as_any() -> None:
+    offers = (offer(), offer("large", resources=LARGE, price=0.36))
+    shown = replace(two_there(), offers=offers)
+    there = shown.ledger.machines[0].id
+    made = of(seen_oddly(shown, there, "i-8", "i-9"), policy())
+    assert made.per_cloud["c1"] == Use(
+        4, 2 * 2 + 2 * 8, 2 * SMALL.memory + 2 * LARGE.memory, pytest.approx(0.2 + 2 * 0.36)
+    )
+    assert made.pool == made.per_cloud["c1"]
+    assert made.per_class == {"default": 2}, "of which class it is nobody can say"
+    assert of(seen_oddly(shown, "i-9"), policy(limits=Limits(machines=4))).allow(offer(), 9)[0] == 1
+
+
+def test_what_is_listed_oddly_by_a_cloud_that_sells_nothing_has_no_known_price() -> None:
+    shown = replace(two_there(), offers=())
+    assert of(seen_oddly(shown, "i-9"), policy()).pool.price_unknown
+
+
 @pytest.mark.parametrize(
     ("rest", "bought", "most", "code"),
     [

@@ -1,6 +1,7 @@
 """A whole controller whose sources lie: what lives goes on, what is dead goes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.rigs.rig import POOL, Rig, policy
 from updraft.clouds.base import TAG_CLASS, TAG_IDENTITY, TAG_POOL
 from updraft.core.model import Known, Launch
+from updraft.core.settings import Limits
 from updraft.daemon import Herald
 from updraft.errors import PoolTimeout
 
@@ -155,6 +157,23 @@ def test_a_lost_ledger_leaves_the_pool_its_machines(rig: Rig) -> None:
     again = rig.start(using=policy(identity=rig.identity()))
     rig.turn(again, 30)
     assert rig.standing() == [machine]
+
+
+def test_what_is_shown_oddly_to_a_controller_without_memory_counts_against_the_limits(rig: Rig) -> None:
+    rules = replace(policy(), limits=Limits(machines=1))
+    rig.pool.queues["schedd"].idle = 2
+    rig.turn(rig.start(using=rules), 30)
+    there = rig.alive()
+    rig.lose_ledger()
+    for machine in there:
+        instance = rig.site.instances[machine]
+        instance.tags = Odd(instance.tags)
+    rig.pool.queues["schedd"].idle = 9
+    daemon = rig.start(using=rules)
+    rig.turn(daemon, 60)
+    assert rig.alive() == there
+    (waiting,) = daemon.cycle().plan.groups
+    assert "limit-machines" in {reason.code for reason in waiting.held_back}
 
 
 class Odd(dict[str, str]):

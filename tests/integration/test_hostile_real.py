@@ -18,7 +18,7 @@ from updraft.demo.pool import RealPool, Wishes
 
 pytestmark = [pytest.mark.extended, pytest.mark.long, pytest.mark.timeout(1500)]
 
-JOBS, MACHINES = 1_000, 200
+JOBS, MACHINES = 10_000, 1_000
 HONEST, CULPRIT = "alice", "bob"
 SCRIPT = Path(hostile.__file__).read_text(encoding="utf-8")
 ROUNDS = 7

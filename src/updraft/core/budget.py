@@ -330,9 +330,29 @@ def budget(
         made.per_cloud[cloud].cost = math.fsum(each)  # the same in whatever order they were counted
     for item in waiting:
         _count_launch(made, item)
+    _count_odd(made, snapshot)
     for _, use in sorted(made.per_cloud.items()):
         made.pool.include(use)
     return made
+
+
+def _count_odd(made: Budget, snapshot: Snapshot) -> None:
+    """Count what a cloud lists in a way of which nothing can be made, but for what we know by its id.
+
+    Each may be ours, and as large as the largest machine that this cloud sells.
+    """
+    odd = {cloud: view.odd for cloud, view in snapshot.clouds.items() if view.odd}
+    if not odd:
+        return
+    known = {(record.cloud, record.id) for record in snapshot.ledger.machines}
+    for cloud, ids in odd.items():
+        count = sum((cloud, one) not in known for one in ids)
+        sold = [offer for offer in snapshot.offers if offer.cloud == cloud]
+        largest = max(sold, key=lambda offer: (offer.resources.cpus, offer.resources.memory), default=None)
+        if largest is None:
+            _use(made.per_cloud, cloud).add(count, _NOTHING, None)
+        else:
+            _use(made.per_cloud, cloud).add(count, largest.resources, largest.price)
 
 
 def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> None:
@@ -350,6 +370,7 @@ def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> No
 
 
 _NEVER = (float("-inf"), float("-inf"))
+_NOTHING = Resources(0, 0, 0, 0)
 
 
 def _asked(view: CloudView) -> tuple[float, float]:

@@ -235,7 +235,8 @@ class Observer:
             quota = cloud.quota.answer(left if first else 0.0, clock())
             wanted = sorted(id_ for where, id_ in self.questions.machines if where == name)
             found = cloud.by_id.found(self.drivers[name], wanted, left, clock)
-            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found)
+            odd = frozenset(odd_of(self.drivers[name]))
+            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd)
             views[name] = self._same.cloud(name, view)
         return views
 

@@ -11,7 +11,7 @@ from updraft.clouds.local.client import Client
 from updraft.clouds.local.driver import LocalDriver
 from updraft.clouds.odd import NAMELESS, odd_of, odd_offers_of
 from updraft.clouds.paced import Paced
-from updraft.core.model import Instance
+from updraft.core.model import CloudState, Instance
 
 
 def shown(name: str, **changes: object) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def driver(*machines: Mapping[str, Any]) -> LocalDriver:
     return LocalDriver("here", "test", cast(Client, Listed(*machines)))
 
 
-@pytest.mark.parametrize("changes", [{"state": "melting"}, {"times": {}}, {"tags": None}])
+@pytest.mark.parametrize("changes", [{"times": {}}, {"tags": None}])
 def test_one_of_which_nothing_can_be_made_hides_nobody_and_is_not_gone(changes: dict[str, object]) -> None:
     made = driver(shown("a", **changes), shown("b"))
     assert [one.id for one in made.machines()] == ["b"]
@@ -47,6 +47,11 @@ def test_one_of_which_nothing_can_be_made_hides_nobody_and_is_not_gone(changes: 
     assert found.keys() == {"b", "never"}, "nothing is said of it"
     assert found["never"] is None
     assert isinstance(found["b"], Instance)
+
+
+def test_a_state_that_nobody_knows_counts_as_running() -> None:
+    (found,) = driver(shown("a", state="migrating")).machines()
+    assert (found.state, found.unknown_state) == (CloudState.RUNNING, "migrating")
 
 
 def test_one_without_an_id_may_be_any_of_those_that_are_missing() -> None:

@@ -33,6 +33,7 @@ from updraft.errors import AuthFailed, BadRequest
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
 HEADS = LocalHeads()
 _BATCH = 100
+_STATES = frozenset(CloudState)
 
 
 def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDriver":
@@ -176,10 +177,12 @@ class LocalDriver:
 
     def _instance(self, machine: Mapping[str, Any]) -> Instance:
         tags: Mapping[str, str] = machine["tags"]
+        said = str(machine["state"])
+        known = said in _STATES
         return Instance(
             id=machine["id"],
             cloud=self.name,
-            state=CloudState(machine["state"]),
+            state=CloudState(said) if known else CloudState.RUNNING,
             launched_at=machine["times"]["pending"],
             worker_class=tags.get(TAG_CLASS, ""),
             launch_key=tags.get(TAG_LAUNCH, ""),
@@ -194,6 +197,7 @@ class LocalDriver:
             variant=tags.get(TAG_VARIANT, ""),
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self._pool,
+            unknown_state="" if known else said,
         )
 
 

@@ -312,10 +312,11 @@ class CloudView:
     """One cloud's answers, each with its own success or failure.
 
     `found` is what it said of machines that were asked for by their ids, each with the time of that question;
-    None of one that it doesn't have.
+    None of one that it doesn't have. `odd` are the ids of what it listed and of which nothing could be made.
     """
 
     machines: Source[tuple[Instance, ...]]
     offers: Source[tuple[CloudOffer, ...]]
     quota: Source[Quota]
     found: Mapping[str, Known[Instance | None]] = field(default_factory=dict)
+    odd: frozenset[str] = frozenset()
