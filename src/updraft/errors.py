@@ -73,6 +73,10 @@ class LedgerError(UpdraftError):
     """The ledger on disk cannot be opened, or was written by a newer updraft."""
 
 
+class StateLost(UpdraftError):
+    """The state directory was removed or replaced under a running controller."""
+
+
 class CloudError(UpdraftError):
     """A cloud did not do what was asked of it.
 

@@ -128,6 +128,7 @@ def clock(direction: int) -> Does:
 
 def second_controller(world: World, one: Happening) -> End | None:
     """Another controller of the same pool, with nothing of what the first one knows."""
+    world.sh(f"test ! -e {SECOND}/pid")  # of that name there is one at a time
     world.note(one)
     settings = f"sed 's,^\\[pool\\]$,&\\nstate_dir = \"{SECOND}\",' /etc/updraft/updraft.toml"
     world.sh(

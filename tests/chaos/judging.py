@@ -227,9 +227,13 @@ def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
 
 
 def _unknowable(deeds: Iterable[Deed], at: float) -> bool:
-    """Was what the ledger knew lost while the cloud's listing left machines out? Then nobody counts them."""
+    """Was what the ledger knew lost while the cloud's listing left machines out? Then nobody counts them.
+
+    A second controller has never known it.
+    """
     lately = [deed.what for deed in deeds if deed.begun <= at <= deed.ended + _LATELY]
-    return any(what.startswith("ledger-") for what in lately) and any(what in _UNLISTED for what in lately)
+    lost = any(what.startswith("ledger-") or what == "second-controller" for what in lately)
+    return lost and any(what in _UNLISTED for what in lately)
 
 
 def too_many_calls(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:

@@ -531,6 +531,7 @@ def test_more_machines_at_a_time_than_may_be_are_beyond_the_limit() -> None:
     ("lost", "lied", "expected"),
     [
         (("ledger-deleted", 200.0, 200.0), ("listing-leaves-out", 210.0, 240.0), []),
+        (("second-controller", 200.0, 230.0), ("tag-removed", 210.0, 240.0), []),
         (("ledger-damaged", 180.0, 190.0), ("tag-removed", 251.0, 260.0), ["limit"]),
         (("ledger-old", 180.0, 189.0), ("listing-lags", 210.0, 240.0), ["limit"]),
         (("disk-full", 200.0, 210.0), ("listing-lags", 210.0, 240.0), ["limit"]),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -22,7 +23,7 @@ from updraft.core.plan import plan
 from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Herald, StateLock, Switch, run_once
 from updraft.daemon.herald import Rhythm
-from updraft.errors import AuthFailed, ConfigError, ProblemFound
+from updraft.errors import AuthFailed, ConfigError, ProblemFound, StateLost
 from updraft.ledger import RequestKind
 
 
@@ -355,7 +356,40 @@ def test_one_state_directory_has_one_daemon(tmp_path: Path) -> None:
         pass
 
 
+def test_a_lock_whose_directory_was_removed_or_replaced_is_held_no_more(tmp_path: Path) -> None:
+    state, aside = tmp_path / "state", tmp_path / "aside"
+    with StateLock(state) as lock:
+        assert lock.held()
+        state.rename(aside)
+        assert not lock.held()
+        with StateLock(state) as another:
+            assert (lock.held(), another.held()) == (False, True)
+        shutil.rmtree(state)
+        aside.rename(state)
+        assert lock.held()
+
+
 RHYTHM = Rhythm(interval=5, lifetime=40)
+
+
+def test_a_controller_whose_state_directory_was_taken_away_leaves_its_name_to_another(rig: Rig) -> None:
+    """Else it would take the other's ad for its own, and both would act."""
+    has = {"old": True}
+    old = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM, holds=lambda: has["old"])
+    daemon = rig.start(herald=old)
+    for _ in range(20):
+        rig.clock.forward(2)
+        standing = daemon.cycle().standing
+    assert standing is None
+    has["old"] = False
+    new = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
+    for _ in range(20):
+        rig.clock.forward(2)
+        acts = new.standing(rig.pool.started) is None
+    assert acts
+    with pytest.raises(StateLost, match="state directory was removed or replaced"):
+        daemon.run()
+    assert "a@one" in rig.pool.ads, "it is the other's"
 
 
 class Two:

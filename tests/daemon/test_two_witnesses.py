@@ -8,7 +8,7 @@ import pytest
 
 from tests.rigs.rig import POOL, Rig, policy
 from updraft.clouds.base import TAG_CLASS, TAG_IDENTITY, TAG_POOL
-from updraft.core.model import Known, Launch
+from updraft.core.model import CloudState, Known, Launch
 from updraft.core.settings import Limits
 from updraft.daemon import Herald
 from updraft.errors import PoolTimeout
@@ -174,6 +174,27 @@ def test_what_is_shown_oddly_to_a_controller_without_memory_counts_against_the_l
     assert rig.alive() == there
     (waiting,) = daemon.cycle().plan.groups
     assert "limit-machines" in {reason.code for reason in waiting.held_back}
+
+
+def test_what_a_controller_without_memory_hears_of_is_there_though_its_cloud_shows_it_as_ended(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, machine = rig.one_busy()
+    rig.lose_ledger()
+    true, lies = rig.driver.machines, {machine: CloudState.TERMINATED}
+    monkeypatch.setattr(
+        rig.driver,
+        "machines",
+        lambda: tuple(replace(one, state=lies.get(one.id, one.state)) for one in true()),
+    )
+    rig.pool.queues["schedd"].idle = 9
+    daemon = rig.start(using=replace(policy(), limits=Limits(machines=1)))
+    rig.turn(daemon, 60)
+    assert rig.alive() == [machine]
+    assert works_on(rig, machine)
+    lies.clear()
+    rig.turn(daemon, 60)
+    assert rig.alive() == [machine]
 
 
 class Odd(dict[str, str]):

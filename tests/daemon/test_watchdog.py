@@ -256,6 +256,16 @@ def test_a_controller_that_waits_for_another_lives_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_daemon_whose_state_directory_was_taken_away_ends(tmp_path: Path) -> None:
+    """Started again, it is as after the loss of its ledger; going on, it would speak under another's name."""
+    with started(tmp_path) as systemd:
+        systemd.read_until("1 of 1 accepted")
+        (tmp_path / "state").rename(tmp_path / "aside")
+        assert systemd.daemon.wait(PATIENCE) == 1
+        assert "the state directory was removed or replaced while this controller ran" in systemd.text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "who", "where"),
     [("lane", "lane c1: launch", "in mint_token"), ("loop", "the loop", "in stuck_plan")],

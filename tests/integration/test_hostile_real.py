@@ -1,4 +1,4 @@
-"""A thousand hostile jobs and two hundred hostile slots at a real pool: an honest user's machines are asked
+"""Ten thousand hostile jobs and a thousand hostile slots at a real pool: an honest user's machines are asked
 for as if there were none, and who wrote what can't be read is named."""
 
 import random
@@ -35,12 +35,12 @@ LARGE = 'TARGET.UpdraftFlavor == "large"'
 WHOLE = 4  # cpus of a large machine: each job needs one of its own, and no other job is worth one
 
 
-@pytest.fixture
-def pool(real_pool: RealPools) -> RealPool:
+@pytest.fixture(params=["forky", "trixie"])
+def pool(real_pool: RealPools, request: pytest.FixtureRequest) -> RealPool:
     most, worker = {"machines": 40, "cores": 160}, {"flavors": ["small", "large"], "idle_limit": "10m"}
     text = settings(worker=worker, limits=most, timings={"cycle": "2s"})
     wishes = Wishes(settings=text, head_settings=USUAL_PACE)
-    return real_pool(wishes)
+    return real_pool(wishes, suite=request.param)
 
 
 @pytest.fixture
@@ -60,12 +60,20 @@ def asked(pool: RealPool) -> list[float]:
 
 
 def served(pool: RealPool) -> float:
-    """How many seconds after its submission the machine of an honest user's job was asked for."""
+    """How many seconds after its submission the machine of an honest user's job was asked for.
+
+    Of none where it runs on one that was bought for somebody else.
+    """
     before = len(asked(pool))
-    pool.submit(sleepers(1, 3600, requirements=LARGE, cpus=WHOLE, user=HONEST), user=HONEST)
+    cluster = pool.submit(sleepers(1, 3600, requirements=LARGE, cpus=WHOLE, user=HONEST), user=HONEST)
     at = time.time()
-    until(lambda: len(asked(pool)) > before, 120, "a machine is asked for", every=0.1)
-    took = asked(pool)[before] - at
+    begun = ("grep", "-q", "^001 ", f"/home/{HONEST}/{cluster}.log")
+
+    def told() -> bool:
+        return len(asked(pool)) > before or pool.on_head(*begun).returncode == 0
+
+    until(told, 120, "a machine is asked for, or there is one", every=0.1)
+    took = (asked(pool)[before:] or [at])[0] - at
     say(f"asked for after {took:.2f} s")
     return max(0.0, took)
 

@@ -46,7 +46,8 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         decide = Recorder(record, decide, warn=_tell_of_recording)
     pools: list[Pool] = []
 
-    with StateLock(settings.pool.state_dir), Ledger(settings.pool.ledger) as ledger, Judge() as judge:
+    lock = StateLock(settings.pool.state_dir)
+    with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
         judge.begin()
         known = _identity(settings)
 
@@ -59,7 +60,10 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         switch.install()
         try:
             with annex_desk(settings, ledger) as desk:
-                make_daemon(settings, ledger, judge, switch, parts_now, known, decide, desk.watch).run()
+                made = make_daemon(
+                    settings, ledger, judge, switch, parts_now, known, decide, desk.watch, lock.held
+                )
+                made.run()
         finally:
             if isinstance(decide, Recorder):
                 decide.close()
@@ -126,10 +130,12 @@ def make_daemon(
     known: Identity,
     decide: Planner = plan,
     seen: Seen | None = None,
+    holds: Callable[[], bool] = lambda: True,
 ) -> Daemon:
     """The daemon with everything plugged in; `parts_now` makes the parts of the configuration as it is.
 
-    On another host than the one that the pool's identity was made for it only reports.
+    `holds` says whether its state directory is its own still. On another host than the one that the pool's
+    identity was made for it only reports.
     """
     parts, host = parts_now(), socket.getfqdn()
     actor = Actor(
@@ -158,6 +164,7 @@ def make_daemon(
             stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
             identity=known.pool,
             barred=elsewhere(known, this_host()),
+            holds=holds,
         ),
         reload=parts_now,
         seen=seen,

@@ -103,7 +103,7 @@ class Roll:
         self._read_launches(snapshot.ledger.launches)
         self._read_instances(snapshot, todo)
         slots, site, strangers = self._read_slots(snapshot, todo)
-        adopted = sorted(key for key in todo if self._unknown(key))
+        adopted = sorted(key for key in todo if self._unknown(key, heard=key in slots))
         self._renew(todo, adopted, slots, snapshot)
         self._sort(todo, snapshot)
         entries = self.entries
@@ -197,12 +197,17 @@ class Roll:
         self._odd = bool(explained[1] or explained[2])
         return explained
 
-    def _unknown(self, key: Key) -> bool:
-        """Whether it carries our tag, and the ledger doesn't know it, or takes it for ended."""
-        instance = self._instances.get(key)
-        if instance is None or instance.state is CloudState.TERMINATED or key in self._others:
+    def _unknown(self, key: Key, *, heard: bool) -> bool:
+        """Whether it carries our tag, and the ledger doesn't know it, or takes it for ended.
+
+        What its cloud shows as ended is none of these, unless the pool hears of it: of an end no source is
+        believed alone.
+        """
+        instance, past = self._instances.get(key), self._ended.get(key)
+        if instance is None or key in self._others:
             return False
-        past = self._ended.get(key)
+        if instance.state is CloudState.TERMINATED and (past is not None or not heard):
+            return False
         let_go = past is not None and past.end is not None and past.end.code == LET_GO
         return key not in self.records and not let_go
 

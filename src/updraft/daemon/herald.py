@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from updraft.condor.base import ControllerAd, Pool
 from updraft.core.model import Reason
-from updraft.errors import PoolError
+from updraft.errors import PoolError, StateLost
 
 STARTING = ("not-announced", "listening")
 """The reasons not to act that pass by themselves, soon after the start."""
@@ -38,8 +38,10 @@ class Herald:
 
     `identity` is the pool's. `barred` says why this controller may never act: then it isn't announced either,
     since a copy of a controller would speak under its name. `stopwatch` is a clock that nobody sets, and that
-    goes on while the host sleeps. `ahead` is by how many seconds this host's clock
-    was ahead of the collector's when that heard of it last, as far as is known; see `precision`.
+    goes on while the host sleeps. `holds` says whether the state directory that it is named after is still
+    its own: a controller of which it was taken away says no more under that name. `ahead` is by how many
+    seconds this host's clock was ahead of the collector's when that heard of it last, as far as is known; see
+    `precision`.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Herald:
         identity: str = "",
         barred: Reason | None = None,
         stopwatch: Callable[[], float] | None = None,
+        holds: Callable[[], bool] = lambda: True,
     ) -> None:
         self.pool = pool
         self.id = controller
@@ -62,6 +65,7 @@ class Herald:
         self.rhythm = rhythm or Rhythm()
         self._clock = clock
         self._stopwatch = stopwatch or clock
+        self._holds = holds
         self._lock = threading.Lock()
         self._since = _NOT_YET
         self._acted = False
@@ -78,7 +82,8 @@ class Herald:
         return self.rhythm.lifetime
 
     def beat(self) -> None:
-        """Renew the ad. Raises PoolError where the collector doesn't take it."""
+        """Renew the ad. Raises PoolError where the collector doesn't take it, StateLost as `standing`."""
+        self._keep()
         with self._lock:
             now, passed = self._clock(), self._stopwatch()
             if self._renewed is not None and self._lapsed(passed - self._renewed):
@@ -113,8 +118,12 @@ class Herald:
             self._since = left.since
 
     def standing(self, collector_started: float | None) -> Reason | None:
-        """None where this controller may act now; else why it waits, and for whom."""
+        """None where this controller may act now; else why it waits, and for whom.
+
+        Raises StateLost where its state directory was taken away.
+        """
         self._alive = self._stopwatch()
+        self._keep()
         if self.barred is not None:
             return self.barred
         try:
@@ -138,6 +147,12 @@ class Herald:
             text = f"the controller {first.id} on {first.host} acts for {whose}: this one waits"
             return Reason("second-controller", text)
         return self._ripe(own.heard, collector_started)
+
+    def _keep(self) -> None:
+        if not self._holds():
+            text = "the state directory was removed or replaced while this controller ran"
+            self.barred = Reason("state-lost", text)
+            raise StateLost(f"{text}: it acts no more, and has to be started again")
 
     def _ripe(self, heard: float, collector_started: float | None) -> Reason | None:
         if not self._acted:
@@ -174,6 +189,8 @@ class Herald:
                 self.beat()
             except PoolError:
                 continue  # `standing` says so, with the reason, when it matters
+            except StateLost:
+                return
 
     def stop(self) -> None:
         """Stop renewing, and withdraw the ad so that another controller need not wait for its end."""

@@ -41,5 +41,19 @@ class StateLock:
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
         return self
 
+    def held(self) -> bool:
+        """Whether it still locks the state directory: not once that was removed, or another put in its place.
+
+        Another process may hold that one's lock, and speak under this controller's name.
+        """
+        try:
+            there = self.path.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        except OSError:  # a disk that doesn't answer has lost nothing yet
+            return True
+        mine = os.fstat(self._file)
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
     def __exit__(self, *_: object) -> None:
         os.close(self._file)

@@ -23,7 +23,7 @@ from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.tallies import tallies
 from updraft.daemon.watchdog import Watchdog, interval
-from updraft.errors import LedgerError, UpdraftError
+from updraft.errors import LedgerError, StateLost, UpdraftError
 from updraft.ledger import Ledger, clouds
 from updraft.observe import PACE, Observer
 
@@ -133,7 +133,10 @@ class Daemon:
         self.destroyed = False
 
     def run(self) -> None:
-        """Turn until stopped. Machines stay when the daemon stops."""
+        """Turn until stopped. Machines stay when the daemon stops.
+
+        Raises StateLost where its state directory was taken away.
+        """
         self._say("started", Reason("started", "the controller has started"))
         if self._herald is not None:
             self._herald.start()
@@ -152,10 +155,15 @@ class Daemon:
         self._say("stopped", Reason("stopped", "the controller has stopped; its machines stay"))
 
     def _turn(self) -> float:
-        """One cycle, and how long to rest after it. A fault costs a cycle, never the daemon."""
+        """One cycle, and how long to rest after it. A fault costs a cycle, never the daemon.
+
+        Raises StateLost where the daemon has nothing left to go on with.
+        """
         begun = self._stopwatch()
         try:
             self.cycle()
+        except StateLost:
+            raise
         except UpdraftError as error:
             self._log.error("cycle failed", why=str(error))
             return AFTER_A_FAULT
