@@ -13,6 +13,7 @@ The tree::
     ├── BootstrapError           the user-data cannot be made
     ├── ImageError               a machine image cannot be built or found
     ├── LedgerError              the ledger on disk cannot be used
+    ├── StateLost            the state directory was taken away from a running controller
     └── CloudError               a cloud did not do what was asked; drivers raise only these
         ├── NoCapacity           the cloud has no room for this offer now
         ├── QuotaExceeded        the cloud's quota for this project is used up
