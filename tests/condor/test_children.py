@@ -21,12 +21,16 @@ from updraft.condor.tools import Tools
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 
 PARENT = """
-import os, sys, time
+import ctypes, os
 from updraft.condor.children import Children, expect_sudden_death
+def hold():
+    print("held", flush=True)
+    ctypes.PyDLL(None).sleep(60)  # a PyDLL's functions keep the interpreter to themselves
 if __name__ == "__main__":
     expect_sudden_death()
-    print(Children({}).call("a", 30, os.getpid), flush=True)
-    time.sleep(60)
+    children = Children({})
+    print(children.call("a", 30, os.getpid), flush=True)
+    children.call("a", 60, hold)
 """
 
 
@@ -82,6 +86,17 @@ def test_a_child_answers_with_its_own_environment(children: Children) -> None:
     assert children.call("a", 30, signal.getsignal, signal.SIGINT) == signal.SIG_IGN
 
 
+def test_a_child_has_the_environment_of_now_whoever_has_forked_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for now in ("one", "two", None):
+        if now is None:
+            monkeypatch.delenv("UPDRAFT_NOW")
+        else:
+            monkeypatch.setenv("UPDRAFT_NOW", now)
+        made = Children({})
+        assert made.call("a", 30, os.getenv, "UPDRAFT_NOW") == now
+        made.close()
+
+
 def test_a_slow_source_is_killed_and_replaced_and_others_go_on(children: Children) -> None:
     slow, other = children.call("a", 30, os.getpid), children.call("b", 30, os.getpid)
     with pytest.raises(PoolTimeout):
@@ -91,10 +106,10 @@ def test_a_slow_source_is_killed_and_replaced_and_others_go_on(children: Childre
     assert children.call("a", 30, os.getpid) != slow
 
 
-def slowly(environment: Mapping[str, str], parent: int) -> None:
+def slowly(environment: Mapping[str, str]) -> None:
     """How a child begins where many others want the processor."""
     time.sleep(2.0)
-    prepare(environment, parent)
+    prepare(environment)
 
 
 @pytest.mark.slow
@@ -139,6 +154,7 @@ def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
         assert parent.stdout is not None
         assert parent.stderr is not None
         child = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "held\n"
         assert Path(f"/proc/{child}").exists()
         parent.kill()
         assert parent.stderr.read() == "", "until all that had it open has ended"

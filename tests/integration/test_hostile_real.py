@@ -16,7 +16,7 @@ from tests.rigs.pools.controlling import sleepers
 from tests.rigs.pools.realpool import RealPools, patience, say, settings, until
 from updraft.demo.pool import RealPool, Wishes
 
-pytestmark = [pytest.mark.extended, pytest.mark.long, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.extended, pytest.mark.long, pytest.mark.timeout(3000)]
 
 JOBS, MACHINES = 10_000, 1_000
 HONEST, CULPRIT = "alice", "bob"
@@ -81,7 +81,7 @@ def served(pool: RealPool) -> float:
 def made(pool: RealPool, user: str | None, *numbers: int) -> list[int]:
     """Of a seed, so many hostile jobs and so many hostile slots: how many were taken."""
     words = ("env", "PYTHONPATH=/opt/updraft/lib", "python3", "-", *map(str, numbers))
-    done = pool.on_head(*words, user=user, stdin=SCRIPT, timeout=600)
+    done = pool.on_head(*words, user=user, stdin=SCRIPT, timeout=600 * patience())
     assert done.returncode == 0, done.stderr
     return [int(word) for word in done.stdout.split()]
 

@@ -13,13 +13,12 @@ from concurrent.futures import BrokenExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from functools import lru_cache
-from multiprocessing import get_context
 from types import TracebackType
 from typing import Any
 
 import pebble
 
-from updraft.condor.children import prepare
+from updraft.condor.children import forked, prepare
 from updraft.core.bulk import Work
 from updraft.core.memory import Memo
 from updraft.core.model import JobGroup, Kind, Reason
@@ -99,8 +98,8 @@ class Judge:
             self._pool = pebble.ProcessPool(
                 max_workers=1,
                 initializer=prepare,
-                initargs=({}, os.getpid()),
-                context=get_context("spawn"),
+                initargs=(dict(os.environ),),
+                context=forked(),
             )
             # Loading HTCondor's library is on nobody's budget.
             self._loading = self._pool.schedule(_warm_up, timeout=_START)
