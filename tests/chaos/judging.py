@@ -126,6 +126,8 @@ def _running(seen: Evidence, machine: MachineLife, at: float) -> Iterator[Run]:
 
 def _excused(deeds: Iterable[Deed], machine: str, run: Run, at: float) -> bool:
     for deed in deeds:
+        if deed.what == "schedd-killed" and _given_up(run, deed.begun, at):
+            return True
         mine = deed.machine == machine or (deed.job == run.job and deed.job)
         if not mine or deed.begun > at:
             continue
@@ -136,6 +138,15 @@ def _excused(deeds: Iterable[Deed], machine: str, run: Run, at: float) -> bool:
         if deed.what in SILENT and at >= deed.begun + LEASE:
             return True
     return False
+
+
+def _given_up(run: Run, killed: float, at: float) -> bool:
+    """Has HTCondor itself given up a run whose schedd was killed then?
+
+    By then if its lease is over without a word of the schedd's; at once if it was older than that (tried on
+    25.14: its startd says "claim lease expired").
+    """
+    return run.start < killed < at and (at >= killed + LEASE or killed >= run.start + LEASE)
 
 
 def lost(seen: Evidence) -> Iterator[Finding]:

@@ -215,6 +215,19 @@ def test_what_ends_the_jobs_of_a_machine_excuses_its_end(what: str) -> None:
     assert broken(run_of(runs=BUSY, deeds=[befell(what, machine="i-1")])) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "killed", "excused"),
+    [(110, 240, True), (110, 150, True), (310, 340, False), (200, 290, False), (310, 250, False)],
+    ids=["older than its lease", "its lease is over", "it may come back", "it may yet", "an earlier run's"],
+)
+def test_a_run_that_its_killed_schedd_was_to_lose_is_nobodys(
+    start: float, killed: float, excused: bool
+) -> None:
+    runs = [ran("1.0", start, 405)]
+    found = broken(run_of(runs=runs, deeds=[befell("schedd-killed", killed)]))
+    assert ("killed" not in found) is excused
+
+
 @pytest.mark.parametrize("what", ["job-held", "job-removed", "shadow-killed"])
 def test_what_ends_a_job_excuses_the_end_of_its_machine(what: str) -> None:
     assert broken(run_of(runs=BUSY, deeds=[befell(what, job="1.0")])) == []
