@@ -196,6 +196,56 @@ def test_that_machines_now_idle_a_little_is_said_where_no_file_says_how_long(
     assert all('for idle_limit, "10m"' in row.text for row in rows)
 
 
+def timed(folder: Path, settings: str, cloud: str = "") -> importers.Import:
+    text = f"[a]\ncloud_type: OpenStackNative\nauth_url: https://k.example.org/v3\n{cloud}"
+    resources = written(folder, "cloud_resources.conf", text)
+    return made(resources, written(folder, "cloud_scheduler.conf", f"[global]\n{settings}"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "deadline", "fate"),
+    [
+        ("15", 15 * MINUTE, Fate.TAKEN),
+        ("60", 60 * MINUTE, Fate.TAKEN),
+        ("900", 15 * MINUTE, Fate.LOOK),
+        ("1800", 30 * MINUTE, Fate.LOOK),
+        ("0", 30 * MINUTE, Fate.LOOK),
+    ],
+)
+def test_a_limit_to_register_that_can_be_no_minutes_is_taken_for_seconds(
+    limit: str, deadline: float, fate: Fate, tmp_path: Path
+) -> None:
+    result = timed(tmp_path, f"condor_register_time_limit: {limit}\n")
+    assert loaded(result, tmp_path).classes["default"].boot_deadline == deadline
+    assert row_of(result, "condor_register_time_limit", "global") is fate
+    if limit == "900":
+        assert '"15h"' in texts(result, "condor_register_time_limit"), "what the minutes would have been"
+
+
+@pytest.mark.parametrize("ceiling", ["0", "-5"])
+def test_a_keep_alive_that_may_be_nothing_is_said(ceiling: str, tmp_path: Path) -> None:
+    result = timed(tmp_path, f"max_keepalive: {ceiling}\n", "vm_keep_alive: 30\n")
+    worker = loaded(result, tmp_path).classes["default"]
+    assert worker.idle_limit == 10 * MINUTE
+    assert worker.keep_alive_max is None, "jobs can only make it shorter"
+    assert "idle_limit" in texts(result, "max_keepalive", Fate.REPLACED)
+
+
+def test_no_lifetime_is_no_lifetime_of_a_second(tmp_path: Path) -> None:
+    result = timed(tmp_path, "vm_lifetime: 0\n", "vm_keep_alive: 30\n")
+    worker = loaded(result, tmp_path).classes["default"]
+    assert (worker.lifetime, worker.idle_limit) == (7 * 24 * 60 * MINUTE, 30 * MINUTE)
+    assert '"7d"' in texts(result, "vm_lifetime", Fate.REPLACED)
+
+
+@pytest.mark.parametrize("cloud", ["", "vm_keep_alive: 30\n"])
+def test_a_lifetime_shorter_than_a_keep_alive_comes_to_a_file_that_loads(cloud: str, tmp_path: Path) -> None:
+    result = timed(tmp_path, "vm_lifetime: 8\n", cloud)
+    worker = loaded(result, tmp_path).classes["default"]
+    assert (worker.lifetime, worker.idle_limit) == (8 * MINUTE, 4 * MINUTE)
+    assert "over before" in texts(result, "idle_limit of default", Fate.LOOK)
+
+
 # ------------------------------------------------------------------------------------------------------ csv2
 
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from updraft.config.units import seconds
 from updraft.core.settings import DAY
 from updraft.importers import numbers
 from updraft.importers.drafts import Site
@@ -12,6 +13,7 @@ from updraft.importers.result import NO_IMAGE, Section, Setting
 from updraft.importers.userdata import Part, UserData
 
 LIFETIME = 7 * DAY
+IDLE = 600.0  # idle_limit, where the file doesn't say it
 _CONDOR = re.compile(r"/etc/condor\b|condor_config\b|CONDOR_HOST")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 
@@ -68,10 +70,28 @@ def section_of(site: Site, draft: ClassDraft) -> Section:
             twice = numbers.in_words(2 * max(idles.values()))
             settings["lifetime"] = Setting(twice, "longer than idle_limit, as it has to be")
     settings.update(draft.settings)
+    _shorter_than_idle(site, draft, settings)
     if draft.attributes:
         texts = {name: '"' + _escaped(text) + '"' for name, text in draft.attributes.items()}
         settings["attributes"] = Setting(texts, "what its machines advertise, for requirements of jobs")
     return Section(settings, layers=tuple(draft.parts))
+
+
+def _shorter_than_idle(site: Site, draft: ClassDraft, settings: dict[str, Setting]) -> None:
+    """Where a lifetime is over before a machine would go for want of work, idle_limit is less."""
+    if "lifetime" not in draft.settings:
+        return
+    lifetime = draft.settings["lifetime"].value
+    life = seconds(lifetime)
+    idle = seconds(settings["idle_limit"].value) if "idle_limit" in settings else IDLE
+    if life <= idle:
+        half = numbers.in_words(life / 2)
+        settings["idle_limit"] = Setting(half, "shorter than lifetime, as it has to be")
+        text = (
+            f'idle_limit = "{half}"\na lifetime of {lifetime} is over before a machine '
+            "would have been idle for long enough to go"
+        )
+        site.note(f"idle_limit of {draft.name}", Fate.LOOK, text)
 
 
 def _escaped(text: str) -> str:
