@@ -190,6 +190,22 @@ class Timings(Part):
         return self
 
 
+class Demand(Part):
+    """Which waiting jobs are worth a machine. Room that is there, or on its way, is used for all of them, and
+    `min` and `spare` of a class are kept whatever stands here."""
+
+    min_jobs: Annotated[int, Field(ge=1)] = 1
+    """Nothing is bought for fewer jobs than this, of the whole pool, that no room is there for: they wait for
+    more, or for room that comes free. A count."""
+    min_wait: Duration = 0.0
+    """Nothing is bought for a group of jobs before the first of them has waited for so long since it was
+    submitted. "0s": at once."""
+
+    def as_core(self) -> core.Threshold:
+        """The same as the core reads it."""
+        return core.Threshold(self.min_jobs, self.min_wait)
+
+
 class Settings(Part):
     """All that `updraft.toml` says, checked; passed down, never looked up again."""
 
@@ -198,6 +214,7 @@ class Settings(Part):
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
+    demand: Demand = Demand()
     annexes: Annexes = Annexes()
     timings: Timings = Timings()
     network: Network = Network()
@@ -214,6 +231,7 @@ class Settings(Part):
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
             annex_budgets=budgets(self.annexes, self.users),
+            threshold=self.demand.as_core(),
         )
 
     def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ REMEDIES: Mapping[str, str] = {
     "term-price": "a higher price in the job's terms, or cheaper flavors or clouds",
     "term-refused": "`condor_qedit` of what the sentence names, or another submit file",
     "term-size": "a smaller machine in the job's terms, or larger flavors",
+    "too-early": "time; or a shorter `min_wait` in [demand]",
+    "too-few": "more jobs, room that comes free, or a smaller `min_jobs` in [demand]",
     "too-long": "a longer `lifetime` of the class, or a shorter bound of the job",
     "unproven": "the first machine of that image that joins",
     "type-limit": "a larger `VMTypeLimit` of the job, or jobs of this user that end",

@@ -18,6 +18,8 @@ def text_of(result: Result) -> str:
     document = tomlkit.document()
     _remarks(document, result)
     document.add("pool", _pool(result))
+    if result.demand:
+        document.add("demand", _table(Section(result.demand)))
     families = {"users": result.users, "clouds": result.clouds, "classes": result.classes}
     for family, tables in families.items():
         if tables:
