@@ -22,7 +22,7 @@ from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
 from updraft.config.network import Network
 from updraft.config.part import Part
-from updraft.config.units import Duration, spell
+from updraft.config.units import Duration, Size, spell
 from updraft.config.universes import container_attributes
 from updraft.config.worker import WorkerClass
 from updraft.core import settings as core
@@ -31,6 +31,7 @@ from updraft.core.settings import CLOUD_DISABLED
 
 PathOf = Annotated[Path, Field(strict=False)]
 Name = Annotated[str, AfterValidator(checked_name)]
+MIB = 2**20
 Price = Annotated[float | None, BeforeValidator(checked_price)]
 
 
@@ -80,6 +81,8 @@ class Limits(Part):
     """Machines at one time, those on their way included."""
     cores: Annotated[int, Field(ge=0)] | None = None
     """Cores of all these machines together."""
+    memory: Annotated[Size, Field(ge=0)] | None = None
+    """Memory of all these machines together, as their flavors have it: "256GiB"."""
     cost_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """What all these machines together may cost per hour, in the unit of the prices. An offer whose price is
     not known is not bought while such a ceiling holds: unknown is not zero."""
@@ -285,4 +288,6 @@ class Settings(Part):
 
 def as_limits(limits: Limits) -> core.Limits:
     """A table of limits as the core reads it."""
-    return core.Limits(**limits.model_dump())
+    told = limits.model_dump()
+    memory = told.pop("memory")
+    return core.Limits(**told, memory=None if memory is None else memory // MIB)

@@ -14,6 +14,7 @@ REMEDIES: Mapping[str, str] = {
     "limit-class": "a larger `max` or `max_cores` of the class",
     "limit-cores": "a larger `cores` in the limits",
     "limit-cost": "a larger `cost_per_hour` in the limits, or cheaper flavors",
+    "limit-memory": "a larger `memory` in the limits",
     "limit-machines": "a larger `machines` in the limits, or larger flavors",
     "no-capacity": "time, or more flavors, zones or clouds for the class",
     "no-launches": "the collector's answer, or the end of `updraft destroy`",

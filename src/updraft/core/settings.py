@@ -94,13 +94,14 @@ class AnnexBudget:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings that hold at every moment: machines, cores and cost per hour, and those of one user."""
+    """Ceilings that hold at every moment: machines, cores, memory (MiB), cost per hour; those of one user."""
 
     machines: int | None = None
     cores: int | None = None
     cost_per_hour: float | None = None
     cores_per_user: int | None = None
     machines_per_user: int | None = None
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

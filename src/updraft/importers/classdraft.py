@@ -1,6 +1,7 @@
 """A class of workers as it comes together from what the clouds say of images and times."""
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from updraft.config.units import seconds
@@ -65,7 +66,8 @@ def section_of(site: Site, draft: ClassDraft) -> Section:
         settings["clouds"] = Setting(draft.clouds, "")
     idles = {name: cloud.idle for name, cloud in clouds.items() if cloud.idle is not None}
     if idles:
-        settings["idle_limit"] = _idle(site, draft, idles, len(clouds))
+        text = numbers.in_words(max(idles.values()))
+        settings["idle_limit"] = Setting(text, f"the keep-alive of {', '.join(idles)}")
         if max(idles.values()) >= LIFETIME and "lifetime" not in draft.settings:
             twice = numbers.in_words(2 * max(idles.values()))
             settings["lifetime"] = Setting(twice, "longer than idle_limit, as it has to be")
@@ -113,13 +115,27 @@ def _image(site: Site, draft: ClassDraft, images: dict[str, Setting | None]) -> 
     return Setting(known, ", ".join(origins))
 
 
-def _idle(site: Site, draft: ClassDraft, idles: dict[str, float], clouds: int) -> Setting:
-    longest = max(idles.values())
-    if len(set(idles.values())) > 1 or len(idles) < clouds:
-        text = (
-            f"the clouds had different times; [classes.{draft.name}] idle_limit = "
-            f'"{numbers.in_words(longest)}" is '
-            "the longest, for all of them. For others: a class for each cloud"
-        )
-        site.note(f"idle_limit of {draft.name}", Fate.LOOK, text)
-    return Setting(numbers.in_words(longest), f"the keep-alive of {', '.join(idles)}")
+def by_idle(site: Site, draft: ClassDraft, label: str = "", taken: Container[str] = ()) -> list[ClassDraft]:
+    """A class for each time that machines may idle, where the clouds of one class have different ones.
+
+    The first cloud's keeps the name, and the others are called by it and the time. `label` is what jobs call
+    the class by (VMType), where they do; `taken` are names of other classes.
+    """
+    groups: dict[float | None, list[str]] = {}
+    for name, cloud in site.served.items():
+        if draft.clouds is None or name in draft.clouds:
+            groups.setdefault(cloud.idle, []).append(name)
+    if len(groups) < 2:
+        return [draft]
+    made: list[ClassDraft] = []
+    for time, clouds in groups.items():
+        settings = dict(draft.settings)
+        if made and label:
+            settings["vm_types"] = Setting([label], "its jobs ask for that VMType")
+        name = f"{draft.name[:45]}-{numbers.in_words(IDLE if time is None else time)}" if made else draft.name
+        name = f"{name}-idle" if made and name in taken else name
+        made.append(ClassDraft(name, clouds, settings, dict(draft.attributes), list(draft.parts)))
+    told = ", ".join(f"{one.name} on {', '.join(one.clouds or ())}" for one in made)
+    text = f"the clouds had different times, and idle_limit is a class's: {told}"
+    site.note(f"idle_limit of {draft.name}", Fate.REPLACED, text)
+    return made

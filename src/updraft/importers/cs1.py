@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from updraft.errors import ConfigError, UsageError
 from updraft.importers import jsons, numbers
-from updraft.importers.classdraft import ClassDraft, section_of
+from updraft.importers.classdraft import ClassDraft, by_idle, section_of
 from updraft.importers.cloudsteps import COMMON, Step, drafted, idle
 from updraft.importers.cs1_rules import CLOUD_SCHEDULER
 from updraft.importers.drafts import CLOUD, DRIVERS, CloudDraft, Site, listed, plain_name, spelled
@@ -37,6 +37,7 @@ class Asked:
     pool: dict[str, Setting] = field(default_factory=dict)
     users: dict[str, Section] = field(default_factory=dict)
     aliases: dict[str, list[str]] = field(default_factory=dict)
+    label: str = ""  # the VMType of its jobs
     ceiling: float = LONGEST_IDLE
     register: float | None = None
 
@@ -66,7 +67,7 @@ def made(sources: Sequence[Source], pool: str) -> tuple[Result, list[Row]]:
         files=tuple(files),
         pool=pool or CLOUD_SCHEDULER.pool,
         clouds={name: cloud.section for name, cloud in site.served.items()},
-        classes={asked.worker.name: section_of(site, asked.worker)},
+        classes={draft.name: section_of(site, draft) for draft in by_idle(site, asked.worker, asked.label)},
         settings=asked.pool,
         users=asked.users,
     )
@@ -234,7 +235,7 @@ def _high_priority(asked: Asked, value: Value, rule: Rule) -> None:
 
 def _vmtype(asked: Asked, value: Value, rule: Rule) -> None:
     text = value.text.strip("\"'")
-    asked.worker.name = plain_name(text, DEFAULT_TYPE)
+    asked.label, asked.worker.name = text, plain_name(text, DEFAULT_TYPE)
     if asked.worker.name != text:
         asked.worker.settings["vm_types"] = Setting([text], value.key)
     asked.site.taken(value, rule, spelled(text))

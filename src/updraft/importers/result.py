@@ -12,7 +12,7 @@ NO_IMAGE = "choose-an-image"
 class Setting:
     """One setting: its value as TOML has it, and the old key that it comes from."""
 
-    value: str | int | bool | list[str] | Mapping[str, str] | Mapping[str, int]
+    value: str | int | bool | list[str] | Mapping[str, str] | Mapping[str, int | str]
     origin: str
 
 
