@@ -185,6 +185,10 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
         ("min = 1", "min = 11", "line 16: classes.default.min: 11 is more than max (10)"),
         ("min = 1", "min = -1", "line 16: classes.default.min: -1 is out of range; it must be at least 0"),
         ("max = 10", "maxx = 10", 'line 17: classes.default.maxx: there is no such key; did you mean "max"?'),
+        ("cost_per_hour = 3", "memory = 64", "limits.memory: 64 has no unit"),
+        ("[timings]", "[demand]\nmin_jobs = 0\n[timings]", "line 27: demand.min_jobs: 0 is out of range"),
+        ("[timings]", "[demand]\nmin_wait = 45\n[timings]", "line 27: demand.min_wait: 45 has no unit"),
+        ("[timings]", "[demand]\njobs = 3\n[timings]", "line 27: demand.jobs: there is no such key"),
         ("[timings]", "[timing]", 'line 26: timing: there is no such key; did you mean "timings"?'),
         (
             '"fake"\nlimits',

@@ -7,7 +7,17 @@ import updraft.core
 from updraft.core.model import Reason
 from updraft.core.remedies import REMEDIES, held_back
 
-HOLDING_BACK = ("budget", "joining", "outlooks", "placing", "sequence", "shares", "shopping", "wanting")
+HOLDING_BACK = (
+    "budget",
+    "joining",
+    "outlooks",
+    "placing",
+    "sequence",
+    "shares",
+    "shopping",
+    "threshold",
+    "wanting",
+)
 
 
 def test_every_reason_that_holds_back_has_its_remedy() -> None:

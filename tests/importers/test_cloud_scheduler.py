@@ -127,14 +127,25 @@ def test_a_cloud_without_a_driver_is_left_out_and_named(cs1: importers.Import, t
 
 
 def test_the_class_is_what_the_jobs_ask_for(cs1: importers.Import, tmp_path: Path) -> None:
-    worker = loaded(cs1, tmp_path).classes["analysis"]
-    assert worker.image == {"Alder": "alma-9-worker", "birch-east": "ami-00000042", "amazon": "ami-0abc"}
+    classes = loaded(cs1, tmp_path).classes
+    worker, other = classes["analysis"], classes["analysis-20m"]
+    assert worker.image == {"Alder": "alma-9-worker", "amazon": "ami-0abc"}
+    assert (worker.clouds, other.clouds) == (("Alder", "amazon"), ("birch-east",)), "those of the alias"
     assert (worker.vm_types, worker.networks_allowed) == ((), ("spare-net",))
-    assert worker.clouds == ("Alder", "birch-east", "amazon"), "an alias stands for its clouds"
     assert worker.lifetime == 2880 * MINUTE
     assert worker.boot_deadline == 30 * MINUTE, "to run, and then to register"
-    assert worker.idle_limit == 20 * MINUTE, "the longest, and never more than max_keepalive"
-    assert worker.keep_alive_max == 20 * MINUTE
+    assert worker.keep_alive_max == other.keep_alive_max == 20 * MINUTE
+
+
+def test_clouds_with_another_keep_alive_have_a_class_of_their_own(
+    cs1: importers.Import, tmp_path: Path
+) -> None:
+    classes = loaded(cs1, tmp_path).classes
+    worker, other = classes["analysis"], classes["analysis-20m"]
+    assert (worker.idle_limit, other.idle_limit) == (10 * MINUTE, 20 * MINUTE), "never above max_keepalive"
+    assert other.vm_types == ("analysis",), "jobs ask for that one"
+    assert (other.lifetime, other.boot_deadline) == (worker.lifetime, worker.boot_deadline)
+    assert "analysis-20m on birch-east" in texts(cs1, "idle_limit of analysis")
 
 
 def test_files_that_stand_beside_are_read(cs1: importers.Import) -> None:
@@ -174,7 +185,7 @@ def test_a_layer_that_was_named_is_the_classes(tmp_path: Path) -> None:
 def test_the_clouds_alone_are_enough_but_for_the_image(tmp_path: Path) -> None:
     result = made(CS1 / "cloud_resources.conf", pool="here")
     settings = loaded(result, tmp_path)
-    assert (settings.pool.name, list(settings.classes)) == ("here", ["default"])
+    assert (settings.pool.name, list(settings.classes)) == ("here", ["default", "default-30m"])
     assert settings.classes["default"].image == "choose-an-image"
     assert "image of default" in {row.key for row in result.report.of(Fate.LOOK)}
 
@@ -196,6 +207,56 @@ def test_that_machines_now_idle_a_little_is_said_where_no_file_says_how_long(
     assert all('for idle_limit, "10m"' in row.text for row in rows)
 
 
+def timed(folder: Path, settings: str, cloud: str = "") -> importers.Import:
+    text = f"[a]\ncloud_type: OpenStackNative\nauth_url: https://k.example.org/v3\n{cloud}"
+    resources = written(folder, "cloud_resources.conf", text)
+    return made(resources, written(folder, "cloud_scheduler.conf", f"[global]\n{settings}"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "deadline", "fate"),
+    [
+        ("15", 15 * MINUTE, Fate.TAKEN),
+        ("60", 60 * MINUTE, Fate.TAKEN),
+        ("900", 15 * MINUTE, Fate.LOOK),
+        ("1800", 30 * MINUTE, Fate.LOOK),
+        ("0", 30 * MINUTE, Fate.LOOK),
+    ],
+)
+def test_a_limit_to_register_that_can_be_no_minutes_is_taken_for_seconds(
+    limit: str, deadline: float, fate: Fate, tmp_path: Path
+) -> None:
+    result = timed(tmp_path, f"condor_register_time_limit: {limit}\n")
+    assert loaded(result, tmp_path).classes["default"].boot_deadline == deadline
+    assert row_of(result, "condor_register_time_limit", "global") is fate
+    if limit == "900":
+        assert '"15h"' in texts(result, "condor_register_time_limit"), "what the minutes would have been"
+
+
+@pytest.mark.parametrize("ceiling", ["0", "-5"])
+def test_a_keep_alive_that_may_be_nothing_is_said(ceiling: str, tmp_path: Path) -> None:
+    result = timed(tmp_path, f"max_keepalive: {ceiling}\n", "vm_keep_alive: 30\n")
+    worker = loaded(result, tmp_path).classes["default"]
+    assert worker.idle_limit == 10 * MINUTE
+    assert worker.keep_alive_max is None, "jobs can only make it shorter"
+    assert "idle_limit" in texts(result, "max_keepalive", Fate.REPLACED)
+
+
+def test_no_lifetime_is_no_lifetime_of_a_second(tmp_path: Path) -> None:
+    result = timed(tmp_path, "vm_lifetime: 0\n", "vm_keep_alive: 30\n")
+    worker = loaded(result, tmp_path).classes["default"]
+    assert (worker.lifetime, worker.idle_limit) == (7 * 24 * 60 * MINUTE, 30 * MINUTE)
+    assert '"7d"' in texts(result, "vm_lifetime", Fate.REPLACED)
+
+
+@pytest.mark.parametrize("cloud", ["", "vm_keep_alive: 30\n"])
+def test_a_lifetime_shorter_than_a_keep_alive_comes_to_a_file_that_loads(cloud: str, tmp_path: Path) -> None:
+    result = timed(tmp_path, "vm_lifetime: 8\n", cloud)
+    worker = loaded(result, tmp_path).classes["default"]
+    assert (worker.lifetime, worker.idle_limit) == (8 * MINUTE, 4 * MINUTE)
+    assert "over before" in texts(result, "idle_limit of default", Fate.LOOK)
+
+
 # ------------------------------------------------------------------------------------------------------ csv2
 
 
@@ -212,8 +273,34 @@ def test_what_a_cloud_of_csv2_has_not_is_its_groups(csv2: importers.Import, tmp_
     birch = OpenStackSettings.model_validate(dict(clouds["birch"].settings))
     assert (alder.networks, birch.networks) == (("workers",), ("group-net",))
     assert (alder.key_name, birch.key_name, birch.flavors) == ("operators", "operators", ("c4-15gb",))
-    assert alder.flavors == ("small", "large"), "all but those that are excluded"
-    assert (alder.volume_gib, alder.volume_type) == (40, "fast")
+    assert alder.flavors == ("*", "!tiny", "!gpu"), "all but those that are excluded"
+    assert [alder.volume_gib(cores) for cores in (1, 8)] == [45, 80], "so much, and so much for each core"
+    assert alder.volume_type == "fast"
+
+
+@pytest.mark.parametrize(("most", "limit"), [(65536, 64 * 2**10), (-1, None), (0, 0)])
+def test_a_ceiling_of_memory_is_one(most: int, limit: int | None, tmp_path: Path) -> None:
+    row = {
+        "cloud_name": "a",
+        "cloud_type": "openstack",
+        "authurl": "https://k.example.org/v3",
+        "ram_ctl": most,
+    }
+    settings = loaded(made(written(tmp_path, "c.json", json.dumps([{**row, "cores_ctl": 4}]))), tmp_path)
+    assert settings.policy().cloud_limits["a"].memory == limit
+
+
+@pytest.mark.parametrize("size", ["[1]", '"many"', "-3", "true", "1e30"])
+def test_a_volume_of_no_size_is_a_sentence(size: str, tmp_path: Path) -> None:
+    row = {
+        "cloud_name": "a",
+        "cloud_type": "openstack",
+        "authurl": "https://k.example.org/v3",
+        "cores_ctl": 4,
+    }
+    row["vm_boot_volume"] = f'{{"GBs": {size}}}'
+    with pytest.raises(UsageError, match="GBs is no size"):
+        made(written(tmp_path, "c.json", json.dumps([row])))
 
 
 def test_an_application_credential_goes_to_clouds_yaml(csv2: importers.Import) -> None:
@@ -238,9 +325,13 @@ def test_groups_and_aliases_of_csv2_are_classes(csv2: importers.Import, tmp_path
     group, alias = settings.classes["particles"], settings.classes["canada"]
     assert group.attributes == {"group_name": '"particles"'}
     assert alias.attributes == {"group_name": '"particles"', "target_alias": '"canada"'}
-    assert (group.clouds, alias.clouds) == (None, ("alder", "birch"))
-    assert group.image == {"alder": "alma-9-worker", "birch": "worker-old", "amazon": "alma-9-worker"}
-    assert group.idle_limit == 5 * MINUTE, "the longest; birch's 60 s count as csv2's least, 120"
+    assert (group.clouds, alias.clouds) == (("alder", "amazon"), ("alder",))
+    assert (group.image, alias.idle_limit) == ("alma-9-worker", 5 * MINUTE)
+    for name, like in (("particles-2m", group), ("canada-2m", alias)):
+        other = settings.classes[name]
+        assert (other.clouds, other.image) == (("birch",), "worker-old")
+        assert (other.idle_limit, like.idle_limit) == (2 * MINUTE, 5 * MINUTE), "60 s count as csv2's least"
+        assert (other.attributes, other.layers) == (like.attributes, like.layers)
 
 
 def test_metadata_becomes_layers_but_for_what_only_csv2_fills(csv2: importers.Import, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from updraft import config, importers
 from updraft.clouds.ec2.settings import Settings as Ec2Settings
 from updraft.config.model import Settings
+from updraft.core.settings import Threshold
 from updraft.errors import UsageError
 from updraft.importers import ECM, ELASTIQ, Fate
 from updraft.importers.reading import read, values
@@ -203,6 +204,24 @@ def test_a_key_that_is_there_twice_is_named_twice_and_the_last_one_counts(tmp_pa
     result = elastiq(tmp_path, "[quota]\nmax_vms = 4\nmax_vms = 5\n")
     assert "max = 5" in result.toml
     assert fates(result)["max_vms"] == {Fate.TAKEN, Fate.REPLACED}
+
+
+def test_few_jobs_and_short_waits_are_ignored_as_before(tmp_path: Path) -> None:
+    text = "[elastiq]\nwaiting_jobs_threshold = 10\nwaiting_jobs_time_s = 100\n"
+    result = elastiq(tmp_path, text)
+    assert loaded(result.toml, tmp_path).policy().threshold == Threshold(10, 100.0)
+    assert fates(result)["waiting_jobs_threshold"] == fates(result)["waiting_jobs_time_s"] == {Fate.TAKEN}
+
+
+@pytest.mark.parametrize(("threshold", "seconds"), [("0", "0"), ("1", ""), ("", "0.0"), ("0.0", "0")])
+def test_a_threshold_that_holds_nothing_back_is_not_written(
+    threshold: str, seconds: str, tmp_path: Path
+) -> None:
+    text = f"[elastiq]\nwaiting_jobs_threshold = {threshold}\nwaiting_jobs_time_s = {seconds}\n"
+    result = elastiq(tmp_path, text)
+    assert loaded(result.toml, tmp_path).policy().threshold == Threshold()
+    assert "[demand]" not in result.toml
+    assert fates(result)["waiting_jobs_threshold"] == {Fate.NOT_NEEDED}
 
 
 def test_a_dry_run_that_was_on_is_something_to_look_at() -> None:

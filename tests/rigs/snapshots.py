@@ -35,7 +35,7 @@ from updraft.core.model import (
     Unknown,
     Verdict,
 )
-from updraft.core.settings import CloudRule, Limits, Policy, Timings, WorkerClass
+from updraft.core.settings import CloudRule, Limits, Policy, Threshold, Timings, WorkerClass
 
 NOW = 1_000_000.0
 POOL = "test"
@@ -289,6 +289,7 @@ def policies(draw: st.DrawFn) -> Policy:
         timings=Timings(collector_age=900.0),
         closing=draw(st.integers(0, 7)) == 0,
         clouds={"c2": draw(st.sampled_from(RULES))},
+        threshold=draw(st.sampled_from([Threshold(), Threshold(3, 15.0)])),
     )
 
 

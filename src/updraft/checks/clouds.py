@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 from updraft.checks.asking import Answer, Once
@@ -11,6 +10,7 @@ from updraft.checks.finding import Area, Finding
 from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, image_finder_of
 from updraft.config.model import Settings
 from updraft.config.worker import WorkerClass
+from updraft.core.choice import chosen
 from updraft.core.model import CloudOffer, Quota
 from updraft.errors import AuthFailed, BadRequest, ConfigError, UpdraftError
 
@@ -194,7 +194,7 @@ def _flavors_of(facts: CloudFacts, name: str, worker: WorkerClass, offers: Seque
 
 def takes(worker: WorkerClass, offer: CloudOffer) -> bool:
     """True where this class may have this offer."""
-    return offer.market in worker.markets and any(fnmatchcase(offer.flavor, one) for one in worker.flavors)
+    return offer.market in worker.markets and chosen(offer.flavor, worker.flavors)
 
 
 def _cost_is_limited(facts: CloudFacts) -> bool:

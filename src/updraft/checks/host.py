@@ -69,7 +69,7 @@ def configuration(file: Path, settings: Settings) -> Iterator[Finding]:
         classes, clouds = ", ".join(settings.classes), ", ".join(settings.clouds)
         yield HERE.ok("configuration", f"{file} is right: class {classes} on {clouds}")
     limits = settings.limits
-    if limits.machines is limits.cores is limits.cost_per_hour is None:
+    if limits.machines is limits.cores is limits.memory is limits.cost_per_hour is None:
         caps = [one.max for one in settings.classes.values()]
         if any(cap is None for cap in caps):
             yield HERE.warning(

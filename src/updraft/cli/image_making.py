@@ -5,7 +5,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from pwd import getpwall
 from secrets import token_hex
@@ -15,6 +14,7 @@ import click
 
 from updraft.cli.image import DEADLINE, cloud_option, name_option, place_of, tell, watch
 from updraft.cli.main import Call
+from updraft.core.choice import chosen
 from updraft.errors import CloudError, UsageError
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _order(
 
     found = settings.classes[wish.worker_class]
     patterns = (wish.flavor,) if wish.flavor else found.flavors
-    flavor, zone = cheapest(driver, lambda one: any(fnmatchcase(one, pattern) for pattern in patterns))
+    flavor, zone = cheapest(driver, lambda one: chosen(one, patterns))
     offer = Offer(
         worker_class=wish.worker_class, cloud=cloud, zone=zone, flavor=flavor, market="on-demand",
         image=wish.base, generation=settings.generation(wish.worker_class), resources=Resources(), kind="",

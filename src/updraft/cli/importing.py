@@ -32,7 +32,8 @@ def import_(pool: str, files: tuple[Path, ...]) -> None:
     group defaults, metadata and aliases.
 
     updraft.toml is written to standard output. What became of each key is said on standard error: nothing is
-    dropped silently, and no secret is shown.
+    dropped silently. Passwords and keys are left out; in scripts and cloud-config that is best effort: read
+    the file before it goes to git.
     """
     made = importers.run(files, pool)
     click.echo(made.toml, nl=False)

@@ -342,8 +342,9 @@ def import_page() -> str:
     """What `updraft import` makes of each key, from the importers' own rules."""
     intro = (
         "`updraft import` recognises each file by its content, writes `updraft.toml` to stdout and says on "
-        "stderr what became of each key. A key that isn't named here is reported as unknown. How to go on: "
-        "[from ECM](../howto/from-ecm.md), [from elastiq](../howto/from-elastiq.md), [from Cloud "
+        "stderr what became of each key. A key that isn't named here is reported as unknown. Passwords and "
+        "keys in scripts and cloud-config are found by best effort: read the file before it goes to git. How "
+        "to go on: [from ECM](../howto/from-ecm.md), [from elastiq](../howto/from-elastiq.md), [from Cloud "
         "Scheduler](../howto/from-cloud-scheduler.md), whose keys have [a page of their "
         "own](from-cloud-scheduler.md)."
     )

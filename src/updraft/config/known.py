@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from updraft.config.annexes import Annexes
 from updraft.config.lines import KeyPath
-from updraft.config.model import Cloud, Limits, Pool, PoolLimits, Timings, UserLimits
+from updraft.config.model import Cloud, Demand, Limits, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.network import Network
 from updraft.config.part import Part
 from updraft.config.spare import Spare
@@ -21,6 +21,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("[classes.NAME.spare]", Spare),
     ("limits", PoolLimits),
     ("users.NAME", UserLimits),
+    ("demand", Demand),
     ("annexes", Annexes),
     ("timings", Timings),
     ("network", Network),

@@ -22,7 +22,7 @@ from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
 from updraft.config.network import Network
 from updraft.config.part import Part
-from updraft.config.units import Duration, spell
+from updraft.config.units import Duration, Size, spell
 from updraft.config.universes import container_attributes
 from updraft.config.worker import WorkerClass
 from updraft.core import settings as core
@@ -31,6 +31,7 @@ from updraft.core.settings import CLOUD_DISABLED
 
 PathOf = Annotated[Path, Field(strict=False)]
 Name = Annotated[str, AfterValidator(checked_name)]
+MIB = 2**20
 Price = Annotated[float | None, BeforeValidator(checked_price)]
 
 
@@ -80,6 +81,8 @@ class Limits(Part):
     """Machines at one time, those on their way included."""
     cores: Annotated[int, Field(ge=0)] | None = None
     """Cores of all these machines together."""
+    memory: Annotated[Size, Field(ge=0)] | None = None
+    """Memory of all these machines together, as their flavors have it: "256GiB"."""
     cost_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     """What all these machines together may cost per hour, in the unit of the prices. An offer whose price is
     not known is not bought while such a ceiling holds: unknown is not zero."""
@@ -190,6 +193,22 @@ class Timings(Part):
         return self
 
 
+class Demand(Part):
+    """Which waiting jobs are worth a machine. Room that is there, or on its way, is used for all of them, and
+    `min` and `spare` of a class are kept whatever stands here."""
+
+    min_jobs: Annotated[int, Field(ge=1)] = 1
+    """Nothing is bought for fewer jobs than this, of the whole pool, that no room is there for: they wait for
+    more, or for room that comes free. A count."""
+    min_wait: Duration = 0.0
+    """Nothing is bought for a group of jobs before the first of them has waited for so long since it was
+    submitted. "0s": at once."""
+
+    def as_core(self) -> core.Threshold:
+        """The same as the core reads it."""
+        return core.Threshold(self.min_jobs, self.min_wait)
+
+
 class Settings(Part):
     """All that `updraft.toml` says, checked; passed down, never looked up again."""
 
@@ -198,6 +217,7 @@ class Settings(Part):
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
+    demand: Demand = Demand()
     annexes: Annexes = Annexes()
     timings: Timings = Timings()
     network: Network = Network()
@@ -214,6 +234,7 @@ class Settings(Part):
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
             annex_budgets=budgets(self.annexes, self.users),
+            threshold=self.demand.as_core(),
         )
 
     def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:
@@ -267,4 +288,6 @@ class Settings(Part):
 
 def as_limits(limits: Limits) -> core.Limits:
     """A table of limits as the core reads it."""
-    return core.Limits(**limits.model_dump())
+    told = limits.model_dump()
+    memory = told.pop("memory")
+    return core.Limits(**told, memory=None if memory is None else memory // MIB)

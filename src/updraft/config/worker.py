@@ -62,7 +62,8 @@ class WorkerClass(Software, Reached):
     clouds: Names | None = None
     """The clouds it may run on. None: all of them."""
     flavors: Names = ("*",)
-    """The flavors it may have, as names or patterns (`m5.*`, `*large`); the cheapest that fits is bought."""
+    """The flavors it may have, as names or patterns (`m5.*`, `*large`); the cheapest that fits is bought. One
+    that begins with `!` leaves out: `["*", "!t*"]`."""
     markets: Markets = ("on-demand",)
     """"on-demand", "spot" or both. Spot machines are cheaper and the cloud takes them back when it likes."""
     min: Annotated[int, Field(ge=0)] = 0

@@ -259,6 +259,11 @@ def _room(limits: Limits, use: Use, offer: Offer, whose: str) -> tuple[int, Reas
         if fit < most:
             most = fit
             reason = Reason("limit-cores", f"{whose} may have {limits.cores} cores, and has {use.cores}")
+    if limits.memory is not None and offer.resources.memory > 0:
+        fit = (limits.memory - use.memory) // offer.resources.memory
+        if fit < most:
+            text = f"{whose} may have {limits.memory} MiB of memory, and has {use.memory}"
+            most, reason = fit, Reason("limit-memory", text)
     if limits.cost_per_hour is not None:
         fit, why = _affordable(limits.cost_per_hour, use, offer, whose)
         if fit < most:

@@ -21,6 +21,7 @@ from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
 from updraft.core.shares import Held, Standing, standing
 from updraft.core.supply import Demand, Room, room
+from updraft.core.threshold import ignored
 from updraft.core.tiers import buy_by_priority
 from updraft.core.untaken import CODE, NO_HELP, allowed, noticed, recalled, resting
 from updraft.core.variants import kept_as_asked, not_on_sale
@@ -75,6 +76,8 @@ def place(
         for group in queue.fresh
         if group.evaluable and group.key not in frozen and coming.left.get(group.key, 0) > 0
     }
+    small = ignored(buying, table, snapshot.offers, policy.threshold, now)
+    buying = {key: found for key, found in buying.items() if key not in small}
     pool = snapshot.collector
     closed = policy.closing or not isinstance(pool, Known)
     shopping, urgent = Shopping(), CALM
@@ -88,7 +91,14 @@ def place(
         shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
         if who.high:
             urgent = pressing(want.groups, shopping, snapshot.offers, table, policy)
-    found = Found(claimed, here, coming, shopping, frozen, _both(held_back, trying))
+    found = Found(
+        claimed,
+        here,
+        coming,
+        shopping,
+        frozen,
+        _both(held_back, trying | {key: (why,) for key, why in small.items()}),
+    )
     outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
     return Placing(shopping, _needed(here, space, frozen), outlooks, urgent, untaken)
 

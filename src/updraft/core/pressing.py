@@ -9,7 +9,7 @@ from updraft.core.settings import Policy
 from updraft.core.shopping import Shopping
 from updraft.core.verdicts import VerdictTable
 
-_FULL = frozenset({"limit-machines", "limit-cores", "limit-cost", "limit-class", "quota"})
+_FULL = frozenset({"limit-machines", "limit-cores", "limit-memory", "limit-cost", "limit-class", "quota"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,10 @@ def pressing(
         if offer.kind in columns and any(table.copies[row, columns[offer.kind]] > 0 for row in rows)
     ]
     limits = policy.limits
+    most = (limits.machines, limits.cores, limits.memory, limits.cost_per_hour)
     return Pressing(
         sum(shopping.left[group.key] for group in held),
-        any(most is not None for most in (limits.machines, limits.cores, limits.cost_per_hour)),
+        any(one is not None for one in most),
         frozenset(offer.cloud for offer in usable),
         frozenset(offer.worker_class for offer in usable),
     )

@@ -94,13 +94,14 @@ class AnnexBudget:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings that hold at every moment: machines, cores and cost per hour, and those of one user."""
+    """Ceilings that hold at every moment: machines, cores, memory (MiB), cost per hour; those of one user."""
 
     machines: int | None = None
     cores: int | None = None
     cost_per_hour: float | None = None
     cores_per_user: int | None = None
     machines_per_user: int | None = None
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,14 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Threshold:
+    """What demand is ignored: fewer than `jobs` without room, and what waits for less than `wait` seconds."""
+
+    jobs: int = 1
+    wait: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All that a site has decided that the core has to know.
 
@@ -168,7 +177,8 @@ class Policy:
     `annex_budgets` are of the users (names or patterns) who may have annexes; the first that fits counts.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
-    that carries another's isn't ours. "" where the pool has none, as in a simulation.
+    that carries another's isn't ours. "" where the pool has none, as in a simulation. `threshold` is what
+    demand nothing is bought for.
     """
 
     pool: str
@@ -182,6 +192,7 @@ class Policy:
     clouds: Mapping[str, CloudRule] = field(default_factory=dict)
     annex_budgets: Mapping[str, AnnexBudget] = field(default_factory=dict)
     identity: str = ""
+    threshold: Threshold = Threshold()
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

@@ -1,8 +1,10 @@
 """A class of workers as it comes together from what the clouds say of images and times."""
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 
+from updraft.config.units import seconds
 from updraft.core.settings import DAY
 from updraft.importers import numbers
 from updraft.importers.drafts import Site
@@ -12,6 +14,7 @@ from updraft.importers.result import NO_IMAGE, Section, Setting
 from updraft.importers.userdata import Part, UserData
 
 LIFETIME = 7 * DAY
+IDLE = 600.0  # idle_limit, where the file doesn't say it
 _CONDOR = re.compile(r"/etc/condor\b|condor_config\b|CONDOR_HOST")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 
@@ -63,15 +66,34 @@ def section_of(site: Site, draft: ClassDraft) -> Section:
         settings["clouds"] = Setting(draft.clouds, "")
     idles = {name: cloud.idle for name, cloud in clouds.items() if cloud.idle is not None}
     if idles:
-        settings["idle_limit"] = _idle(site, draft, idles, len(clouds))
+        text = numbers.in_words(max(idles.values()))
+        settings["idle_limit"] = Setting(text, f"the keep-alive of {', '.join(idles)}")
         if max(idles.values()) >= LIFETIME and "lifetime" not in draft.settings:
             twice = numbers.in_words(2 * max(idles.values()))
             settings["lifetime"] = Setting(twice, "longer than idle_limit, as it has to be")
     settings.update(draft.settings)
+    _shorter_than_idle(site, draft, settings)
     if draft.attributes:
         texts = {name: '"' + _escaped(text) + '"' for name, text in draft.attributes.items()}
         settings["attributes"] = Setting(texts, "what its machines advertise, for requirements of jobs")
     return Section(settings, layers=tuple(draft.parts))
+
+
+def _shorter_than_idle(site: Site, draft: ClassDraft, settings: dict[str, Setting]) -> None:
+    """Where a lifetime is over before a machine would go for want of work, idle_limit is less."""
+    if "lifetime" not in draft.settings:
+        return
+    lifetime = draft.settings["lifetime"].value
+    life = seconds(lifetime)
+    idle = seconds(settings["idle_limit"].value) if "idle_limit" in settings else IDLE
+    if life <= idle:
+        half = numbers.in_words(life / 2)
+        settings["idle_limit"] = Setting(half, "shorter than lifetime, as it has to be")
+        text = (
+            f'idle_limit = "{half}"\na lifetime of {lifetime} is over before a machine '
+            "would have been idle for long enough to go"
+        )
+        site.note(f"idle_limit of {draft.name}", Fate.LOOK, text)
 
 
 def _escaped(text: str) -> str:
@@ -93,13 +115,27 @@ def _image(site: Site, draft: ClassDraft, images: dict[str, Setting | None]) -> 
     return Setting(known, ", ".join(origins))
 
 
-def _idle(site: Site, draft: ClassDraft, idles: dict[str, float], clouds: int) -> Setting:
-    longest = max(idles.values())
-    if len(set(idles.values())) > 1 or len(idles) < clouds:
-        text = (
-            f"the clouds had different times; [classes.{draft.name}] idle_limit = "
-            f'"{numbers.in_words(longest)}" is '
-            "the longest, for all of them. For others: a class for each cloud"
-        )
-        site.note(f"idle_limit of {draft.name}", Fate.LOOK, text)
-    return Setting(numbers.in_words(longest), f"the keep-alive of {', '.join(idles)}")
+def by_idle(site: Site, draft: ClassDraft, label: str = "", taken: Container[str] = ()) -> list[ClassDraft]:
+    """A class for each time that machines may idle, where the clouds of one class have different ones.
+
+    The first cloud's keeps the name, and the others are called by it and the time. `label` is what jobs call
+    the class by (VMType), where they do; `taken` are names of other classes.
+    """
+    groups: dict[float | None, list[str]] = {}
+    for name, cloud in site.served.items():
+        if draft.clouds is None or name in draft.clouds:
+            groups.setdefault(cloud.idle, []).append(name)
+    if len(groups) < 2:
+        return [draft]
+    made: list[ClassDraft] = []
+    for time, clouds in groups.items():
+        settings = dict(draft.settings)
+        if made and label:
+            settings["vm_types"] = Setting([label], "its jobs ask for that VMType")
+        name = f"{draft.name[:45]}-{numbers.in_words(IDLE if time is None else time)}" if made else draft.name
+        name = f"{name}-idle" if made and name in taken else name
+        made.append(ClassDraft(name, clouds, settings, dict(draft.attributes), list(draft.parts)))
+    told = ", ".join(f"{one.name} on {', '.join(one.clouds or ())}" for one in made)
+    text = f"the clouds had different times, and idle_limit is a class's: {told}"
+    site.note(f"idle_limit of {draft.name}", Fate.REPLACED, text)
+    return made

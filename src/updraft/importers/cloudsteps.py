@@ -1,6 +1,7 @@
 """What the keys of one cloud become, in Cloud Scheduler's and in csv2's words alike."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from updraft.importers.result import Setting
 from updraft.importers.rules import Rule
 
 Step = Callable[[Site, CloudDraft, Value, Rule], None]
+LARGEST_VOLUME = 1 << 20  # GB
 AMAZON = ".amazonaws.com"
 EC2_PATH = {"openstack": "/services/Cloud", "eucalyptus": "/services/Eucalyptus"}
 
@@ -134,11 +136,21 @@ def cores(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
         site.say(value, Fate.NOT_NEEDED, "below 0 is no ceiling: the cloud's own quota is what holds")
         return
     before = cloud.limits.get("cores")
-    if before is not None and before[0] <= most:
+    if before is not None and int(before[0]) <= most:
         site.say(value, Fate.REPLACED, f"{before[1]} is not more, and counts")
         return
     cloud.limits["cores"] = (most, value.key)
     site.taken(value, rule, str(most))
+
+
+def memory(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
+    """MiB of memory at one time; below 0 there is no ceiling."""
+    most = unlimited(value)
+    if most is None:
+        site.say(value, Fate.NOT_NEEDED, "below 0 is no ceiling: the cloud's own quota is what holds")
+        return
+    cloud.limits["memory"] = (f"{most}MiB", value.key)
+    site.taken(value, rule, spelled(f"{most}MiB"))
 
 
 def idle(site: Site, cloud: CloudDraft, value: Value, rule: Rule, unit: float = 1.0) -> None:
@@ -171,17 +183,25 @@ def volume(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
         asked = None
     if not isinstance(asked, dict):
         raise ConfigError(f"{value.place} is not the JSON of a volume (volume_type, GBs, GBs_per_core)")
-    size, per_core = asked.get("GBs"), asked.get("GBs_per_core")
-    if per_core:
-        text = (
-            f"{per_core} GB for each core: root_volume is one size for all; write that of the largest flavor"
-        )
+    size, per_core = _gigabytes(value, asked, "GBs"), _gigabytes(value, asked, "GBs_per_core")
+    told = {"root_volume": size, "root_volume_per_core": per_core}
+    if cloud.driver != "openstack" and per_core:
+        text = f"{per_core} GB for each core: root_volume of ec2 is one size for all; write the largest"
         site.say(value, Fate.LOOK, text)
-    if size:
-        cloud.settings["root_volume"] = Setting(f"{int(size)}GiB", value.key)
-        site.taken(value, rule, spelled(f"{int(size)}GiB"))
-    if asked.get("volume_type") and size and cloud.driver == "openstack":
+        told.pop("root_volume_per_core")
+    for key, number in told.items():
+        if number:
+            cloud.settings[key] = Setting(f"{number}GiB", value.key)
+            site.say(value, Fate.TAKEN, f"{key} = {spelled(f'{number}GiB')}\n{rule.why}")
+    if asked.get("volume_type") and any(told.values()) and cloud.driver == "openstack":
         cloud.settings["volume_type"] = Setting(str(asked["volume_type"]), value.key)
+
+
+def _gigabytes(value: Value, asked: Mapping[str, Any], key: str) -> int:
+    told = asked.get(key) or 0
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told <= LARGEST_VOLUME:
+        raise ConfigError(f"{value.place}: {key} is no size of a volume in GB; correct it and import again")
+    return math.ceil(told)
 
 
 def cacert(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
@@ -216,6 +236,7 @@ COMMON: Mapping[str, Step] = {
     "cacert": cacert,
     "machines": machines,
     "cores": cores,
+    "memory": memory,
     "priority": put("priority", numbers.whole),
     "enabled": put("enabled", numbers.yes),
     "boot_deadline": boot,

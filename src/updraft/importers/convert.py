@@ -29,6 +29,7 @@ class Conversion:
     found: dict[str, tuple[Value, Rule]] = field(default_factory=dict)
     cloud: dict[str, Setting] = field(default_factory=dict)
     worker: dict[str, Setting] = field(default_factory=dict)
+    demand: dict[str, Setting] = field(default_factory=dict)
     user_data: list[UserData] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)
@@ -104,6 +105,8 @@ def _settle(made: Conversion) -> None:
         "idle_limit": _time,
         "boot_deadline": _time,
         "slots": _slots,
+        "min_jobs": _threshold,
+        "min_wait": _wait,
         "variable ipv4": _variable,
         "variable ipv6": _variable,
         "variable fqdn": _variable,
@@ -215,6 +218,26 @@ def _slots(made: Conversion, value: Value, rule: Rule) -> None:
     number = max(1, numbers.count(value))
     made.worker["slots"] = Setting(number, _origin(made, value))
     _taken(made, value, rule, str(number))
+
+
+def _threshold(made: Conversion, value: Value, rule: Rule) -> None:
+    if not value.text or numbers.count(value) < 2:
+        made.say(
+            value, Fate.NOT_NEEDED, "one waiting job that a machine would run is reason enough to launch"
+        )
+        return
+    number = numbers.count(value)
+    made.demand["min_jobs"] = Setting(number, _origin(made, value))
+    _taken(made, value, rule, str(number))
+
+
+def _wait(made: Conversion, value: Value, rule: Rule) -> None:
+    if not value.text or not numbers.duration(value):
+        made.say(value, Fate.NOT_NEEDED, "machines are launched as soon as jobs wait that no room will hold")
+        return
+    spelled = numbers.in_words(numbers.duration(value))
+    made.demand["min_wait"] = Setting(spelled, _origin(made, value))
+    _taken(made, value, rule, f'"{spelled}"')
 
 
 def _variable(made: Conversion, value: Value, rule: Rule) -> None:

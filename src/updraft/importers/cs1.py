@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from updraft.errors import ConfigError, UsageError
 from updraft.importers import jsons, numbers
-from updraft.importers.classdraft import ClassDraft, section_of
+from updraft.importers.classdraft import ClassDraft, by_idle, section_of
 from updraft.importers.cloudsteps import COMMON, Step, drafted, idle
 from updraft.importers.cs1_rules import CLOUD_SCHEDULER
 from updraft.importers.drafts import CLOUD, DRIVERS, CloudDraft, Site, listed, plain_name, spelled
@@ -21,6 +21,8 @@ from updraft.importers.userdata import layers
 MINUTE = 60.0
 DEFAULTS = "DEFAULT"  # the section of an INI file whose values all others have
 DEFAULT_TYPE = "default"
+REGISTER = 15 * MINUTE  # condor_register_time_limit, where the file doesn't say it
+SECONDS_FROM = 300  # nobody waits for a machine for five hours
 LONGEST_IDLE = 3600.0  # max_keepalive, where the file doesn't say it
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -35,6 +37,7 @@ class Asked:
     pool: dict[str, Setting] = field(default_factory=dict)
     users: dict[str, Section] = field(default_factory=dict)
     aliases: dict[str, list[str]] = field(default_factory=dict)
+    label: str = ""  # the VMType of its jobs
     ceiling: float = LONGEST_IDLE
     register: float | None = None
 
@@ -64,7 +67,7 @@ def made(sources: Sequence[Source], pool: str) -> tuple[Result, list[Row]]:
         files=tuple(files),
         pool=pool or CLOUD_SCHEDULER.pool,
         clouds={name: cloud.section for name, cloud in site.served.items()},
-        classes={asked.worker.name: section_of(site, asked.worker)},
+        classes={draft.name: section_of(site, draft) for draft in by_idle(site, asked.worker, asked.label)},
         settings=asked.pool,
         users=asked.users,
     )
@@ -179,18 +182,46 @@ def _collector(asked: Asked, value: Value, rule: Rule) -> None:
 
 
 def _lifetime(asked: Asked, value: Value, rule: Rule) -> None:
-    text = numbers.in_words(numbers.duration(value) * MINUTE)
+    minutes = numbers.duration(value)
+    if not minutes:
+        text = '0 was no lifetime: it is "7d" here unless you write another; no machine lives for ever'
+        asked.site.say(value, Fate.REPLACED, text)
+        return
+    text = numbers.in_words(minutes * MINUTE)
     asked.worker.settings["lifetime"] = Setting(text, value.key)
     asked.site.taken(value, rule, spelled(text))
 
 
 def _register(asked: Asked, value: Value, rule: Rule) -> None:
-    asked.register = numbers.duration(value) * MINUTE
+    """In minutes; so many of them that no machine is waited for so long are taken for seconds."""
+    number = numbers.duration(value)
+    if not number:
+        text = (
+            f"0 ended each machine as it started; here it has {numbers.in_words(REGISTER)}, the old default"
+        )
+        asked.site.say(value, Fate.LOOK, text)
+        return
+    asked.register = number * (MINUTE if number < SECONDS_FROM else 1)
+    if number >= SECONDS_FROM:
+        both = [spelled(numbers.in_words(number * unit)) for unit in (1, MINUTE)]
+        text = (
+            f"boot_deadline = {both[0]}\nCloud Scheduler took it for minutes, which would be {both[1]}; it "
+            "is taken for seconds, as its code had its default of 15 minutes (900). Write what you meant"
+        )
+        asked.site.say(value, Fate.LOOK, text)
+        return
     asked.site.taken(value, rule, spelled(numbers.in_words(asked.register)))
 
 
 def _ceiling(asked: Asked, value: Value, rule: Rule) -> None:
-    asked.ceiling = numbers.duration(value) * MINUTE
+    asked.ceiling = max(0, numbers.whole(value)) * MINUTE
+    if not asked.ceiling:
+        text = (
+            'no machine was kept for want of work; here each may idle for idle_limit, "10m", and no job asks '
+            "for longer. Shorter: write idle_limit"
+        )
+        asked.site.say(value, Fate.REPLACED, text)
+        return
     asked.site.taken(value, rule, spelled(numbers.in_words(asked.ceiling)))
 
 
@@ -204,7 +235,7 @@ def _high_priority(asked: Asked, value: Value, rule: Rule) -> None:
 
 def _vmtype(asked: Asked, value: Value, rule: Rule) -> None:
     text = value.text.strip("\"'")
-    asked.worker.name = plain_name(text, DEFAULT_TYPE)
+    asked.label, asked.worker.name = text, plain_name(text, DEFAULT_TYPE)
     if asked.worker.name != text:
         asked.worker.settings["vm_types"] = Setting([text], value.key)
     asked.site.taken(value, rule, spelled(text))
@@ -339,17 +370,18 @@ def _class_times(asked: Asked) -> None:
     site, worker = asked.site, asked.worker
     for cloud in site.served.values():
         if cloud.idle is not None and cloud.idle > asked.ceiling:
-            cloud.idle = asked.ceiling
+            cloud.idle = asked.ceiling or None
     if not any("vm_keep_alive" in cloud.values for cloud in _used(site, worker)):
         text = 'no file says it, and machines went at once; here they may idle for idle_limit, "10m"'
         site.note("vm_keep_alive", Fate.REPLACED, text)
-    worker.settings["keep_alive_max"] = Setting(numbers.in_words(asked.ceiling), "max_keepalive")
+    if asked.ceiling:
+        worker.settings["keep_alive_max"] = Setting(numbers.in_words(asked.ceiling), "max_keepalive")
     more = [name for cloud in _used(site, worker) for name in listed(cloud.text("networks"))[1:]]
     if more:
         worker.settings["networks_allowed"] = Setting(list(dict.fromkeys(more)), "networks")
     boot = max((cloud.boot for cloud in _used(site, worker)), default=0.0)
     if asked.register is not None or boot:
-        seconds = (15 * MINUTE if asked.register is None else asked.register) + boot
+        seconds = (REGISTER if asked.register is None else asked.register) + boot
         origin = "condor_register_time_limit" + (" and boot_timeout" if boot else "")
         worker.settings["boot_deadline"] = Setting(numbers.in_words(seconds), origin)
 

@@ -80,7 +80,8 @@ CLOUD_RULES = (
         "vm_keep_alive",
         "idle_limit",
         "[classes.NAME] idle_limit",
-        "it is one time for all clouds of the class: the longest. A job's +VMKeepAlive goes before it",
+        "in minutes; for clouds with another time there is a class of its own. A job's +VMKeepAlive goes "
+        "before it",
         Kind.SECONDS,
     ),
     taken(

@@ -68,7 +68,8 @@ GLOBAL_RULES = (
         "vm_lifetime",
         "lifetime",
         "[classes.NAME] lifetime",
-        "then a machine closes to new jobs, and is replaced when its jobs are done",
+        "in minutes; then a machine closes to new jobs, and is replaced when its jobs are done. 0 was none: "
+        "7d here",
         Kind.SECONDS,
     ),
     *alike(
@@ -96,7 +97,8 @@ GLOBAL_RULES = (
         "condor_register_time_limit",
         "register",
         "[classes.NAME] boot_deadline",
-        "no machine has longer to join; the deadline in force is learned from real boots",
+        "in minutes; 300 and more is taken for seconds, with a row to look at. No machine has longer; "
+        "the deadline in force is learned from real boots",
         Kind.SECONDS,
     ),
     *alike(
@@ -180,7 +182,7 @@ GLOBAL_RULES = (
         "keepalive_ceiling",
         "[classes.NAME] keep_alive_max",
         "no cloud's vm_keep_alive and no job's +VMKeepAlive counts for more; 1h where the file doesn't say "
-        "it",
+        "it. 0: no machine was kept; none of the two is written",
         Kind.SECONDS,
     ),
     Rule(

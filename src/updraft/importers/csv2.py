@@ -6,7 +6,7 @@ from functools import partial
 
 from updraft.errors import UsageError
 from updraft.importers import jsons, numbers
-from updraft.importers.classdraft import ClassDraft, section_of
+from updraft.importers.classdraft import ClassDraft, by_idle, section_of
 from updraft.importers.cloudsteps import COMMON, Step, drafted, idle
 from updraft.importers.csv2_rules import CSV2, GROUP, METADATA
 from updraft.importers.drafts import CLOUD, CREDENTIALS, CloudDraft, Site, listed, plain_name, spelled
@@ -68,7 +68,10 @@ def made(sources: Sequence[Source], pool: str) -> tuple[Result, list[Row]]:
 
 
 def _result(export: Export, files: tuple[str, ...], pool: str) -> Result:
-    site, drafts = export.site, [*export.groups.values(), *_aliases(export)]
+    site = export.site
+    whole = (*export.groups.values(), *_aliases(export))
+    names = {draft.name for draft in whole}
+    drafts = [one for draft in whole for one in by_idle(site, draft, taken=names)]
     for what, fate, text in CSV2.notes:
         site.note(what, fate, text)
     only = next(iter(export.groups), "") if len(export.groups) == 1 else ""
@@ -134,17 +137,14 @@ def _username(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
 
 
 def _exclusions(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
-    """What is left of the cloud's flavors."""
+    """All flavors but these, also those that are yet to come."""
     out = listed(value.text)
-    left = [name for name in listed(cloud.text("flavor_names")) if name not in out]
     if cloud.text("vm_flavor", "cascading_vm_flavor"):
         site.say(value, Fate.NOT_NEEDED, "the cloud has a flavor of its own")
-    elif left:
-        cloud.settings["flavors"] = Setting(left, "flavor_names without flavor_exclusions")
-        site.taken(value, rule, spelled(left))
-    else:
-        text = f"flavors says what may be bought, not what may not: list them without {', '.join(out)}"
-        site.say(value, Fate.LOOK, text)
+        return
+    patterns = ["*", *(f"!{name}" for name in out)]
+    cloud.settings["flavors"] = Setting(patterns, value.key)
+    site.taken(value, rule, spelled(patterns))
 
 
 def _in_group(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:

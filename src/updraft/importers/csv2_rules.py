@@ -70,11 +70,12 @@ CLOUD_RULES = (
         "the least of the two; it counted other people's machines too, here only the pool's own count",
         Kind.COUNT,
     ),
-    Rule(
-        CLOUD,
+    of_cloud(
         "ram_ctl",
-        Fate.REPLACED,
-        "no ceiling for memory alone: limits.cores, limits.machines, and the cloud's quota",
+        "memory",
+        "limits.memory",
+        "MiB of memory at one time; -1 is no ceiling but the cloud's quota",
+        Kind.COUNT,
     ),
     Rule(
         CLOUD,
@@ -83,7 +84,13 @@ CLOUD_RULES = (
         'a class says whether it is for spot machines (markets = ["spot"]), spot_cap of the cloud what '
         "they may cost, and a job's +VMMaximumPrice is read",
     ),
-    of_cloud("vm_boot_volume", "root_volume", "root_volume", "boot from a volume; its type: volume_type"),
+    of_cloud(
+        "vm_boot_volume",
+        "root_volume",
+        "root_volume",
+        "boot from a volume of GBs, and GBs_per_core (root_volume_per_core) for each core; its type: "
+        "volume_type",
+    ),
     of_cloud(
         "vm_flavor",
         "flavors",
@@ -91,18 +98,16 @@ CLOUD_RULES = (
         "more than one may stand here, and patterns: the cheapest that fits",
     ),
     of_cloud(
-        "flavor_exclusions", "exclusions", "flavors", "all others of flavor_names, where the export has them"
+        "flavor_exclusions", "exclusions", "flavors", 'all but these, which "!" leaves out; patterns will do'
     ),
-    Rule(
-        CLOUD, "flavor_names", Fate.REPLACED, "the cloud is asked; here only what is left of it by exclusions"
-    ),
+    Rule(CLOUD, "flavor_names", Fate.REPLACED, "the cloud is asked what there is"),
     of_class(CLOUD, "vm_image", "image", "image", "one image, or one for each cloud"),
     of_class(
         CLOUD,
         "vm_keep_alive",
         "idle_limit",
         "idle_limit",
-        "never less than 2m, as with csv2; one time for all clouds of the class: the longest",
+        "never less than 2m, as with csv2; for clouds with another time there is a class of its own",
         Kind.SECONDS,
     ),
     of_cloud("vm_keyname", "key_name", "key_name", "the key pair for logging in to the workers"),

@@ -37,7 +37,7 @@ class CloudDraft:
     driver: str
     values: Mapping[str, Value]
     settings: dict[str, Setting] = field(default_factory=dict)
-    limits: dict[str, tuple[int, str]] = field(default_factory=dict)
+    limits: dict[str, tuple[int | str, str]] = field(default_factory=dict)
     login: dict[str, str] = field(default_factory=dict)
     entry: dict[str, str] = field(default_factory=dict)
     image: Setting | None = None

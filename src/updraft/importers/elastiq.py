@@ -39,14 +39,22 @@ RULES = (
     Rule(
         "elastiq",
         "waiting_jobs_threshold",
-        Fate.REPLACED,
-        "a single waiting job that a machine would run is reason enough to launch; free room is used first",
+        Fate.TAKEN,
+        "fewer jobs without room wait for more, as before; until 0.9 elastiq wanted one more than this. 0 "
+        "and 1 are every job, and aren't written",
+        target="min_jobs",
+        becomes="[demand] min_jobs",
+        kind=Kind.COUNT,
     ),
     Rule(
         "elastiq",
         "waiting_jobs_time_s",
-        Fate.REPLACED,
-        "machines are launched as soon as jobs wait that no free or coming room will hold",
+        Fate.TAKEN,
+        "counted from the submission of the first of them; leave it out, and machines are launched as soon "
+        "as jobs wait that no free or coming room will hold",
+        target="min_wait",
+        becomes="[demand] min_wait",
+        kind=Kind.SECONDS,
     ),
     SLOTS.of("elastiq", "n_jobs_per_vm", more='With "partitionable" instead, each job gets what it asks for'),
     IDLE_LIMIT.of("elastiq", "idle_for_time_s", "3600"),
@@ -103,6 +111,14 @@ RULES = (
     ),
 )
 
-NOTES = (no_lifetime("elastiq"),)
+NOTES = (
+    no_lifetime("elastiq"),
+    (
+        "a wait before launches",
+        Fate.REPLACED,
+        "where the file doesn't say it, elastiq waited 40 s (100 s for more than 10 jobs until 0.9.4); here "
+        "machines are launched at once. A wait: [demand] min_wait",
+    ),
+)
 
 ELASTIQ = Program("elastiq", "elastiq.conf", "elastiq", RULES, NOTES, EC2RC)

@@ -25,7 +25,8 @@ WORKER_ORDER = (
 
 def result(made: Conversion, files: tuple[str, ...], pool: str, machines: tuple[str, ...]) -> Result:
     """All that the conversion has come to."""
-    return Result(files, pool, {"ec2": _cloud(made)}, {"default": _worker(made)}, owned=machines)
+    clouds, classes = {"ec2": _cloud(made)}, {"default": _worker(made)}
+    return Result(files, pool, clouds, classes, demand=made.demand, owned=machines)
 
 
 def _cloud(made: Conversion) -> Section:

@@ -12,7 +12,7 @@ NO_IMAGE = "choose-an-image"
 class Setting:
     """One setting: its value as TOML has it, and the old key that it comes from."""
 
-    value: str | int | bool | list[str] | Mapping[str, str] | Mapping[str, int]
+    value: str | int | bool | list[str] | Mapping[str, str] | Mapping[str, int | str]
     origin: str
 
 
@@ -34,8 +34,8 @@ class Section:
 class Result:
     """The tables by their names, and the machines that the old program owned.
 
-    `settings` are further ones of [pool]; `users` are those of [users.NAME]; `remarks` are comments for
-    the head of the file.
+    `settings` are further ones of [pool], `demand` those of [demand]; `users` are those of [users.NAME];
+    `remarks` are comments for the head of the file.
     """
 
     files: tuple[str, ...]
@@ -43,6 +43,7 @@ class Result:
     clouds: Mapping[str, Section]
     classes: Mapping[str, Section]
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    demand: Mapping[str, Setting] = field(default_factory=dict)
     users: Mapping[str, Section] = field(default_factory=dict)
     owned: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

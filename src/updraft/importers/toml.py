@@ -10,12 +10,16 @@ from tomlkit.items import AoT, InlineTable, Item, Table
 from updraft.importers.result import Result, Section, Setting
 from updraft.importers.userdata import Part
 
+READ_FIRST = "Secrets in the layers were looked for, as best we can: read them before this file goes to git."
+
 
 def text_of(result: Result) -> str:
     """The file."""
     document = tomlkit.document()
     _remarks(document, result)
     document.add("pool", _pool(result))
+    if result.demand:
+        document.add("demand", _table(Section(result.demand)))
     families = {"users": result.users, "clouds": result.clouds, "classes": result.classes}
     for family, tables in families.items():
         if tables:
@@ -26,8 +30,10 @@ def text_of(result: Result) -> str:
 def _remarks(document: TOMLDocument, result: Result) -> None:
     document.add(tomlkit.comment(f"Made by `updraft import` from {', '.join(result.files)}."))
     document.add(tomlkit.comment("Each comment behind a value names the key that it comes from."))
+    layers = any(section.layers for section in result.classes.values())
     for remark in (
         "Every key: docs/reference/settings.md. To check it: `updraft config check`",
+        *((READ_FIRST,) if layers else ()),
         *result.remarks,
     ):
         document.add(tomlkit.comment(remark))

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import partial
 from types import MappingProxyType
 
+from updraft.core.choice import chosen
 from updraft.core.kinds import apart_key
 from updraft.core.model import PLAIN, CloudOffer, Kind, Offer, Slot, Variant
 from updraft.core.settings import Policy, WorkerClass
@@ -148,9 +148,7 @@ class Shelf:
 
 def _takes(worker: WorkerClass, item: CloudOffer) -> bool:
     return (
-        item.cloud in worker.clouds
-        and item.market in worker.markets
-        and any(fnmatchcase(item.flavor, pattern) for pattern in worker.flavors)
+        item.cloud in worker.clouds and item.market in worker.markets and chosen(item.flavor, worker.flavors)
     )
 
 

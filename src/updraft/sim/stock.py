@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from updraft.clouds.base import Sold
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.core.catalogue import usable
+from updraft.core.choice import chosen
 from updraft.core.model import CloudOffer, Resources
 from updraft.core.settings import Policy
 from updraft.errors import UsageError
@@ -124,7 +124,7 @@ def _bought(policy: Policy, clouds: Mapping[str, SimCloud]) -> list[tuple[CloudO
     for worker in policy.classes.values():
         for name in worker.clouds:
             for offer in clouds[name].offers if name in clouds else ():
-                wanted = any(fnmatchcase(offer.flavor, pattern) for pattern in worker.flavors)
+                wanted = chosen(offer.flavor, worker.flavors)
                 if wanted and offer.market in worker.markets:
                     found.setdefault(offer, set()).add(worker.static_slots)
     return list(found.items())

@@ -430,6 +430,8 @@ def test_offers_hold_what_the_endpoint_says(harness: EC2Harness, driver: EC2Driv
     assert set(offers) == {
         f"t3.{size}" for size in ("nano", "micro", "small", "medium", "large", "xlarge", "2xlarge")
     }
+    fewer = {one.flavor for one in harness.driver(flavors=["t3.*", "!t3.*large", "!t3.nano"]).offers()}
+    assert fewer == {"t3.micro", "t3.small", "t3.medium"}
     gpus = harness.driver(flavors=["g4dn.12xlarge", "m6g.large"], architectures=["x86_64", "arm64"]).offers()
     assert {one.flavor: (one.resources.gpus, one.arch) for one in gpus} == {
         "g4dn.12xlarge": (4, "X86_64"),

@@ -228,6 +228,23 @@ def test_a_root_volume_is_made_for_the_machine_and_ends_with_it(
     assert driver.offers()[0].resources.disk == 20 * 2**20
 
 
+def test_a_root_volume_grows_with_the_cores_of_the_flavor(harness: OpenStackHarness, front: Front) -> None:
+    driver = harness.driver(root_volume="40GiB", root_volume_per_core="5GiB")
+    asked = request(harness)
+    (cores,) = {one.resources.cpus for one in driver.offers() if one.flavor == asked.flavor}
+    (disk,) = {one.resources.disk for one in driver.offers() if one.flavor == asked.flavor}
+    driver.launch(asked)
+    (volume,) = sent(front)["server"]["block_device_mapping_v2"]
+    assert volume["volume_size"] == 40 + 5 * cores
+    assert disk == volume["volume_size"] * 2**20, "jobs are matched against it"
+
+
+def test_a_volume_may_be_for_cores_alone(harness: OpenStackHarness, front: Front) -> None:
+    driver = harness.driver(root_volume_per_core="50GiB")
+    driver.launch(request(harness))
+    assert sent(front)["server"]["block_device_mapping_v2"][0]["volume_size"] % 50 == 0
+
+
 @pytest.mark.parametrize("breaks", [False, True])
 def test_no_volume_stays_also_where_the_machine_broke(
     harness: OpenStackHarness, cloud: FakeCloud, breaks: bool

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -15,6 +14,7 @@ from updraft.clouds.ec2.errors import code_of, is_unknown_call
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Settings
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
+from updraft.core.choice import OUT, chosen
 from updraft.core.model import CloudOffer, Resources
 
 KEPT = 3600.0
@@ -193,13 +193,13 @@ class Offers:
 
     def _narrowed(self) -> dict[str, Any]:
         """The settings' patterns, for the endpoint to look through; it knows only * and ?."""
-        patterns = self._settings.flavors
-        if "*" in patterns or any("[" in pattern for pattern in patterns):
+        patterns = [pattern for pattern in self._settings.flavors if not pattern.startswith(OUT)]
+        if not patterns or "*" in patterns or any("[" in pattern for pattern in patterns):
             return {}
-        return {"Filters": [{"Name": "instance-type", "Values": list(patterns)}]}
+        return {"Filters": [{"Name": "instance-type", "Values": patterns}]}
 
     def _wanted(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self._settings.flavors)
+        return chosen(name, self._settings.flavors)
 
     def _kind(self, raw: Mapping[str, Any]) -> tuple[str, Kind | None]:
         """A type and its name; None for what no worker can be. Raises KeyError, ValueError for an odd one."""

@@ -109,7 +109,8 @@ class Settings(_Model):
     zones: Texts = ()
     """Zones to buy in. Empty: every available one."""
     flavors: Some = ("*",)
-    """Instance types to ask the endpoint about, as names or patterns (`m5.*`): the fewer, the quicker."""
+    """Instance types to ask the endpoint about, as names or patterns (`m5.*`): the fewer, the quicker. One
+    that begins with `!` leaves out."""
     architectures: Annotated[
         tuple[Literal["x86_64", "arm64"], ...], BeforeValidator(_many), Field(min_length=1)
     ] = ("x86_64",)

@@ -89,7 +89,7 @@ class Launcher:
             "user_data": base64.b64encode(request.user_data).decode(),
             "tags": [label(TAG_POOL, self._pool), label(TAG_LAUNCH, request.key)],
             "metadata": metadata,
-            **self._disk(request.image, metadata),
+            **self._disk(request, metadata),
         }
         if request.zone:
             server["availability_zone"] = request.zone
@@ -106,18 +106,19 @@ class Launcher:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _disk(self, image: str, metadata: dict[str, str]) -> dict[str, Any]:
+    def _disk(self, request: LaunchRequest, metadata: dict[str, str]) -> dict[str, Any]:
         """What it boots from: the flavor's own disk, or a volume that is made for it and ends with it."""
-        settings, found = self._settings, self._images.resolve(image)
-        if settings.root_volume is None:
+        settings, found = self._settings, self._images.resolve(request.image)
+        if not settings.from_volume:
             return {"imageRef": found}
         metadata[TAG_IMAGE] = found
+        cores = self._offers.flavors()[request.flavor].resources.cpus
         volume: dict[str, Any] = {
             "boot_index": 0,
             "source_type": "image",
             "destination_type": "volume",
             "uuid": found,
-            "volume_size": max(settings.volume_gib, self._images.least_volume(image)),
+            "volume_size": max(settings.volume_gib(cores), self._images.least_volume(request.image)),
             "delete_on_termination": True,
         }
         if settings.volume_type is not None:

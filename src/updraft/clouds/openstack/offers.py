@@ -11,6 +11,7 @@ from typing import Any
 from updraft.clouds.odd import NOTHING, Odd, quantity, readable
 from updraft.clouds.openstack.client import COMPUTE, Connection, items
 from updraft.clouds.openstack.settings import GIB, Settings
+from updraft.core.choice import chosen
 from updraft.core.model import CloudOffer, Resources
 from updraft.errors import BadRequest
 
@@ -115,7 +116,7 @@ class Offers:
     def _flavor(self, raw: Mapping[str, Any]) -> tuple[str, Flavor] | None:
         """The flavor and its name; None where the site doesn't want it, or no worker can be of it."""
         name = str(raw["name"])
-        wanted = any(fnmatchcase(name, pattern) for pattern in self._settings.flavors)
+        wanted = chosen(name, self._settings.flavors)
         if not wanted or raw.get("OS-FLV-DISABLED:disabled"):
             return None
         flavor = flavor_of(raw, self._settings)
@@ -131,7 +132,7 @@ def flavor_of(raw: Mapping[str, Any], settings: Settings) -> Flavor:
         _number(value) for key, value in specs.items() if _GPU_RESOURCE.fullmatch(key)
     )
     said = _said(str(raw["name"]), settings.gpus)
-    gib = settings.volume_gib or quantity(raw.get("disk") or 0) or DISK
+    gib = settings.volume_gib(quantity(raw["vcpus"])) or quantity(raw.get("disk") or 0) or DISK
     return Flavor(
         str(raw["id"]),
         Resources(

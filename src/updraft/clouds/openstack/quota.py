@@ -53,8 +53,8 @@ class Quotas:
         if asked:
             with suppress(CloudUnavailable, Throttled), self._connection.translate("asking for quotas"):
                 found = list(_of_network(self._connection, self._settings))
-                if self._settings.root_volume is not None:
-                    found += _of_volumes(self._connection, self._settings.volume_gib)
+                if self._settings.from_volume:  # of the smallest machine: what is refused is told then
+                    found += _of_volumes(self._connection, self._settings.volume_gib(1))
                 with self._lock:
                     self._sisters, self._used = tuple(found), used
                     self._due = self._clock() + SISTERS_SERVE

@@ -64,7 +64,7 @@ class Settings(Part):
     zones: Texts = ()
     """Availability zones to launch in. Empty: every available one."""
     flavors: Some = ("*",)
-    """Flavors to launch, as names or patterns (`m1.*`)."""
+    """Flavors to launch, as names or patterns (`m1.*`); one that begins with `!` leaves out (`!gpu.*`)."""
     arch: Literal["x86_64", "aarch64"] = "x86_64"
     """Architecture of flavors that don't tell theirs (by the trait HW_ARCH_…)."""
     gpus: Mapping[str, Count] = Field(default_factory=dict)
@@ -87,6 +87,8 @@ class Settings(Part):
     root_volume: Size | None = None
     """Boot from a volume of this size, at least the image's least, made for the machine and ended with it.
     None: boot from the flavor's own disk."""
+    root_volume_per_core: Size | None = None
+    """So much more of that volume for each core of the flavor. None: one size for all."""
     volume_type: str | None = None
     """Type of that volume. None: the cloud's default."""
     floating_network: str | None = None
@@ -102,9 +104,13 @@ class Settings(Part):
     """Machines on one page of a listing."""
 
     @property
-    def volume_gib(self) -> int:
-        """GiB of the root volume, rounded up; zero where there is none."""
-        return 0 if self.root_volume is None else math.ceil(int(self.root_volume) / GIB)
+    def from_volume(self) -> bool:
+        """Whether machines boot from volumes."""
+        return self.root_volume is not None or self.root_volume_per_core is not None
+
+    def volume_gib(self, cores: int) -> int:
+        """GiB of the root volume of a machine with so many cores, rounded up; zero where there is none."""
+        return math.ceil((int(self.root_volume or 0) + cores * int(self.root_volume_per_core or 0)) / GIB)
 
     def wants(self, zone: str) -> bool:
         """Whether machines may be launched in this zone."""

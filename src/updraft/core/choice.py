@@ -1,0 +1,20 @@
+"""Names chosen by patterns, of which some leave out: `*`, `!m1.*`."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+OUT = "!"
+
+
+def chosen(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern fits the name, and none of those that leave out does (they begin with `!`).
+
+    Where all leave out, any other name is chosen.
+    """
+    taken = [pattern for pattern in patterns if not pattern.startswith(OUT)]
+    if taken or not patterns:
+        if not any(fnmatchcase(name, pattern) for pattern in taken):
+            return False
+        if len(taken) == len(patterns):
+            return True
+    return not any(fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern.startswith(OUT))
