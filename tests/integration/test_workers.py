@@ -1,14 +1,25 @@
 """Workers of a real pool: what they say and keep to themselves, and what an image costs that is none."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rigs.pools.controlling import await_done, events, let_end, of_class, sleepers, waiters
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    events,
+    in_machine,
+    let_end,
+    of_class,
+    sleepers,
+    waiters,
+)
 from tests.rigs.pools.realpool import patience, settings, until
 from updraft.clouds.local import process
 from updraft.clouds.local.config import METADATA_ADDRESS
@@ -62,7 +73,7 @@ head_gone_after = "5m"
 def shared(module_pool: Pools, images: Images) -> RealPool:
     classes = CLASSES.replace("DEADLINE", f"{15 * patience():.0f}s")
     text = settings(
-        worker={"flavors": ["small"], "min": 1},
+        worker={"flavors": ["large"], "min": 1},
         limits={"machines": 20, "cores": 40},
         timings={"trial": 2, "cooldown_first": "20s"},
         more=classes,
@@ -94,7 +105,7 @@ def test_each_slot_says_whose_it_is(shared: RealPool) -> None:
             assert slot[attribute] == row[key] != "", attribute
         assert slot.get("Rack") == ("r7" if row["class"] == "worker" else None)
     own = {machine["id"]: machine for machine in shared.workers()}
-    assert {own[id_]["flavor"] for id_ in rows} == {"small", "medium"}
+    assert {own[id_]["flavor"] for id_ in rows} == {"large", "medium"}
 
 
 def test_static_slots_are_filled_and_counted(shared: RealPool) -> None:
@@ -218,6 +229,88 @@ def test_a_job_reaches_neither_metadata_nor_token_nor_the_cloud(shared: RealPool
     user = json.loads(shared.on_head(*argv, user=USER, stdin=PROBE).stdout)
     assert user.pop("uid") != 0
     assert user == CLOSED
+
+
+# ------------------------------------------------------------------------------- users beside one another
+
+NEIGHBOUR = (Path(__file__).parents[1] / "rigs" / "pools" / "neighbour.py").read_text()
+LIVING = """\
+executable = {program}
+arguments = {arguments}
+transfer_executable = false
+transfer_input_files = neighbour.py
+should_transfer_files = YES
+output = {word}.out
+error = {word}.err
+requirements = TARGET.UpdraftClass == "worker"
+request_memory = 200MB
+queue
+"""
+
+
+def neighbour(pool: RealPool, user: str, does: str, word: str, program: str = "/usr/bin/python3") -> int:
+    """A job of a user's that runs that program; `program` runs it in another way."""
+    pool.on_head("sh", "-c", "cat > neighbour.py", user=user, stdin=NEIGHBOUR)
+    text = LIVING.format(program=program, arguments=does, word=word)
+    return pool.submit(text, user=user)
+
+
+def saw(pool: RealPool, user: str, word: str) -> dict[str, Any]:
+    done = pool.on_head("sh", "-c", f"cat {word}.out; cat {word}.err >&2", user=user)
+    assert done.stdout, done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def said(pool: RealPool, user: str, word: str) -> list[str]:
+    return pool.on_head("sh", "-c", f"cat {word}.out; cat {word}.err >&2", user=user).stdout.split()
+
+
+def keeps_users_apart(pool: RealPool) -> None:
+    lives = neighbour(pool, USER, "neighbour.py lives hers", "hers")
+    await_running(pool, lives)
+    stranger = neighbour(pool, "bob", "neighbour.py looks hers", "his")
+    script = "--user --map-root-user python3 neighbour.py looks hers"
+    container = neighbour(pool, "bob", script, "his-container", "/usr/bin/unshare")
+    await_done(pool, [stranger, container], 60)
+    his, as_root = saw(pool, "bob", "his"), saw(pool, "bob", "his-container")
+    # On any Unix all see how a program was called, and what is in a folder of everybody's.
+    assert set(his["found"]) == set(as_root["found"]) == {"a process", "a file in /run/lock"}
+    assert (his["uid"], as_root["uid"]) == (pytest.approx(2_100_010_000, abs=10), 0)
+
+    let_end(pool, "hers")
+    await_done(pool, [lives], 60)
+    slot, uid, content = said(pool, USER, "hers")
+    assert content == "secret", "it ran to its end, and nobody has changed what it wrote"
+    assert (slot, int(uid)) == ("slot1_1", 2_100_010_001)
+    assert uid != str(his["uid"])
+
+    # The next job of that slot is another user's, and would be of the same account.
+    await_done(pool, [neighbour(pool, "bob", "neighbour.py looks hers", "later")], 60)
+    assert saw(pool, "bob", "later") == {"slot": slot, "uid": int(uid), "found": []}
+
+
+def test_users_on_one_worker_are_kept_apart_and_the_next_job_finds_nothing(shared: RealPool) -> None:
+    keeps_users_apart(shared)
+
+
+def test_everywhere_that_all_may_write_is_cleaned_between_two_jobs(shared: RealPool) -> None:
+    (worker,) = {s["UpdraftInstance"] for s in shared.slots() if s["UpdraftClass"] == "worker"}
+    skipped = " ".join(f"-path '{place}' -prune -o" for place in ("/proc", "/sys", "/tmp/*"))
+    script = f"find / {skipped} -perm -0002 '(' -type d -o -type f ')' -print"
+    there = set(in_machine(shared, worker, "sh", "-c", script).split())
+    starter = in_machine(shared, worker, "cat", "/usr/local/lib/updraft/starter")
+    (cleaned,) = re.findall(r"^for folder in (/.*); do$", starter, re.MULTILINE)
+    assert [place for place in there if not place.startswith(tuple(cleaned.split()))] == []
+    assert {"/tmp", "/var/tmp", "/dev/shm", "/run/lock"} <= there
+
+
+@pytest.mark.extended
+def test_an_older_htcondor_keeps_users_apart_too(real_pool: Pools) -> None:
+    worker = {"flavors": ["large"], "min": 1, "idle_limit": "10m"}
+    pool = real_pool(Wishes(settings=settings(worker=worker)), suite="trixie")
+    joined(pool, 1)
+    keeps_users_apart(pool)
 
 
 # ------------------------------------------------------------------------------------- boots that fail
