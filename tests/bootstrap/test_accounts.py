@@ -184,6 +184,18 @@ def test_what_cannot_be_taken_away_lets_no_job_begin_and_is_said() -> None:
 
 
 @pytest.mark.integration
+def test_keys_that_cannot_be_taken_away_let_no_job_begin() -> None:
+    lines = on_a_machine(
+        LEAVE + "printf 'import sys; sys.exit(1)' >/usr/local/lib/updraft/forget-keys\n"
+        "starter -a slot1_1 || :; starter -a slot1_3"
+    )
+    assert lines == [
+        "updraft-starter: keys that an earlier job has left cannot be removed",
+        "started as updraft-slot1_3 with -f -local-name slot_type_1 -a slot1_3 head.test",
+    ]
+
+
+@pytest.mark.integration
 def test_each_job_has_system_v_objects_of_its_own() -> None:
     spaces = on_a_machine(
         "printf '#!/bin/sh\\nreadlink /proc/self/ns/ipc\\n' >/usr/local/bin/condor_starter\n"

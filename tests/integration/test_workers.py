@@ -240,7 +240,8 @@ def keeps_secrets(pool: RealPool) -> None:
     assert not re.search(r"/proc/\d+/cmdline|^/var/log/(?!condor/core)", places, re.MULTILINE)
 
     # And as a user of the head, who must not have the credential of its role.
-    user = json.loads(pool.on_head("python3", "-", METADATA_ADDRESS, api, user=USER, stdin=SEEKER).stdout)
+    look = ("python3", "-", METADATA_ADDRESS, api)
+    user = json.loads(pool.on_head(*look, user=USER, stdin=SEEKER, timeout=180).stdout)
     assert user.pop("uid") != 0
     user.pop("groups")
     assert user == CLOSED | {"user-data by a proxy": "closed"}, "no proxy runs there"

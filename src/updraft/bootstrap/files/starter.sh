@@ -32,8 +32,9 @@ as_it() {
 
 # All that it may signal are its own, at once: none can start another in between.
 as_it sh -c 'kill -KILL -1' 2>/dev/null
-keys=$(grep -c "^ *$id:" /proc/key-users)
-[ "$keys" = 0 ] || as_it python3 -I $SCRIPTS/forget-keys
+if grep -q -s "^ *$id:" /proc/key-users; then
+    as_it python3 -I $SCRIPTS/forget-keys || refuse "keys that an earlier job has left cannot be removed"
+fi
 rm -rf "/run/user/$id" "/var/lib/systemd/linger/$account" /var/lib/systemd/coredump/core.*."$id".* 2>/dev/null
 scratch=${_CONDOR_EXECUTE:-$(condor_config_val EXECUTE)}
 find "$scratch" -ignore_readdir_race -mindepth 1 -maxdepth 2 -user "$id" -prune -exec rm -rf {} + ||
