@@ -21,6 +21,9 @@ for word in "$@"; do
     [ "$before" != -a ] || slot=$word
     before=$word
 done
+case $slot in
+*[!slot0-9_]*) refuse "the slot '$slot' can have no account" ;;
+esac
 account=updraft-$slot
 grep -q "^$account:" /etc/passwd || sh $SCRIPTS/accounts "$slot" ||
     refuse "the slot '$slot' can have no account"
@@ -37,7 +40,7 @@ if grep -q -s "^ *$id:" /proc/key-users; then
 fi
 rm -rf "/run/user/$id" "/var/lib/systemd/linger/$account" /var/lib/systemd/coredump/core.*."$id".* 2>/dev/null
 scratch=${_CONDOR_EXECUTE:-$(condor_config_val EXECUTE)}
-find "$scratch" -ignore_readdir_race -mindepth 1 -maxdepth 2 -user "$id" -prune -exec rm -rf {} + ||
+find "$scratch/" -ignore_readdir_race -mindepth 1 -maxdepth 2 -user "$id" -prune -exec rm -rf {} + ||
     refuse "what an earlier job has left in $scratch cannot be removed"
 # Where everybody may write, on common systems.
 for folder in /tmp /var/tmp /dev/shm /dev/mqueue /run /run/lock /var/lock /var/crash; do
