@@ -29,6 +29,14 @@ def test_every_named_test_is_there() -> None:
     assert [f"{path}::{name}" for path, name in named if name not in there[path]] == []
 
 
+def test_tables_name_tests_that_are_named_with_their_place() -> None:
+    short = {
+        name for row in re.findall(r"^\|.*", PAGE, re.MULTILINE) for name in re.findall(r"`(test_\w+)`", row)
+    }
+    assert len(short) > 3
+    assert short - {name for _, name in NAMED.findall(PAGE)} == set()
+
+
 def test_every_claim_names_a_test_or_says_why_it_has_none() -> None:
     bare = [point for point in claims() if not NAMED.search(point) and "\n  No test: " not in point]
     assert bare == []

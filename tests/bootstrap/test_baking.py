@@ -48,6 +48,12 @@ CLEANED = (
     "/var/lib/updraft/guard-state.json",
     "/root/.ssh/authorized_keys",
     "/home/ada/.bash_history",
+    "/var/log/condor/core.STARTD",
+    "/var/log/auth.log.1",
+    "/var/log/syslog.2.gz",
+    "/var/log/audit/audit.log",
+    "/var/lib/systemd/coredump/core.condor_startd.0.1a.77.1.zst",
+    "/var/crash/_usr_sbin_condor_startd.0.crash",
 )
 
 
@@ -64,6 +70,14 @@ def test_what_is_one_machines_is_taken_out(bake: ModuleType, tmp_path: Path, pat
 def test_the_machines_id_stays_as_an_empty_file(bake: ModuleType, tmp_path: Path) -> None:
     file = write(tmp_path, "/etc/machine-id", "0123456789abcdef\n")
     assert bake.scan(tmp_path, TOLD) == [("/etc/machine-id", "the id of this machine")]
+    bake.clean(tmp_path, TOLD)
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["syslog", "messages", "secure", "cron", "auth.log", "wtmp", "faillog"])
+def test_logs_of_the_machine_stay_as_empty_files(bake: ModuleType, tmp_path: Path, name: str) -> None:
+    """Their owners and rights are what the programs that write them expect."""
+    file = write(tmp_path, f"/var/log/{name}")
     bake.clean(tmp_path, TOLD)
     assert file.read_text() == ""
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.waiting import patience
 from updraft import config
-from updraft.checks import asking, host
+from updraft.checks import asking, host, proxies
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import Finding, ImageInfo
@@ -155,6 +155,14 @@ def amiss(capsys: Capture, what: str, state: str = "problem") -> str:
     assert rows[what][0] == state
     assert code == (1 if state == "problem" else 0)
     return f"{rows[what][1]} → {rows[what][2]}"
+
+
+def test_a_proxy_of_the_settings_is_asked_for_metadata(
+    site: Path, probe: StubProbe, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxies, "fetches", lambda proxy: proxy.endswith(":3128"))
+    write(site, worker='cvmfs = ["sft.cern.ch"]\ncvmfs_proxy = "http://squid.test:3128;DIRECT"')
+    assert "any job can read" in amiss(capsys, "here: proxy http://squid.test:3128", "warning")
 
 
 def test_all_is_ok_and_the_exit_code_is_0(site: Path, probe: StubProbe, capsys: Capture) -> None:

@@ -1,16 +1,26 @@
 """Workers of a real pool: what they say and keep to themselves, and what an image costs that is none."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rigs.pools.controlling import await_done, events, let_end, of_class, sleepers, waiters
+from tests.rigs.pools.controlling import (
+    await_done,
+    await_running,
+    events,
+    in_machine,
+    let_end,
+    of_class,
+    sleepers,
+    waiters,
+)
 from tests.rigs.pools.realpool import patience, settings, until
-from updraft.clouds.local import process
 from updraft.clouds.local.config import METADATA_ADDRESS
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.network import BRIDGE
@@ -20,6 +30,7 @@ pytestmark = pytest.mark.long
 
 Pools = Callable[..., RealPool]
 Images = Callable[..., Image]
+RIGS = Path(__file__).parents[1] / "rigs" / "pools"
 
 
 def joined(pool: RealPool, count: int, deadline: float = 60) -> list[dict[str, Any]]:
@@ -62,7 +73,7 @@ head_gone_after = "5m"
 def shared(module_pool: Pools, images: Images) -> RealPool:
     classes = CLASSES.replace("DEADLINE", f"{15 * patience():.0f}s")
     text = settings(
-        worker={"flavors": ["small"], "min": 1},
+        worker={"flavors": ["large"], "min": 1},
         limits={"machines": 20, "cores": 40},
         timings={"trial": 2, "cooldown_first": "20s"},
         more=classes,
@@ -94,7 +105,7 @@ def test_each_slot_says_whose_it_is(shared: RealPool) -> None:
             assert slot[attribute] == row[key] != "", attribute
         assert slot.get("Rack") == ("r7" if row["class"] == "worker" else None)
     own = {machine["id"]: machine for machine in shared.workers()}
-    assert {own[id_]["flavor"] for id_ in rows} == {"small", "medium"}
+    assert {own[id_]["flavor"] for id_ in rows} == {"large", "medium"}
 
 
 def test_static_slots_are_filled_and_counted(shared: RealPool) -> None:
@@ -134,90 +145,185 @@ def test_the_gateway_keeps_its_hardware_address_while_machines_come_and_go(share
     assert "link/ether 02:00:0a:4d:00:01 " in shown
 
 
-PROBE = '''\
-#!/usr/bin/python3
-"""What a user of this machine can reach that isn't for users; prints it as JSON."""
-import json, os, re, sys, urllib.error, urllib.request
-
-TOKEN = re.compile(rb"eyJ[A-Za-z0-9_-]{10,}[.][A-Za-z0-9_-]{10,}[.]")
-
-def ask(url, method="GET", data=None, **headers):
-    headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = urllib.request.Request(url, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
-        return "closed"
-
-def tokens():
-    folders = ("/etc", "/run", "/var", "/tmp", "/opt/updraft", "/root", "/home")
-    trees = [tree for folder in folders for tree in os.walk(folder)]
-    places = [os.path.join(top, name) for top, _, names in trees for name in names]
-    pids = [pid for pid in os.listdir("/proc") if pid.isdigit()]
-    places += [f"/proc/{pid}/{what}" for pid in pids for what in ("cmdline", "environ")]
-    for place in places:
-        try:
-            if place.startswith("/proc/") or (os.path.isfile(place) and os.path.getsize(place) < 1 << 20):
-                if TOKEN.search(open(place, "rb").read()):
-                    yield place
-        except OSError:
-            pass
-
-metadata, api = sys.argv[1:]
-json.dump({
-    "uid": os.getuid(),
-    "user-data": ask(f"http://{metadata}/latest/user-data"),
-    "session": ask(f"http://{metadata}/latest/api/token", "PUT", X_aws_ec2_metadata_token_ttl_seconds="60"),
-    "api without a token": ask(f"{api}/v1/list", "POST", b"{}"),
-    "api with a wrong one": ask(f"{api}/v1/list", "POST", b"{}", Authorization="Bearer wrong"),
-    "tokens": sorted(tokens()),
-}, sys.stdout)
-'''
+SEEKER = (RIGS / "seeker.py").read_text()
 PROBING = """\
-executable = probe.py
-arguments = {metadata} {api}
-output = probe.out
-error = probe.err
+executable = {program}
+arguments = {arguments} {metadata} {api}
+transfer_executable = false
+transfer_input_files = seeker.py
+output = {name}.out
+error = {name}.err
 should_transfer_files = YES
 requirements = TARGET.UpdraftClass == "worker"
 request_memory = 200MB
 queue
 """
+AS_ROOT_OF_A_CONTAINER = "--user --map-root-user python3 seeker.py"
 CLOSED = {
     "user-data": "closed",
     "session": "closed",
+    "user-data by a proxy": 503,
     "api without a token": 401,
     "api with a wrong one": 401,
-    "tokens": [],
+    "secrets": [],
+    "environments": 0,
+    "devices": [],
 }
+# A site's proxy on a worker, as its own account has it.
+PROXY = """
+import http.server, os, urllib.request
+class Proxy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        try:
+            said = urllib.request.urlopen(self.path, timeout=5).read()
+            self.send_response(200)
+        except OSError:
+            said = b""
+            self.send_response(503)
+        self.end_headers()
+        self.wfile.write(said)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 3128), Proxy)
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+if os.fork():
+    os._exit(0)
+os.setsid()
+os.dup2(os.open("/dev/null", os.O_RDWR), 0), os.dup2(0, 1), os.dup2(0, 2)
+server.serve_forever()
+"""
+# A daemon that holds HTCondor's session keys dies, and its memory is written down. HTCondor starts it again.
+DUMP = "kill -ABRT $(grep -l -x condor_shared_p /proc/[0-9]*/comm | cut -d/ -f3)"
+
+
+def saw(pool: RealPool, user: str, word: str) -> dict[str, Any]:
+    done = pool.on_head("sh", "-c", f"cat {word}.out; cat {word}.err >&2", user=user)
+    assert done.stdout, done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def worker_of(pool: RealPool) -> str:
+    (worker,) = {s["UpdraftInstance"] for s in pool.slots() if s["UpdraftClass"] == "worker"}
+    return str(worker)
+
+
+def keeps_secrets(pool: RealPool) -> None:
+    api, worker = pool.cloud.config.endpoint, worker_of(pool)
+    in_machine(pool, worker, "python3", "-", stdin=PROXY)
+    in_machine(pool, worker, "sh", "-c", DUMP)
+    pool.on_head("sh", "-c", "cat > seeker.py", user=USER, stdin=SEEKER)
+    ways = {"plain": ("/usr/bin/python3", "seeker.py"), "root": ("/usr/bin/unshare", AS_ROOT_OF_A_CONTAINER)}
+    told = {"metadata": METADATA_ADDRESS, "api": api}
+    jobs = [
+        pool.submit(PROBING.format(name=name, program=program, arguments=arguments, **told))
+        for name, (program, arguments) in ways.items()
+    ]
+    await_done(pool, jobs, 90)
+    plain, as_root = saw(pool, USER, "plain"), saw(pool, USER, "root")
+    assert (plain.pop("uid"), as_root.pop("uid")) == (pytest.approx(2_100_010_000, abs=10), 0)
+    assert len(plain.pop("groups")) == len(as_root.pop("groups")) == 1, "not in adm, disk, cdrom or systemd's"
+    assert plain == as_root == CLOSED
+
+    # The same eyes as root, on the worker: the probe does see what is there.
+    root = json.loads(in_machine(pool, worker, "python3", "-", METADATA_ADDRESS, api, stdin=SEEKER))
+    assert (root["uid"], root["user-data"], root["session"]) == (0, 200, 200)
+    assert root["user-data by a proxy"] == 503, "not even root's question is the proxy's right"
+    assert root["environments"] > 3
+    assert "/etc/condor/tokens.d/updraft" in root["secrets"]
+    places = "\n".join(root["secrets"])
+    for kind in (
+        r"/var/lib/cloud/instances/[^/]+/user-data\.txt$",
+        r"/proc/\d+/environ$",
+        r"/var/log/condor/core",
+    ):
+        assert re.search(kind, places, re.MULTILINE), kind
+    assert not re.search(r"/proc/\d+/cmdline|^/var/log/(?!condor/core)", places, re.MULTILINE)
+
+    # And as a user of the head, who must not have the credential of its role.
+    look = ("python3", "-", METADATA_ADDRESS, api)
+    user = json.loads(pool.on_head(*look, user=USER, stdin=SEEKER, timeout=180).stdout)
+    assert user.pop("uid") != 0
+    user.pop("groups")
+    assert user == CLOSED | {"user-data by a proxy": "closed"}, "no proxy runs there"
 
 
 def test_a_job_reaches_neither_metadata_nor_token_nor_the_cloud(shared: RealPool) -> None:
-    api = shared.cloud.config.endpoint
-    shared.on_head("sh", "-c", "cat > probe.py && chmod +x probe.py", user=USER, stdin=PROBE)
-    probing = shared.submit(PROBING.format(metadata=METADATA_ADDRESS, api=api))
-    await_done(shared, [probing], 60)
-    out = shared.on_head("sh", "-c", "cat probe.out; cat probe.err >&2", user=USER)
-    seen = json.loads(out.stdout or "null")
-    assert seen is not None, out.stderr
-    assert seen.pop("uid") != 0
-    assert seen == CLOSED
+    keeps_secrets(shared)
 
-    # The same eyes as root, on the worker: the probe does see what is there.
-    (worker,) = {s["UpdraftInstance"] for s in shared.slots() if s["UpdraftClass"] == "worker"}
-    argv = ("python3", "-", METADATA_ADDRESS, api)
-    root = json.loads(process.run_in(shared.cloud, worker, argv, stdin=PROBE).stdout)
-    assert (root["uid"], root["user-data"], root["session"]) == (0, 200, 200)
-    assert "/etc/condor/tokens.d/updraft" in root["tokens"]
-    assert not [place for place in root["tokens"] if place.startswith("/proc/")]
 
-    # And as a user of the head, who must not have the credential of its role.
-    user = json.loads(shared.on_head(*argv, user=USER, stdin=PROBE).stdout)
-    assert user.pop("uid") != 0
-    assert user == CLOSED
+# ------------------------------------------------------------------------------- users beside one another
+
+NEIGHBOUR = (RIGS / "neighbour.py").read_text()
+LIVING = """\
+executable = {program}
+arguments = {arguments}
+transfer_executable = false
+transfer_input_files = neighbour.py
+should_transfer_files = YES
+output = {word}.out
+error = {word}.err
+requirements = TARGET.UpdraftClass == "worker"
+request_memory = 200MB
+queue
+"""
+
+
+def neighbour(pool: RealPool, user: str, does: str, word: str, program: str = "/usr/bin/python3") -> int:
+    """A job of a user's that runs that program; `program` runs it in another way."""
+    pool.on_head("sh", "-c", "cat > neighbour.py", user=user, stdin=NEIGHBOUR)
+    text = LIVING.format(program=program, arguments=does, word=word)
+    return pool.submit(text, user=user)
+
+
+def said(pool: RealPool, user: str, word: str) -> list[str]:
+    return pool.on_head("sh", "-c", f"cat {word}.out; cat {word}.err >&2", user=user).stdout.split()
+
+
+def keeps_users_apart(pool: RealPool) -> None:
+    lives = neighbour(pool, USER, "neighbour.py lives hers", "hers")
+    await_running(pool, lives)
+    stranger = neighbour(pool, "bob", "neighbour.py looks hers", "his")
+    script = "--user --map-root-user python3 neighbour.py looks hers"
+    container = neighbour(pool, "bob", script, "his-container", "/usr/bin/unshare")
+    await_done(pool, [stranger, container], 60)
+    his, as_root = saw(pool, "bob", "his"), saw(pool, "bob", "his-container")
+    # On any Unix all see how a program was called, and what is in a folder of everybody's.
+    assert set(his["found"]) == set(as_root["found"]) == {"a process", "a file in /run/lock"}
+    assert (his["uid"], as_root["uid"]) == (pytest.approx(2_100_010_000, abs=10), 0)
+
+    let_end(pool, "hers")
+    await_done(pool, [lives], 60)
+    slot, uid, content = said(pool, USER, "hers")
+    assert content == "secret", "it ran to its end, and nobody has changed what it wrote"
+    assert (slot, int(uid)) == ("slot1_1", 2_100_010_001)
+    assert uid != str(his["uid"])
+
+    # The next job of that slot is another user's, and would be of the same account.
+    await_done(pool, [neighbour(pool, "bob", "neighbour.py looks hers", "later")], 60)
+    assert saw(pool, "bob", "later") == {"slot": slot, "uid": int(uid), "found": []}
+
+
+def test_users_on_one_worker_are_kept_apart_and_the_next_job_finds_nothing(shared: RealPool) -> None:
+    keeps_users_apart(shared)
+
+
+def test_everywhere_that_all_may_write_is_cleaned_between_two_jobs(shared: RealPool) -> None:
+    skipped = " ".join(f"-path '{place}' -prune -o" for place in ("/proc", "/sys", "/tmp/*"))
+    script = f"find / {skipped} -perm -0002 '(' -type d -o -type f ')' -print"
+    there = set(in_machine(shared, worker_of(shared), "sh", "-c", script).split())
+    starter = in_machine(shared, worker_of(shared), "cat", "/usr/local/lib/updraft/starter")
+    (cleaned,) = re.findall(r"^for folder in (/.*); do$", starter, re.MULTILINE)
+    assert [place for place in there if not place.startswith(tuple(cleaned.split()))] == []
+    assert {"/tmp", "/var/tmp", "/dev/shm", "/run/lock"} <= there
+
+
+@pytest.mark.extended
+def test_an_older_htcondor_keeps_users_and_secrets_too(real_pool: Pools) -> None:
+    worker = {"flavors": ["large"], "min": 1, "idle_limit": "10m"}
+    pool = real_pool(Wishes(settings=settings(worker=worker)), suite="trixie")
+    joined(pool, 1)
+    keeps_users_apart(pool)
+    keeps_secrets(pool)
 
 
 # ------------------------------------------------------------------------------------- boots that fail

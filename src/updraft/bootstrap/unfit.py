@@ -42,6 +42,12 @@ REMOVED: tuple[str, ...] = (
     "/var/log/journal/*",
     "/var/log/cloud-init*",
     "/var/log/updraft*",
+    # rotated or compressed, and what the kernel took down of programs: their arguments, all of their memory
+    "/var/log/*.[0-9]*",
+    "/var/log/*.gz",
+    "/var/log/audit/*",
+    "/var/lib/systemd/coredump/*",
+    "/var/crash/*",
     "/var/cache/apt/archives/*.deb",
     "/tmp/*",  # noqa: S108
     "/tmp/.[!.]*",  # noqa: S108
@@ -62,10 +68,7 @@ REMOVED: tuple[str, ...] = (
 )
 EMPTIED: tuple[str, ...] = (
     "/etc/machine-id",
-    "/var/log/wtmp",
-    "/var/log/btmp",
-    "/var/log/lastlog",
-    "/var/log/*.log",
+    "/var/log/*",
 )
 
 FILES: Mapping[str, tuple[str, ...]] = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from updraft.bootstrap import accounts, machine
 from updraft.bootstrap import condor_config as cc
-from updraft.bootstrap import machine
 from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.door import OPEN, door_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
@@ -122,6 +122,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
             *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
             *door_files(),
+            *accounts.account_files(),
             machine.file(f"{machine.SCRIPTS}/guard", lean("guard.py"), "0755"),
             machine.file("/etc/updraft/guard.json", guard_settings(spec)),
             machine.file(
@@ -153,6 +154,7 @@ def worker_config(spec: WorkerSpec) -> str:
         "MASTER_NAME": "$(STARTD_NAME)",
         # Accounts of submitters don't exist here, and must not be needed.
         "STARTER_ALLOW_RUNAS_OWNER": False,
+        **accounts.SETTINGS,
         # Without it a graceful drain evicts at once. It counts from the start of a job, not of the drain, and
         # a drain evicts as soon as no more than the time to vacate is left of it: so it covers all the time
         # that a job can have run here, and that.

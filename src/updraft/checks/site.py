@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from updraft.checks import brokers, clouds, host, pool, role
+from updraft.checks import brokers, clouds, host, pool, proxies, role
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
@@ -51,6 +52,8 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     others = brokers.questions(site.probe, site.brokers, deadline - _FOR_CHILDREN)
     asked |= {f"broker: {name}": one for name, one in others.items()}
     asked["role"] = site.held
+    squids = proxies.wanted(site.settings)
+    asked |= {f"proxy: {one}": partial(proxies.fetches, one) for one in squids}
     for name, make in site.drivers.items():
         images = clouds.images_wanted(site.settings, name)
         asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
@@ -62,6 +65,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     yield from host.daemon(site.ledger)
     yield from host.boots(site.ledger)
     yield from role.judge(answers["role"], site.people)
+    yield from proxies.judge({one: answers[f"proxy: {one}"] for one in squids})
     yield from pool.judge(
         pool.PoolFacts(
             now=site.now,

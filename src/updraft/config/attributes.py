@@ -19,7 +19,8 @@ _TAKEN = frozenset(
         "uid_domain", "filesystem_domain", "startd_attrs", "execute", "spool", "log", "lock", "run", "bin",
         "sbin", "lib", "libexec", "etc", "hostname", "full_hostname", "ip_address", "maxjobretirementtime",
         "machinemaxvacatetime", "runbenchmarks", "update_interval", "singularity", "docker", "collector_host",
-        "annexname", "isannex", "docker_perform_test", "singularity_extra_arguments", "use"
+        "annexname", "isannex", "docker_perform_test", "singularity_extra_arguments", "use",
+        "starter", "nobody_slot_user", "dedicated_execute_account_regexp"
     }
 )
 # fmt: on

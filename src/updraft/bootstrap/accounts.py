@@ -1,0 +1,30 @@
+"""An account for each slot of a worker: what keeps the jobs of its users apart, and each from the one before.
+
+HTCondor runs jobs of owners who have no account on a machine as `nobody`, all of them. `SLOT<N>_<M>_USER`
+would name an account for each slot, but has to be written for every slot that there can be; with
+`NOBODY_SLOT_USER = $(STARTER_SLOT_NAME)` jobs run as `nobody` all the same (tried on 23.9 and 25.14). So the
+startd is given a starter of ours, which knows its slot, and becomes HTCondor's own.
+"""
+
+from typing import Any
+
+from updraft.bootstrap import machine
+from updraft.bootstrap.lean import lean
+
+STARTER = f"{machine.SCRIPTS}/starter"
+
+SETTINGS = {
+    "STARTER": STARTER,
+    # With a job ends all that its account runs, by whatever way it got out of the job's own processes.
+    "DEDICATED_EXECUTE_ACCOUNT_REGEXP": "updraft-slot[0-9_]+",
+}
+"""HTCondor's settings of a worker whose slots have accounts."""
+
+
+def account_files() -> list[dict[str, Any]]:
+    """The scripts, as entries of `write_files`."""
+    return [
+        machine.file(STARTER, lean("starter.sh"), "0755"),
+        machine.file(f"{machine.SCRIPTS}/accounts", lean("accounts.sh"), "0755"),
+        machine.file(f"{machine.SCRIPTS}/forget-keys", lean("forget_keys.py"), "0755"),
+    ]
