@@ -3,7 +3,7 @@
 import hashlib
 import pwd
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +23,12 @@ DAEMONS = {name[:15] for name in NAMES}  # as the kernel keeps them
 
 @dataclass
 class FakeHost(Host):
-    """`calls` are what was run; `answers` by the first words; time passes only by waiting."""
+    """`calls` are what was run; `answers` by the first words; `starts` is what a service does at its start;
+    time passes only by waiting."""
 
     calls: list[str] = field(default_factory=list)
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    starts: dict[str, Callable[[], None]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     accounts: dict[str, str] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
@@ -77,6 +79,7 @@ class FakeHost(Host):
         if verb == "is-active":
             return (0 if unit in self.running else 3), ""
         if verb in ("start", "restart"):
+            self.starts.get(unit, lambda: None)()
             self.running |= {unit} | (DAEMONS if unit == "condor.service" and self.comes_up else set())
         if verb == "stop":
             self.running -= {unit} | (DAEMONS if unit == "condor.service" else set())
