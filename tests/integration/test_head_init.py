@@ -30,6 +30,14 @@ NAME = "head.site"
 KEEPER = "/usr/local/lib/updraft/door"
 COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' || true"
 COMMS = "cat /proc/[0-9]*/comm 2>/dev/null || true"
+CONF = "/etc/condor/config.d/90-updraft.conf"
+# Processes of HTCondor's name: root's own, a user's, and one of another root with its own mounts.
+MASTERS = """
+cp /usr/bin/sleep /tmp/condor_master
+setsid /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/own
+setsid setpriv --reuid=65534 /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/user
+setsid unshare --mount /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/space
+"""
 LAYER = f"#cloud-config\nbootcmd: [[sh, -c, \"echo 'ADDRESS {NAME}' >>/etc/hosts\"]]\n"
 # What account tools keep beside each file of theirs isn't looked at, nor what HTCondor and updraft work with.
 PICTURE = r"""
@@ -140,12 +148,22 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
 def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         pool = machine(cloud, image, "plain")
-        said = init(pool, "--domain", "mine.pool", "--user", "alice")  # no updraft.toml: a pool alone
+        words = ("--domain", "mine.pool", "--user", "alice")
+        sh(pool, MASTERS)
+        refused = pool.updraft("head", "init", *words)
+        assert refused.returncode == 2
+        own, *strange = (int(line) for line in sh(pool, "cat /tmp/own /tmp/user /tmp/space").split())
+        assert f"condor_master runs already (process {own})" in refused.stderr
+        sh(pool, f"kill {own}; umask 027; echo 'A = 1' >{CONF}; chown daemon:games {CONF}")
+        theirs = sh(pool, f"stat -c '%a %u:%g %Y' {CONF}")
+        assert pool.updraft("head", "init", *words).returncode == 2
+
+        said = init(pool, *words, "--replace")  # no updraft.toml: a pool alone
         assert "write one with `updraft init`" in said
         assert "on this machine itself" in said
         assert "is done, after" in said
         sh(pool, f"echo '# mine' >>{DROP_IN}")
-        refused = pool.updraft("head", "init", "--domain", "mine.pool", "--user", "alice")
+        refused = pool.updraft("head", "init", *words)
         assert refused.returncode == 2
         assert f"{DROP_IN} is changed by hand" in refused.stderr
         sh(pool, "echo kept >/home/alice/results")
@@ -153,6 +171,8 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         assert f"{DROP_IN} was changed since, and stays" in undone
         assert "the account alice stays: there is results at its home" in undone
         assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
+        assert sh(pool, f"stat -c '%a %u:%g %Y' {CONF}; cat {CONF}") == f"{theirs}A = 1\n"
+        sh(pool, "kill -0 " + " ".join(map(str, strange)))  # those of others run on
 
 
 def test_a_submit_node_of_its_own_joins_the_pool(image: Image, tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 """A machine becomes a head as a whole or not at all, once, and stops being one; over a root in a folder."""
 
+import os
+import signal
+import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.rigs.machines import DAEMONS, FakeHost, picture
+from tests.waiting import until
 from updraft.bootstrap import HeadSpec, quick
 from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import steps
 from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
-from updraft.setup.host import Services, check_name, missing, remove_account
+from updraft.setup.host import Host, Services, check_name, missing, remove_account
 from updraft.setup.selftest import run_one
 from updraft.setup.tree import Tree
 
@@ -150,6 +155,82 @@ def test_what_htcondor_had_noted_before_stays(site: Site, path: str) -> None:
     site.init()
     site.undo()
     assert noted.read_text() == "other.test SSL ...\n"
+
+
+def test_a_way_back_that_fails_in_part_goes_on_and_hides_nothing(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.comes_up = False
+    control = site.host.control
+
+    def stuck(verb: str, unit: str) -> tuple[int, str]:
+        return (0, "") if (verb, unit) == ("stop", "updraft.service") else control(verb, unit)
+
+    site.host.control = stuck  # type: ignore[method-assign]
+    site.host.running.add("updraft.service")
+    with pytest.raises(ProblemFound, match="condor_negotiator, condor_schedd did not start"):
+        site.init()
+    assert "not taken back: updraft.service does not end within 30 s" in site.said
+    assert picture(site.tree.root) == before
+    assert site.host.accounts == {}
+    assert "condor.service" not in site.host.running
+
+
+def test_an_undo_that_fails_in_part_does_the_rest_and_then_the_whole(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.init()
+    control = site.host.control
+    site.host.control = lambda verb, unit: (  # type: ignore[method-assign]
+        (0, "") if (verb, unit) == ("stop", "condor.service") else control(verb, unit)
+    )
+    with pytest.raises(
+        ProblemFound, match=r"condor\.service does not end within 30 s; the rest is taken back"
+    ):
+        site.undo()
+    assert not (site.tree.root / CONF[1:]).exists()
+    assert site.host.accounts == {}
+    assert "updraft.service" not in site.host.running
+    site.host.control = control  # type: ignore[method-assign]
+    assert site.undo() == []
+    assert picture(site.tree.root) == before
+    assert site.host.running == set()
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_an_htcondor_of_somebody_elses_is_neither_taken_for_ours_nor_ended(site: Site, managed: bool) -> None:
+    site.host.others = set(DAEMONS)  # in a container, say: its processes are seen here
+    if not managed:
+        site.host.programs.discard("systemctl")
+    before = picture(site.tree.root)
+    with pytest.raises(ProblemFound, match="condor_collector") if not managed else nullcontext():
+        site.init()
+    if managed:
+        assert site.undo() == []
+    assert picture(site.tree.root) == before
+    assert site.host.others == DAEMONS
+    assert not [call for call in site.host.calls if call.startswith("signal")]
+
+
+def test_an_htcondor_that_no_service_keeps_is_named_before_anything_is_done(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.strange = {4711}
+    with pytest.raises(UsageError, match=r"process 4711\), and not as condor.service: end it"):
+        site.init()
+    assert picture(site.tree.root) == before
+
+
+def test_processes_are_known_by_more_than_a_number(tmp_path: Path) -> None:
+    child = subprocess.Popen(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
+    try:
+        note, host = tmp_path / "pid", Host()
+        note.write_text(f"{child.pid}\n")
+        until(lambda: host.family_of(child.pid) == {"sh", "sleep"}, 10, "both are there")
+        assert host.noted(str(note), "sleep 600") == child.pid
+        assert host.noted(str(note), "condor_master") is None, "the number is another's by now"
+        note.write_text("none")
+        assert host.noted(str(note), "sleep 600") is None
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def test_a_file_in_the_way_stops_it_before_anything_is_done(site: Site) -> None:

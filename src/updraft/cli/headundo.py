@@ -31,15 +31,16 @@ def undo(call: Call, dry_run: bool, leave_machines: bool) -> None:
     Refused while the pool has machines, or where the ledger can't say whether it has.
     """
     from updraft.setup import steps
+    from updraft.setup.applying import unchanged
     from updraft.setup.files import START
     from updraft.setup.host import Host, Services
-    from updraft.setup.tree import Tree, unchanged
+    from updraft.setup.tree import Tree
 
     host, tree = Host(), Tree()
     if not host.is_root():
         raise UsageError("only root may take a head back; run it with sudo")
     book = tree.book()
-    if not book.files:
+    if not book.files and not book.facts:  # facts alone: an undo has failed in part
         click.echo("Nothing to undo: `updraft head init` has written nothing here.")
         return
     for path, entry in book.files.items():
