@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -58,7 +59,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made.starts = {"updraft.service": partial(open_ledger, tmp_path)}
     monkeypatch.setattr(hosts, "Host", lambda: made)
     monkeypatch.setattr(trees, "Tree", lambda: real(tmp_path / "root"))
-    monkeypatch.setattr("updraft.cli.service._program", lambda: "/usr/local/bin/updraft")
+    monkeypatch.setattr("updraft.cli.service.CODE", ())
+    monkeypatch.setattr("updraft.setup.strict.TRUSTED", {0, os.getuid()})
+    monkeypatch.setattr("updraft.cli.service.program_here", lambda: "/usr/local/bin/updraft")
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.delenv("SUDO_USER", raising=False)
     return made
@@ -195,6 +198,32 @@ def test_run_again_elsewhere_it_keeps_its_configuration(
     lost(tmp_path)
     assert init() == 2
     assert "which this head was made with, is not there" in capsys.readouterr().err
+
+
+def test_a_configuration_that_others_may_change_makes_no_service_of_roots(
+    host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "updraft.toml").chmod(0o666)
+    before = picture(tmp_path)
+    assert init() == 2
+    assert f"{tmp_path}/updraft.toml may be written by everybody; put it into /etc" in capsys.readouterr().err
+    assert picture(tmp_path) == before
+    assert init("--dry-run") == 0
+
+
+def test_an_htcondor_at_work_is_taken_over_only_when_that_was_said(
+    host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.running |= {"condor.service", "condor_master"}
+    host.answers["condor_q -allusers"] = (0, "1\n2\n")
+    before = picture(tmp_path)
+    assert init() == 2
+    assert "its queue has 2 jobs, and it would be restarted" in capsys.readouterr().err
+    assert picture(tmp_path) == before
+    assert not host.accounts
+    assert "systemctl restart condor.service" not in host.calls
+    assert init("--disturb") == 0
+    assert "systemctl restart condor.service" in host.calls
 
 
 def test_a_stable_name_is_the_machines_own_for_htcondor(host: FakeHost, tmp_path: Path) -> None:

@@ -38,6 +38,19 @@ setsid /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/own
 setsid setpriv --reuid=65534 /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/user
 setsid unshare --mount /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/space
 """
+# An HTCondor with a machine's slots and a queue with a job.
+WORKING = """
+printf 'use ROLE: CentralManager\\nuse ROLE: Submit\\nuse ROLE: Execute\\n' >/etc/condor/config.d/50-site.conf
+printf 'CONDOR_HOST = $(IP_ADDRESS)\\n' >>/etc/condor/config.d/50-site.conf
+systemctl start condor
+cd /tmp
+printf 'executable = /bin/true\\nhold = true\\nqueue\\n' >/tmp/held.sub
+for _ in 1 2 3 4 5 6 7 8 9 10; do runuser -u games -- condor_submit /tmp/held.sub && exit; sleep 1; done
+"""
+FENCES = (
+    "grep -E 'CapBnd|NoNewPrivs' /proc/$(systemctl show --property=MainPID --value updraft.service)/status"
+)
+SYS_ADMIN = 21
 LAYER = f"#cloud-config\nbootcmd: [[sh, -c, \"echo 'ADDRESS {NAME}' >>/etc/hosts\"]]\n"
 # What account tools keep beside each file of theirs isn't looked at, nor what HTCondor and updraft work with.
 PICTURE = r"""
@@ -122,6 +135,12 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
             assert "+DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD" in shown.stdout, shown.stderr
             assert picture(pool) == before
 
+            sh(pool, f"chmod go+w {FILE}")
+            refused = pool.updraft("head", "init", "--user", "alice")
+            assert (refused.returncode, f"{FILE} may be written by" in refused.stderr) == (2, True)
+            sh(pool, f"chmod go-w {FILE}")
+            assert picture(pool) == before
+
             begun = time.monotonic()
             said = init(pool, "--user", "alice")
             assert "is done, after" in said
@@ -130,6 +149,9 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
             assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
             assert "Nothing to do" in init(pool, "--user", "alice")
             assert KEEPER in sh(pool, COMMANDS)
+            fences = dict(line.split(":\t") for line in sh(pool, FENCES).splitlines())
+            assert int(fences["CapBnd"], 16) & 1 << SYS_ADMIN == 0
+            assert fences["NoNewPrivs"] == "1"
             sh(pool, "nft flush ruleset")
             until(lambda: "skuid 0" in sh(pool, "nft list ruleset"), 10, "the door is back")
             undo(pool, before)
@@ -158,7 +180,15 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         theirs = sh(pool, f"stat -c '%a %u:%g %Y' {CONF}")
         assert pool.updraft("head", "init", *words).returncode == 2
 
-        said = init(pool, *words, "--replace")  # no updraft.toml: a pool alone
+        sh(pool, WORKING)
+        queue = lambda: sh(pool, "condor_q -allusers -af Owner JobStatus || true").strip()  # noqa: E731
+        until(lambda: queue() == "games 5", 60, "somebody's job is in the queue")
+        refused = pool.updraft("head", "init", *words, "--replace")
+        assert refused.returncode == 2
+        assert "its STARTD would end, with the jobs that run there; its queue has 1 job of" in refused.stderr
+
+        said = init(pool, *words, "--replace", "--disturb")  # no updraft.toml: a pool alone
+        assert "STARTD" not in sh(pool, "condor_config_val DAEMON_LIST")
         assert "write one with `updraft init`" in said
         assert "on this machine itself" in said
         assert "is done, after" in said
@@ -172,6 +202,8 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         assert "the account alice stays: there is results at its home" in undone
         assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
         assert sh(pool, f"stat -c '%a %u:%g %Y' {CONF}; cat {CONF}") == f"{theirs}A = 1\n"
+        assert "STARTD" in sh(pool, "condor_config_val DAEMON_LIST")
+        until(lambda: "games 5" in queue(), 60, "HTCondor is at work as before")
         sh(pool, "kill -0 " + " ".join(map(str, strange)))  # those of others run on
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from updraft.bootstrap import HeadSpec, quick
 from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import steps
+from updraft.setup.atwork import check_undisturbed
 from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
 from updraft.setup.host import Host, Services, check_name, missing, remove_account
 from updraft.setup.selftest import run_one
@@ -321,6 +323,56 @@ def test_a_submit_node_that_the_pool_does_not_take_is_none(site: Site) -> None:
     with pytest.raises(ProblemFound, match="the pool does not show this submit node: is its token"):
         site.init(replace(SPEC, roles=("submit",)), Place(token=".".join("abc")))
     assert picture(site.tree.root) == before
+
+
+def test_every_account_that_was_made_is_known_to_the_undo(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.init()
+    site.init(replace(SPEC, users=("bert",)))
+    assert site.host.accounts == {"anna": "/home/anna", "bert": "/home/bert"}
+    assert site.undo() == []
+    assert site.host.accounts == {}
+    assert picture(site.tree.root) == before
+
+
+# ------------------------------------------------------------------------------- an HTCondor that is at work
+
+
+@pytest.mark.parametrize(
+    ("settings", "queue", "sentence"),
+    [
+        ({"DAEMON_LIST": "MASTER, SCHEDD STARTD"}, (0, ""), "its STARTD would end, with the jobs that run"),
+        ({"DAEMON_LIST": "MASTER SHARED_PORT SCHEDD CREDD"}, (0, ""), "its CREDD would end"),
+        ({"UID_DOMAIN": "site.test"}, (0, "1\n1\n2\n"), "3 jobs of users of site.test, not pool.test"),
+        ({"UID_DOMAIN": "site.test"}, (0, ""), ""),
+        ({}, (0, "1\n"), "its queue has 1 job, and it would be restarted"),
+        ({}, (1, "no answer\n"), r"its queue can't be asked \(no answer\)"),
+        ({}, (0, ""), ""),
+        ({"DAEMON_LIST": ""}, (0, ""), ""),
+    ],
+)
+def test_an_htcondor_at_work_is_not_taken_over_unasked(
+    site: Site, settings: dict[str, str], queue: tuple[int, str], sentence: str
+) -> None:
+    site.host.settings |= settings
+    site.host.answers["condor_q -allusers"] = queue
+    check = partial(check_undisturbed, site.host, site.services(), SPEC, site.intent().book)
+    check()  # it doesn't run
+    site.host.running |= {"condor.service", "condor_master"}
+    with pytest.raises(UsageError, match=sentence) if sentence else nullcontext() as error:
+        check()
+    assert not sentence or "say --disturb; nothing was changed" in str(error.value)
+
+
+def test_a_head_may_be_changed_while_it_has_jobs_that_keep_their_users(site: Site) -> None:
+    site.init()
+    site.host.answers["condor_q -allusers"] = (0, "1\n")
+    check = partial(check_undisturbed, site.host, site.services(), book=site.intent().book)
+    check(spec=SPEC)
+    with pytest.raises(UsageError, match=r"1 job of users of pool\.test, not other\.test"):
+        check(spec=replace(SPEC, uid_domain="other.test"))
+    with pytest.raises(UsageError, match="its SCHEDD would end"):
+        check(spec=replace(SPEC, roles=("central-manager",), users=()))
 
 
 # ------------------------------------------------------------------------------------- the machine's names

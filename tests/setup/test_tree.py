@@ -13,7 +13,7 @@ from tests.rigs.machines import picture
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import applying
 from updraft.setup import tree as trees
-from updraft.setup.tree import BOOK, STATE, State, Tree, Wanted
+from updraft.setup.tree import STATE, State, Tree, Wanted
 
 CONF = "/etc/condor/config.d/90-updraft.conf"
 KEY = "/etc/condor/passwords.d/key"
@@ -48,7 +48,7 @@ def test_what_is_written_is_there_and_a_second_time_nothing_is_to_do(tree: Tree)
     assert tree.at(CONF).read_text() == "A = 1\n"
     assert tree.at(KEY).stat().st_mode & 0o777 == 0o600
     assert states(tree) == [State.SAME] * 3
-    assert tree.at(BOOK).stat().st_mode & 0o777 == 0o600
+    assert tree.at(tree.manifest).stat().st_mode & 0o777 == 0o600
     assert tree.at(STATE).stat().st_mode & 0o777 == 0o700
 
 
@@ -256,7 +256,7 @@ def test_a_link_in_place_of_a_file_is_refused(tree: Tree) -> None:
 )
 def test_a_damaged_book_is_one_sentence(tree: Tree, text: str) -> None:
     tree.at(STATE).mkdir(parents=True)
-    tree.at(BOOK).write_text(text)
+    tree.at(tree.manifest).write_text(text)
     with pytest.raises(UsageError, match="damaged"):
         tree.book()
 

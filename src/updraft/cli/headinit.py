@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.cli.main import Call
 from updraft.cli.output import ago, count, waiting
+from updraft.cli.service import check_roots_own
 from updraft.errors import BootstrapError, ProblemFound, UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manag
 @click.option("--condor", default="25.x", show_default=True, help="The HTCondor that --install installs.")
 @click.option("--replace", "replaces", is_flag=True, help="Replace what is in the way; undo restores it.")
 @click.option(
+    "--disturb", is_flag=True, help="Even where HTCondor is at work here, with other daemons or with jobs."
+)
+@click.option(
     "--self-test/--no-self-test", "tests", default=None, help="Run a job. Default: if anything is done."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and do nothing.")
@@ -87,6 +91,7 @@ def init(call: Call, /, **given: Any) -> None:
 
 def _init(call: Call, given: Mapping[str, Any]) -> None:
     from updraft.setup import steps
+    from updraft.setup.atwork import check_undisturbed
     from updraft.setup.files import START
     from updraft.setup.host import Host, Services
     from updraft.setup.tree import Tree
@@ -97,6 +102,8 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
     settings, file = _configuration(call, roles, given["config"])
     spec = _spec(host, given, roles, settings)
     place = _place(host, tree, given, spec, file if settings else None)
+    if settings is not None and host.is_root() and not given["dry_run"]:
+        check_roots_own(settings, file)
     _needs(host, tree, spec, dry_run=given["dry_run"])
     told = {**{name: given[name] for name in REMEMBERED}, "config": str(file) if settings else ""}
     intent = replace(steps.intend(host, tree, spec, place), told=told)
@@ -111,6 +118,8 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
         click.echo("Nothing to do: this machine is that head already, and at work.")
         tests = bool(tests)
     else:
+        if intent.condor_changed and not given["disturb"]:
+            check_undisturbed(host, services, spec, intent.book)
         steps.carry_out(host, tree, services, intent, click.echo)
         _farewell(services, intent)
     if (tests is None or tests) and SUBMIT in roles:

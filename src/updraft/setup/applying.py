@@ -1,7 +1,7 @@
 """Changes to files are carried out, and taken back. What a person wrote is never written over by a copy.
 
-What is in the way of a file is put aside below `STATE`, each time to a place where nothing is: `originals`
-come back with the undo, `edited` (of ours, changed by hand) stay there.
+What is in the way of a file is put aside below `Tree.state`, each time to a place where nothing is:
+`originals` come back with the undo, `edited` (of ours, changed by hand) stay there.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from typing import Any
 
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup.book import Book, Entry
-from updraft.setup.tree import BOOK, STATE, Change, State, Tree, digest
+from updraft.setup.tree import Change, State, Tree, digest
 
 ASIDE = ("originals", "edited")
 _Steps = list[Callable[[], None]]
@@ -59,8 +59,8 @@ def _taken_back(back: _Steps) -> list[str]:
 
 def _write(tree: Tree, book: Book, changes: Sequence[Change], facts: Mapping[str, Any], back: _Steps) -> None:
     todo = [one for one in changes if one.state is not State.SAME]
-    old_book = tree.read(BOOK)
-    folders = _folders(tree, BOOK, "root", back, 0o700)
+    old_book = tree.read(tree.manifest)
+    folders = _folders(tree, tree.manifest, "root", back, 0o700)
     for change in todo:
         if change.wanted is not None:
             folders += _folders(tree, change.path, change.wanted.owner, back)
@@ -69,7 +69,7 @@ def _write(tree: Tree, book: Book, changes: Sequence[Change], facts: Mapping[str
         copies[change.path] = _aside(tree, change, back)
         files[change.path] = _entry(tree, files.get(change.path), change, copies[change.path])
     kept = tuple(dict.fromkeys([*book.folders, *folders]))
-    _put(tree, BOOK, Book(files, kept, facts).text().encode(), 0o600, "root", old_book, back)
+    _put(tree, tree.manifest, Book(files, kept, facts).text().encode(), 0o600, "root", old_book, back)
     for change in todo:
         if change.wanted is None:
             _retire(tree, files[change.path], change, back)
@@ -80,7 +80,7 @@ def _write(tree: Tree, book: Book, changes: Sequence[Change], facts: Mapping[str
     gone = {change.path for change in todo if change.wanted is None}
     if gone:
         left = {path: entry for path, entry in files.items() if path not in gone}
-        tree.put(BOOK, Book(left, kept, facts).text().encode(), 0o600)
+        tree.put(tree.manifest, Book(left, kept, facts).text().encode(), 0o600)
 
 
 def _folders(tree: Tree, path: str, owner: str, back: _Steps, mode: int = 0o755) -> list[str]:
@@ -100,7 +100,7 @@ def _aside(tree: Tree, change: Change, back: _Steps) -> str:
     if change.wanted is None or change.old is None or change.state is State.CHANGED:
         return ""
     kind = "edited" if change.state is State.EDITED else "originals"
-    usual = f"{STATE}/{kind}{change.path}"
+    usual = f"{tree.state}/{kind}{change.path}"
     copy = next(at for at in _names(usual) if tree.is_free(at))
     _folders(tree, copy, "root", back, 0o700)
     back.append(partial(_drop_copy, tree, change, copy))
@@ -202,10 +202,10 @@ def undo(tree: Tree, book: Book, *, keep: bool = False) -> list[str]:
             failed.append(f"{path}: {error}")
             left[path] = entry
     if left or keep:
-        tree.put(BOOK, Book(left, book.folders, book.facts).text().encode(), 0o600)
+        tree.put(tree.manifest, Book(left, book.folders, book.facts).text().encode(), 0o600)
     else:
-        tree.remove(BOOK)
-    _prune(tree.at(STATE))
+        tree.remove(tree.manifest)
+    _prune(tree.at(tree.state))
     owners = {folder: entry.owner for path, entry in book.files.items() for folder in _above(path)}
     for folder in reversed(book.folders):
         tree.remove_folder(folder, owners.get(folder, "root"))
@@ -216,7 +216,9 @@ def undo(tree: Tree, book: Book, *, keep: bool = False) -> list[str]:
 
 def aside(tree: Tree) -> list[str]:
     """All that is put aside now: copies of what people wrote."""
-    found = [file for kind in ASIDE for file in tree.at(f"{STATE}/{kind}").rglob("*") if not file.is_dir()]
+    found = [
+        file for kind in ASIDE for file in tree.at(f"{tree.state}/{kind}").rglob("*") if not file.is_dir()
+    ]
     return sorted("/" + str(file.relative_to(tree.root)) for file in found)
 
 

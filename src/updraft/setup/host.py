@@ -278,7 +278,7 @@ class Services:
         script = self._host.exists(self._start)
         done = self._host.run(["sh", self._start, "start"] if script else ["condor_master"])
         if done.returncode != 0:
-            raise ProblemFound(f"HTCondor does not start: {_last(done.stderr)}")
+            raise ProblemFound(f"HTCondor does not start: {last_line(done.stderr)}")
 
     def stop(self, unit: str) -> None:
         """End it, if it runs, and wait for that."""
@@ -297,14 +297,14 @@ class Services:
     def _control(self, *words: str) -> None:
         done = self._host.run(["systemctl", *words], timeout=300)
         if done.returncode != 0:
-            raise ProblemFound(f"`systemctl {' '.join(words)}` failed: {_last(done.stderr)}")
+            raise ProblemFound(f"`systemctl {' '.join(words)}` failed: {last_line(done.stderr)}")
 
 
 def make_account(host: Host, name: str) -> None:
     """Make the first user's account, with a home and no password."""
     done = host.run(["useradd", "--create-home", "--shell", "/bin/bash", name])
     if done.returncode != 0:
-        raise UsageError(f"the account {name} can't be made: {_last(done.stderr)}")
+        raise UsageError(f"the account {name} can't be made: {last_line(done.stderr)}")
 
 
 def remove_account(host: Host, name: str) -> str:
@@ -317,7 +317,9 @@ def remove_account(host: Host, name: str) -> str:
         return f"the account {name} stays: there is {kept[0]} at its home"
     done = host.run(["userdel", "--remove", name])
     # userdel ends with 12 where there was no mail file to remove, say.
-    return "" if host.account(name) is None else f"the account {name} can't be removed: {_last(done.stderr)}"
+    return (
+        "" if host.account(name) is None else f"the account {name} can't be removed: {last_line(done.stderr)}"
+    )
 
 
 def _own_files(home: Path) -> Iterable[str]:
@@ -355,8 +357,9 @@ def wait_for(
 def answer(host: Host, words: Sequence[str]) -> str:
     """What is wrong with a program's answer, "" where it has one."""
     done = host.run(words, timeout=15)
-    return "" if done.returncode == 0 else f"{words[0]}: {_last(done.stderr)}"
+    return "" if done.returncode == 0 else f"{words[0]}: {last_line(done.stderr)}"
 
 
-def _last(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last line that a program said."""
     return (text.strip().splitlines() or ["no message"])[-1]

@@ -122,7 +122,7 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
     it can't be taken back is said."""
     services.check_own()
     spec, before = intent.spec, services.standing()
-    facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before, "account": ""}
+    facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before}
     facts["told"] = dict(intent.told)
     there = [path for path in (*BY_HTCONDOR, *NOTED) if tree.read(path) is not None]
     back: list[Callable[[], object]] = []
@@ -130,7 +130,7 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
         if intent.new_account:
             user = spec.users[0]
             make_account(host, user)
-            facts["account"] = user
+            facts["accounts"] = [*_accounts(facts), user]
             back.append(partial(_drop_account, host, user))
             _check_home(host, user, intent.place.home)
         back.append(applying.apply(tree, intent.book, intent.changes, facts))
@@ -145,6 +145,11 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
         for step in reversed(back):  # the services first: nothing may run on files that go
             way_back.do(step)
         raise
+
+
+def _accounts(facts: Mapping[str, Any]) -> list[str]:
+    """The accounts that were made for this head, each time that it was asked for with another user."""
+    return [str(name) for name in (*facts.get("accounts", ()), facts.get("account", "")) if name]
 
 
 def _drop_account(host: Host, user: str) -> None:
@@ -251,7 +256,7 @@ def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
         data = tree.read(path)
         if path not in files and (data is not None or path in NOTED):
             files[path] = Entry(trees.digest(data or b""), anyhow=path in (ADDRESS, *NOTED), made=True)
-    tree.put(trees.BOOK, Book(files, book.folders, book.facts).text().encode(), 0o600)
+    tree.put(tree.manifest, Book(files, book.folders, book.facts).text().encode(), 0o600)
 
 
 def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
@@ -266,9 +271,7 @@ def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
     for step in _stops(services, before):
         way.do(step)
     way.do(lambda: stays.extend(_files_back(tree, book, keep=bool(way.failed))))
-    account = str(book.facts.get("account", ""))
-    if account and (why := remove_account(host, account)):
-        stays.append(why)
+    stays += filter(None, (remove_account(host, account) for account in _accounts(book.facts)))
     for step in reversed(_starts(services, before)):
         way.do(step)
     if way.failed:

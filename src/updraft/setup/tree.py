@@ -19,7 +19,6 @@ from updraft.errors import UsageError
 from updraft.setup.book import Book, parse_book
 
 STATE = "/var/lib/updraft/head-init"
-BOOK = f"{STATE}/manifest.json"
 
 
 class State(StrEnum):
@@ -92,10 +91,10 @@ class Kept:
 
 
 class Tree:
-    """The files below a root."""
+    """The files below a root; `state` is where the book of them is kept, and what was put aside."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self.root = root
+    def __init__(self, root: Path = Path("/"), state: str = STATE) -> None:
+        self.root, self.state, self.manifest = root, state, f"{state}/manifest.json"
 
     def at(self, path: str) -> Path:
         """Where this path of the machine really is."""
@@ -182,7 +181,7 @@ class Tree:
 
     def book(self) -> Book:
         """The book, empty where nothing was ever written. Raises UsageError for a damaged one."""
-        return parse_book(self.read(BOOK), BOOK)
+        return parse_book(self.read(self.manifest), self.manifest)
 
     @contextmanager
     def _as(self, owner: str) -> Iterator[None]:
