@@ -197,7 +197,9 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         assert refused.returncode == 2
         assert f"{DROP_IN} is changed by hand" in refused.stderr
         sh(pool, "echo kept >/home/alice/results")
-        undone = pool.updraft("head", "undo", timeout=180).stdout
+        done = pool.updraft("head", "undo", timeout=180)
+        assert done.returncode == 0, done.stdout + done.stderr
+        undone = done.stdout
         assert f"{DROP_IN} was changed since, and stays" in undone
         assert "the account alice stays: there is results at its home" in undone
         assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
