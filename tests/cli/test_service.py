@@ -120,6 +120,16 @@ def test_a_unit_of_somebody_elses_stays_or_comes_back(
     assert picture(systemd) == before
 
 
+def test_a_unit_that_systemd_does_not_take_is_gone_again(
+    systemd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (systemd / "bin" / "systemctl").write_text("#!/bin/sh\necho it refuses >&2\n[ $1 != enable ]\n")
+    before = picture(systemd)
+    assert main.call(["service", "install"]) == 1
+    assert "it refuses" in capsys.readouterr().err
+    assert picture(systemd) == before
+
+
 def test_a_unit_that_was_changed_by_hand_is_not_lost(
     systemd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

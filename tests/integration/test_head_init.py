@@ -187,6 +187,12 @@ def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path)
         assert refused.returncode == 2
         assert "its STARTD would end, with the jobs that run there; its queue has 1 job of" in refused.stderr
 
+        sh(pool, "systemctl stop condor")
+        rests = pool.updraft("head", "init", *words, "--replace")
+        assert rests.returncode == 2
+        assert "HTCondor has work on this machine: its queue has 1 job of users of" in rests.stderr
+        sh(pool, "systemctl start condor")
+
         said = init(pool, *words, "--replace", "--disturb")  # no updraft.toml: a pool alone
         assert "STARTD" not in sh(pool, "condor_config_val DAEMON_LIST")
         assert "write one with `updraft init`" in said

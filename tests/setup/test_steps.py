@@ -197,6 +197,22 @@ def test_an_undo_that_fails_in_part_does_the_rest_and_then_the_whole(site: Site)
     assert site.host.running == set()
 
 
+def test_an_undo_after_which_htcondor_does_not_start_can_be_called_again(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.running |= {"condor.service", "condor_master"}
+    site.init()
+    control = site.host.control
+    site.host.control = lambda verb, unit: (  # type: ignore[method-assign]
+        (1, "no memory") if (verb, unit) == ("start", "condor.service") else control(verb, unit)
+    )
+    with pytest.raises(ProblemFound, match="no memory"):
+        site.undo()
+    site.host.control = control  # type: ignore[method-assign]
+    assert site.undo() == []
+    assert "condor.service" in site.host.running
+    assert picture(site.tree.root) == before
+
+
 @pytest.mark.parametrize("managed", [True, False])
 def test_an_htcondor_of_somebody_elses_is_neither_taken_for_ours_nor_ended(site: Site, managed: bool) -> None:
     site.host.others = set(DAEMONS)  # in a container, say: its processes are seen here
@@ -356,7 +372,7 @@ def test_an_htcondor_at_work_is_not_taken_over_unasked(
 ) -> None:
     site.host.settings |= settings
     site.host.answers["condor_q -allusers"] = queue
-    check = partial(check_undisturbed, site.host, site.services(), SPEC, site.intent().book)
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), SPEC, site.intent().book)
     check()  # it doesn't run
     site.host.running |= {"condor.service", "condor_master"}
     with pytest.raises(UsageError, match=sentence) if sentence else nullcontext() as error:
@@ -364,10 +380,37 @@ def test_an_htcondor_at_work_is_not_taken_over_unasked(
     assert not sentence or "say --disturb; nothing was changed" in str(error.value)
 
 
+QUEUE = """\
+105
+101 0.0 Job Machine
+103 0.0 NextClusterNum 4
+101 0.1 User *
+101 01.-1 Job Machine
+101 1.0 Job Machine
+103 1.0 Cmd "/bin/true"
+101 1.1 Job Machine
+102 1.0
+106
+"""
+
+
+def test_a_queue_that_rests_keeps_its_users_too(site: Site) -> None:
+    site.host.settings |= {"SPOOL": "/var/spool/condor", "UID_DOMAIN": "site.test"}
+    spool = site.tree.root / "var/spool/condor"
+    spool.mkdir(parents=True)
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), SPEC, site.intent().book)
+    check()
+    (spool / "job_queue.log").write_text(QUEUE)
+    with pytest.raises(UsageError, match=r"has 1 job of users of site\.test, not pool\.test"):
+        check()
+    site.host.settings["UID_DOMAIN"] = "pool.test"
+    check()
+
+
 def test_a_head_may_be_changed_while_it_has_jobs_that_keep_their_users(site: Site) -> None:
     site.init()
     site.host.answers["condor_q -allusers"] = (0, "1\n")
-    check = partial(check_undisturbed, site.host, site.services(), book=site.intent().book)
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), book=site.intent().book)
     check(spec=SPEC)
     with pytest.raises(UsageError, match=r"1 job of users of pool\.test, not other\.test"):
         check(spec=replace(SPEC, uid_domain="other.test"))

@@ -119,7 +119,7 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
         tests = bool(tests)
     else:
         if intent.condor_changed and not given["disturb"]:
-            check_undisturbed(host, services, spec, intent.book)
+            check_undisturbed(host, tree, services, spec, intent.book)
         steps.carry_out(host, tree, services, intent, click.echo)
         _farewell(services, intent)
     if (tests is None or tests) and SUBMIT in roles:

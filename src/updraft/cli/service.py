@@ -6,7 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +81,15 @@ def install(call: Call, now: bool, undo: bool, replaces: bool, dry_run: bool) ->
     (change,) = compare(tree, book, [Wanted(target, text)])
     if not replaces:
         _refuse_conflict(change)
-    _write(tree, book, change)
+    back = _write(tree, book, change)
     same = change.state is State.SAME
     click.echo(f"# {target}{' (as it was)' if same else ''}\n{text}", nl=False)
-    _systemctl("daemon-reload")
-    _systemctl("enable", UNIT)
+    try:
+        _systemctl("daemon-reload")
+        _systemctl("enable", UNIT)
+    except BaseException:
+        back()
+        raise
     if now:
         # Of one that runs already, a changed unit is taken up by a restart: its machines stay meanwhile.
         _systemctl("start" if same else "restart", UNIT)
@@ -101,14 +105,15 @@ def _tree() -> "Tree":
     return Tree(Path("/"), STATE)
 
 
-def _write(tree: "Tree", book: "Book", change: "Change") -> None:
-    """Write the unit, and note of one that was there whether it was at work."""
+def _write(tree: "Tree", book: "Book", change: "Change") -> Callable[[], None]:
+    """Write the unit, and note of one that was there whether it was at work; returns what takes it back."""
     from updraft.setup.applying import apply
     from updraft.setup.tree import State
 
-    if change.state is not State.SAME:
-        was = {word: _is(word) for word in ("active", "enabled")} if change.state is State.FOREIGN else {}
-        apply(tree, book, [change], {**book.facts, **was})
+    if change.state is State.SAME:
+        return lambda: None
+    was = {word: _is(word) for word in ("active", "enabled")} if change.state is State.FOREIGN else {}
+    return apply(tree, book, [change], {**book.facts, **was})
 
 
 def _refuse_conflict(change: "Change") -> None:
@@ -136,7 +141,7 @@ def check_roots_own(settings: "Settings", file: Path) -> None:
 
     classes = settings.classes.values()
     layers = [layer.name for one in classes for layer in (*one.layers, *one.offered_layers.values())]
-    named = [file.parent / name for name in layers if name != "inline"]
+    named = [file.parent / name for name in (*layers, settings.pool.condor_config or "") if name != "inline"]
     program = Path(program_here())
     try:
         for what, why, remedy in (

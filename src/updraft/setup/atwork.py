@@ -1,5 +1,6 @@
 """What a head would take from an HTCondor that is at work on this machine already."""
 
+import re
 from collections.abc import Iterator
 
 from updraft.bootstrap.head import HeadSpec
@@ -7,22 +8,25 @@ from updraft.errors import UsageError
 from updraft.setup.book import Book
 from updraft.setup.files import CONF, daemons
 from updraft.setup.host import CONDOR, Host, Services, last_line
+from updraft.setup.tree import Tree
 
 _ALWAYS = {"MASTER", "SHARED_PORT"}
+_JOB = re.compile(r"[1-9]\d*\.\d+")
 
 
-def check_undisturbed(host: Host, services: Services, spec: HeadSpec, book: Book) -> None:
+def check_undisturbed(host: Host, tree: Tree, services: Services, spec: HeadSpec, book: Book) -> None:
     """Raise UsageError where becoming this head would end daemons that run here, or touch jobs in a queue.
 
     What can't be asked counts as if it were so. A machine that is such a head already may be changed while it
     has jobs, as long as they keep their users.
     """
-    if not services.active(CONDOR):
-        return
-    found = [*_dropped(host, spec), *_queue(host, spec, CONF in book.files)]
+    if services.active(CONDOR):
+        found = [*_dropped(host, spec), *_queue(host, spec, CONF in book.files)]
+    else:
+        found = [*_resting_queue(host, tree, spec)]
     if found:
         raise UsageError(
-            f"HTCondor is at work on this machine: {'; '.join(found)}. Take another machine, or let its jobs "
+            f"HTCondor has work on this machine: {'; '.join(found)}. Take another machine, or let its jobs "
             "end first, or say --disturb; nothing was changed"
         )
 
@@ -46,14 +50,47 @@ def _queue(host: Host, spec: HeadSpec, ours: bool) -> Iterator[str]:
         yield f"its queue can't be asked ({last_line(done.stderr)})"
         return
     count = len(done.stdout.split())
-    if not count:
+    if renamed := _renamed(host, spec, count):
+        yield renamed
+    elif count and not ours:
+        yield f"its queue has {_jobs(count)}, and it would be restarted"
+
+
+def _resting_queue(host: Host, tree: Tree, spec: HeadSpec) -> Iterator[str]:
+    """The same of a queue on the disk whose HTCondor doesn't run."""
+    spool, _ = _setting(host, "SPOOL")
+    file = tree.at(f"{spool}/job_queue.log")
+    if not spool or not file.exists():
         return
-    jobs = f"{count} job{'s' if count > 1 else ''}"
+    jobs = set()
+    try:
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                code, _, key = line.partition(" ")
+                job = key.split(" ")[0].strip()
+                # 101 and 102: it is there, is gone. Other keys are those of clusters, users and the queue.
+                if code == "101" and _JOB.fullmatch(job):
+                    jobs.add(job)
+                elif code == "102":
+                    jobs.discard(job)
+    except OSError as error:
+        yield f"its queue {file} can't be read ({error.strerror})"
+    if renamed := _renamed(host, spec, len(jobs)):
+        yield renamed
+
+
+def _renamed(host: Host, spec: HeadSpec, count: int) -> str:
+    """How jobs would lose their users, "" where there are none, or they keep them."""
     domain, why = _setting(host, "UID_DOMAIN")
-    if why or domain.lower() != spec.uid_domain.lower():
-        yield f"its queue has {jobs} of users of {domain or 'an unknown UID_DOMAIN'}, not {spec.uid_domain}"
-    elif not ours:
-        yield f"its queue has {jobs}, and it would be restarted"
+    if not count or (not why and domain.lower() == spec.uid_domain.lower()):
+        return ""
+    return (
+        f"its queue has {_jobs(count)} of users of {domain or 'an unknown UID_DOMAIN'}, not {spec.uid_domain}"
+    )
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count > 1 else ''}"
 
 
 def _setting(host: Host, name: str) -> tuple[str, str]:

@@ -270,7 +270,7 @@ def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
     way, stays = _Back(say), list[str]()
     for step in _stops(services, before):
         way.do(step)
-    way.do(lambda: stays.extend(_files_back(tree, book, keep=bool(way.failed))))
+    way.do(lambda: stays.extend(_files_back(tree, book)))
     stays += filter(None, (remove_account(host, account) for account in _accounts(book.facts)))
     for step in reversed(_starts(services, before)):
         way.do(step)
@@ -280,12 +280,13 @@ def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
         raise ProblemFound(
             f"{way.failed[0]}; the rest is taken back, and `updraft head undo` tries this again"
         )
+    applying.undo(tree, tree.book())  # nothing is left to know
     return stays
 
 
-def _files_back(tree: Tree, book: Book, *, keep: bool) -> list[str]:
-    """Sentences on what stays of the files, and where copies of what people wrote are."""
-    changed = applying.undo(tree, book, keep=keep)
+def _files_back(tree: Tree, book: Book) -> list[str]:
+    """Sentences on what stays of the files, and where copies of what people wrote are; the book is kept."""
+    changed = applying.undo(tree, book, keep=True)
     copies = [f"{path} is what was put aside, and stays there" for path in applying.aside(tree)]
     return [*(f"{path} was changed since, and stays" for path in changed), *copies]
 

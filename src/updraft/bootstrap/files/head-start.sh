@@ -14,7 +14,7 @@ keep() {
     shift 3
     pid=$(cat "$note" 2>/dev/null)
     # By then the number may be another's.
-    if [ -z "$pid" ] || ! tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -F -e "$word"; then
+    if [ -z "$pid" ] || ! grep -q -a -F -e "$word" "/proc/$pid/cmdline" 2>/dev/null; then
         setsid "$@" </dev/null >>"$log" 2>&1 &
         echo $! >"$note"
     fi
