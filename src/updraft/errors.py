@@ -5,6 +5,7 @@ The tree::
     UpdraftError                 one sentence for the user; never a traceback
     ├── UsageError               the call or the configuration is wrong (exit code 2)
     │   └── ConfigError          updraft.toml is wrong; names the file and the line
+    │       └── ConfigAbsent     it isn't there, or can't be read: as the machine stands now
     ├── ProblemFound             the call was right and something is amiss (exit code 1)
     ├── PoolError                HTCondor did not answer, or refused
     │   ├── PoolTimeout          no answer within the deadline
@@ -40,6 +41,10 @@ class UsageError(UpdraftError):
 
 class ConfigError(UsageError):
     """A setting is unknown, malformed or impossible; the message names file and line."""
+
+
+class ConfigAbsent(ConfigError):
+    """The configuration isn't there, or can't be read: perhaps its disk comes later."""
 
 
 class ProblemFound(UpdraftError):

@@ -2,16 +2,22 @@
 
 import base64
 import json
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.rigs.machines import FakeHost, picture
 from updraft.cli import main
+from updraft.core.model import LaunchRecord, LaunchState, Resources
+from updraft.ledger import Ledger
 
 SETTINGS = """\
 [pool]
 name = "mine"
+state_dir = "STATE"
 
 [clouds.here]
 driver = "fake"
@@ -19,6 +25,24 @@ driver = "fake"
 [classes.default]
 image = "worker"
 """
+
+
+def open_ledger(site: Path) -> None:
+    """What the service does at its start."""
+    (site / "state").mkdir(exist_ok=True)
+    with Ledger(site / "state/ledger.sqlite"):
+        pass
+
+
+def launch_is_open(ledger: Ledger) -> None:
+    """A machine was asked for, and nobody knows yet whether it is there."""
+    ledger.intend(
+        LaunchRecord(
+            key="k", cloud="here", zone="a", flavor="small", market="on-demand", worker_class="default",
+            image="worker", generation="g", count=1, resources=Resources(1, 1024, 1024), price=None,
+            asked_at=1.0, state=LaunchState.INTENDED,
+        )
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -31,10 +55,13 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made.settings |= {"TRUST_DOMAIN": "mine.pool", "UID_DOMAIN": "mine.pool", "CONDOR_HOST": "10.0.0.1"}
     (tmp_path / "root/etc").mkdir(parents=True)
     (tmp_path / "root/home").mkdir()
-    (tmp_path / "updraft.toml").write_text(SETTINGS)
+    (tmp_path / "updraft.toml").write_text(SETTINGS.replace("STATE", str(tmp_path / "state")))
+    made.starts = {"updraft.service": partial(open_ledger, tmp_path)}
     monkeypatch.setattr(hosts, "Host", lambda: made)
     monkeypatch.setattr(trees, "Tree", lambda: real(tmp_path / "root"))
-    monkeypatch.setattr("updraft.cli.service._program", lambda: "/usr/local/bin/updraft")
+    monkeypatch.setattr("updraft.cli.service.CODE", ())
+    monkeypatch.setattr("updraft.setup.strict.TRUSTED", {0, os.getuid()})
+    monkeypatch.setattr("updraft.cli.service.program_here", lambda: "/usr/local/bin/updraft")
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.delenv("SUDO_USER", raising=False)
     return made
@@ -65,7 +92,7 @@ def test_a_dry_run_shows_all_and_writes_nothing(
 
 
 def test_init_again_and_undo(host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = picture(tmp_path)
+    before = picture(tmp_path / "root")
     assert init() == 0
     said = capsys.readouterr().out
     assert "This machine is a head (central-manager, submit)" in said
@@ -77,9 +104,126 @@ def test_init_again_and_undo(host: FakeHost, tmp_path: Path, capsys: pytest.Capt
     assert "- /etc/condor/config.d/90-updraft.conf" in capsys.readouterr().out
     assert main.call(["head", "undo"]) == 0
     assert "This machine is no head any more" in capsys.readouterr().out
-    assert picture(tmp_path) == before
+    assert picture(tmp_path / "root") == before
     assert main.call(["head", "undo"]) == 0
     assert "Nothing to undo" in capsys.readouterr().out
+
+
+def lost(site: Path) -> None:
+    (site / "updraft.toml").rename(site / "elsewhere.toml")
+
+
+def moved_ledger(site: Path) -> None:
+    (site / "state").rename(site / "state.away")
+
+
+def damaged_ledger(site: Path) -> None:
+    for one in (site / "state").iterdir():
+        one.unlink()
+    (site / "state/ledger.sqlite").write_bytes(b"not a ledger" * 1000)
+
+
+def no_toml(site: Path) -> None:
+    (site / "updraft.toml").write_text("[pool\n")
+
+
+@pytest.mark.parametrize(
+    ("arrange", "why"),
+    [
+        (lost, "updraft.toml: cannot be read"),
+        (moved_ledger, "there is no ledger"),
+        (damaged_ledger, "the ledger"),
+        (no_toml, "not TOML"),
+    ],
+)
+def test_undo_stops_nothing_while_nobody_can_tell_whether_there_are_machines(
+    host: FakeHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arrange: Callable[[Path], None],
+    why: str,
+) -> None:
+    assert init() == 0
+    monkeypatch.delenv("UPDRAFT_CONFIG")
+    monkeypatch.chdir(tmp_path / "root")
+    arrange(tmp_path)
+    host.calls.clear()
+    before = picture(tmp_path)
+    assert main.call(["head", "undo"]) == 2
+    err = capsys.readouterr().err
+    assert "whether the pool has machines can't be told" in err
+    assert why in err
+    assert "--leave-machines" in err
+    assert len(err.splitlines()) == 1
+    assert picture(tmp_path) == before
+    assert not [call for call in host.calls if "stop" in call]
+    if arrange is lost:
+        assert main.call(["--config", str(tmp_path / "elsewhere.toml"), "head", "undo"]) == 0
+    else:
+        assert main.call(["head", "undo", "--leave-machines"]) == 0
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["none", "of another pool"])
+def test_undo_asks_the_ledger_of_the_head_wherever_it_is_called(
+    host: FakeHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    another: bool,
+) -> None:
+    assert init() == 0
+    with Ledger(tmp_path / "state/ledger.sqlite") as ledger:
+        launch_is_open(ledger)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    if another:
+        text = SETTINGS.replace("STATE", str(tmp_path / "other/state"))
+        (tmp_path / "other/updraft.toml").write_text(text)
+        monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "other/updraft.toml"))
+    else:
+        monkeypatch.delenv("UPDRAFT_CONFIG")
+    assert main.call(["head", "undo"]) == 2
+    assert "the pool has 1 machine: `updraft destroy --wait` first" in capsys.readouterr().err
+
+
+def test_run_again_elsewhere_it_keeps_its_configuration(
+    host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init() == 0
+    monkeypatch.delenv("UPDRAFT_CONFIG")
+    monkeypatch.chdir(tmp_path / "root")
+    assert init() == 0
+    assert "Nothing to do" in capsys.readouterr().out
+    lost(tmp_path)
+    assert init() == 2
+    assert "which this head was made with, is not there" in capsys.readouterr().err
+
+
+def test_a_configuration_that_others_may_change_makes_no_service_of_roots(
+    host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "updraft.toml").chmod(0o666)
+    before = picture(tmp_path)
+    assert init() == 2
+    assert f"{tmp_path}/updraft.toml may be written by everybody; put it into /etc" in capsys.readouterr().err
+    assert picture(tmp_path) == before
+    assert init("--dry-run") == 0
+
+
+def test_an_htcondor_at_work_is_taken_over_only_when_that_was_said(
+    host: FakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.running |= {"condor.service", "condor_master"}
+    host.answers["condor_q -allusers"] = (0, "1\n2\n")
+    before = picture(tmp_path)
+    assert init() == 2
+    assert "its queue has 2 jobs, and it would be restarted" in capsys.readouterr().err
+    assert picture(tmp_path) == before
+    assert not host.accounts
+    assert "systemctl restart condor.service" not in host.calls
+    assert init("--disturb") == 0
+    assert "systemctl restart condor.service" in host.calls
 
 
 def test_a_stable_name_is_the_machines_own_for_htcondor(host: FakeHost, tmp_path: Path) -> None:
@@ -128,13 +272,13 @@ def test_in_the_way_is_replaced_only_when_that_was_said(
     conf = tmp_path / "root/etc/condor/config.d/90-updraft.conf"
     conf.parent.mkdir(parents=True)
     conf.write_text("MINE = 1\n")
-    before = picture(tmp_path)
+    before = picture(tmp_path / "root")
     assert init() == 2
     assert "--replace" in capsys.readouterr().err
-    assert picture(tmp_path) == before
+    assert picture(tmp_path / "root") == before
     assert init("--replace") == 0
     assert main.call(["head", "undo"]) == 0
-    assert picture(tmp_path) == before
+    assert picture(tmp_path / "root") == before
 
 
 SUBMIT = ["--roles", "submit", "--domain", "mine.pool"]

@@ -206,6 +206,48 @@ def test_a_key_that_cannot_be_made_leaves_no_file(
     assert not Path("updraft.toml").exists()
 
 
+@pytest.mark.parametrize("deletable", [True, False])
+def test_a_private_key_that_cannot_be_saved_leaves_no_key_pair_to_choose(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, deletable: bool
+) -> None:
+    made: list[FakeCloud] = []
+    create = FakeCloud.create_key_pair
+
+    def creates(self: FakeCloud, name: str) -> str:
+        made.append(self)
+        return create(self, name)
+
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FakeCloud, "create_key_pair", creates)
+    monkeypatch.setattr("updraft.cli.init_cloud.os.fsync", full)
+    faults = [] if deletable else ["--set", 'faults=[{error="auth-failed", call="delete_key_pair"}]']
+    code, _, err = run(capsys, *FLAGS, *faults, "--key", "mine", "--key-file", "keys/mine.pem")
+    assert code == 2
+    assert "No space left on device" in err
+    assert ("deleted again" if deletable else "delete the key pair in the cloud") in err
+    assert made[0].site.key_pairs == (set() if deletable else {"mine"})
+    assert not (tmp_path / "keys/mine.pem").exists()
+    assert not Path("updraft.toml").exists()
+
+
+@pytest.mark.integration
+def test_on_a_full_disk_no_key_pair_is_made(tmp_path: Path) -> None:
+    """A real one, of 64 KiB, of which 12 are left."""
+    script = (
+        f"mount -t tmpfs -o size=64k full {tmp_path} && cd {tmp_path} && head -c 53248 /dev/zero >some && "
+        'exec "$@"'
+    )
+    # Had the cloud been asked, it would have said something else.
+    asked = ["--set", 'faults=[{error="bad-request", call="create_key_pair", message="it was asked"}]']
+    words = [sys.executable, "-m", "updraft.cli.main", "init", *FLAGS, *asked, "--key", "mine"]
+    argv = ["unshare", "--mount", "sh", "-c", script, "sh", *words, "--key-file", f"{tmp_path}/mine.pem"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, "it was asked" in done.stderr) == (2, False), done.stderr
+    assert "mine.pem can't be written: No space left on device" in done.stderr
+
+
 # ------------------------------------------------------------------------------------------ existing pools
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.rigs.machines import picture
 from updraft import config
 from updraft.bootstrap.machine import shipped
 from updraft.cli import main, service
@@ -44,7 +45,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(service, "SYSTEMD", tmp_path / "systemd")
     monkeypatch.setattr(service, "LOG", tmp_path / "updraft.log")
     monkeypatch.setattr(service, "UNITS", tmp_path / "units")
-    (tmp_path / "units").mkdir()
+    monkeypatch.setattr(service, "STATE", str(tmp_path / "installed"))
+    monkeypatch.setattr(service, "CODE", (tmp_path / "lib",))
+    monkeypatch.setattr("updraft.setup.strict.TRUSTED", {0, os.getuid()})
+    for name in ("units", "lib", "lib/package"):
+        (tmp_path / name).mkdir()
     return tmp_path
 
 
@@ -75,16 +80,118 @@ def test_install_writes_the_one_unit_and_has_it_start_with_the_machine(
     assert text in capsys.readouterr().out, "it shows what it writes"
     command = f"ExecStart={systemd / 'bin' / 'updraft'} --config {systemd / 'updraft.toml'} run\n"
     assert command in text
-    assert text.replace(command, "ExecStart=/usr/local/bin/updraft run\n") == shipped("updraft.service")
+    mounts = f"RequiresMountsFor={systemd} {systemd / 'state'}\n"
+    assert mounts in text
+    usual = "RequiresMountsFor=/etc/updraft /var/lib/updraft\n"
+    text = text.replace(command, "ExecStart=/usr/local/bin/updraft run\n").replace(mounts, usual)
+    assert text == shipped("updraft.service")
     assert calls(systemd) == ["daemon-reload", "enable updraft.service"]
     assert main.call(["service", "install", "--now"]) == 0
     assert calls(systemd)[-1] == "start updraft.service", "what runs with this very unit is not disturbed"
 
 
 def test_a_changed_unit_is_taken_up_by_a_restart(systemd: Path) -> None:
-    (systemd / "units" / "updraft.service").write_text("[Service]\n")
+    assert main.call(["service", "install"]) == 0
+    (systemd / "updraft.toml").write_text(SETTINGS.replace('"state"', '"other"'))
     assert main.call(["service", "install", "--now"]) == 0
     assert calls(systemd)[-1] == "restart updraft.service"
+
+
+def test_a_unit_of_somebody_elses_stays_or_comes_back(
+    systemd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unit = systemd / "units" / "updraft.service"
+    unit.write_text("[Service]\nExecStart=/usr/bin/theirs\n")
+    unit.chmod(0o640)
+    before = picture(systemd)
+    assert main.call(["service", "install"]) == 2
+    assert "there already, and not updraft's" in capsys.readouterr().err
+    assert main.call(["service", "install", "--undo"]) == 0
+    assert "was not written by `updraft service install`: it stays" in capsys.readouterr().out
+    assert picture(systemd) == before
+    assert calls(systemd) == []
+
+    assert main.call(["service", "install", "--replace"]) == 0
+    assert "updraft" in unit.read_text()
+    assert main.call(["service", "install", "--undo"]) == 0
+    assert f"{unit} is what it was before" in capsys.readouterr().out
+    assert calls(systemd)[-2:] == ["enable updraft.service", "start updraft.service"], "as it was"
+    (systemd / "bin" / "calls").unlink()
+    assert picture(systemd) == before
+
+
+def test_a_unit_that_systemd_does_not_take_is_gone_again(
+    systemd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (systemd / "bin" / "systemctl").write_text("#!/bin/sh\necho it refuses >&2\n[ $1 != enable ]\n")
+    before = picture(systemd)
+    assert main.call(["service", "install"]) == 1
+    assert "it refuses" in capsys.readouterr().err
+    assert picture(systemd) == before
+
+
+def test_a_unit_that_was_changed_by_hand_is_not_lost(
+    systemd: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unit = systemd / "units" / "updraft.service"
+    assert main.call(["service", "install"]) == 0
+    unit.write_text("# mine\n")
+    before = calls(systemd)
+    for words in ([], ["--undo"]):
+        assert main.call(["service", "install", *words]) == 2
+        assert "changed" in capsys.readouterr().err
+    assert (unit.read_text(), calls(systemd)) == ("# mine\n", before)
+    assert main.call(["service", "install", "--replace"]) == 0
+    assert main.call(["service", "install", "--undo"]) == 0
+    aside = systemd / "installed/edited" / str(unit)[1:]
+    assert f"{aside} is what was put aside" in capsys.readouterr().out
+    assert aside.read_text() == "# mine\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "mode", "sentence"),
+    [
+        ("updraft.toml", 0o666, "read as root what others may change"),
+        ("layer.yaml", 0o666, "read as root what others may change"),
+        (".", 0o777, "may be written by everybody"),
+        ("bin/updraft", 0o757, "run as root what others may change"),
+        ("lib", 0o777, "run as root what others may change"),
+        ("lib/package", 0o777, "run as root what others may change"),
+        ("state", 0o777, "write to as root what others may change"),
+    ],
+)
+def test_root_runs_and_reads_nothing_that_others_may_change(
+    systemd: Path, capsys: pytest.CaptureFixture[str], what: str, mode: int, sentence: str
+) -> None:
+    (systemd / "state").mkdir()
+    (systemd / "layer.yaml").write_text("#cloud-config\n{}\n")
+    (systemd / "updraft.toml").write_text(SETTINGS + 'layers = ["layer.yaml"]\n')
+    (systemd / what).chmod(mode)
+    assert main.call(["service", "install"]) == 2
+    err = capsys.readouterr().err
+    assert sentence in err
+    assert str((systemd / what).resolve()) in err
+    assert "chown root, chmod go-w" in err
+    assert len(err.splitlines()) == 1
+    assert not list((systemd / "units").iterdir())
+    assert calls(systemd) == []
+    (systemd / what).chmod(mode & 0o755)
+    assert main.call(["service", "install"]) == 0
+
+
+def test_a_daemon_whose_configuration_is_not_there_yet_is_started_again(
+    systemd: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prevent = next(one for one in shipped("updraft.service").splitlines() if "PreventExit" in one)
+    (systemd / "updraft.toml").rename(systemd / "away")
+    assert main.call(["run"]) == 2, "by hand it is a wrong call"
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere")
+    code = main.call(["run"])
+    assert "there is no such file" in capsys.readouterr().err
+    assert code == 1
+    assert prevent == "RestartPreventExitStatus=2"
+    (systemd / "updraft.toml").write_text("[pool\n")
+    assert main.call(["run"]) == 2, "what is wrong doesn't mend itself"
 
 
 def test_undo_takes_it_back(systemd: Path, capsys: pytest.CaptureFixture[str]) -> None:

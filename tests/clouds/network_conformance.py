@@ -94,6 +94,20 @@ class NetworkConformance:
         groups.remove(made.id)
         groups.remove(made.id)
 
+    def test_groups_that_named_each_other_can_be_removed(self, groups: Networking) -> None:
+        head, workers = groups.make("n-head", TAGS), groups.make("n-worker", TAGS)
+        rules = {
+            one.id: Rule("in", "tcp", (9618, 9618), group_source(other.id))
+            for one, other in ((head, workers), (workers, head))
+        }
+        for group, rule in rules.items():
+            groups.allow(group, [rule, LOGIN])
+        for group, rule in rules.items():
+            groups.revoke(group, [rule])
+        for group in rules:
+            groups.remove(group)
+        assert [groups.show(group) for group in rules] == [None, None]
+
     def test_a_group_that_is_not_there_takes_no_rule(self, groups: Networking) -> None:
         made = groups.make("gone", TAGS)
         groups.remove(made.id)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.ec2.heads import EC2Heads
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
+from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.heads import HeadPlace, PlainHeads
 from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE
 from updraft.clouds.networking import Group, Rule, group_source
 from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.config.model import Cloud, Settings
-from updraft.errors import UsageError
+from updraft.errors import BadRequest, UsageError
 from updraft.heads.machines import Patience
 
 SETTINGS = """\
@@ -306,6 +308,63 @@ def test_the_groups_go_with_the_last_head_when_it_is_said(world: World, run: Run
     world.site.groups["x"] = Group("x", "somebody's", frozenset(), {})
     assert run("terminate", "main", "--yes", "--groups")[0] == 0
     assert list(world.site.groups) == ["x"]
+
+
+def test_groups_that_others_are_behind_stay_and_nothing_is_ended(world: World, run: Run) -> None:
+    run("launch", "main")
+    before = dict(world.site.groups)
+    run("launch", "second")
+    (second,) = [one for one in world.heads() if one.tags[TAG_CLASS] == "second"]
+    code, _, err = run("terminate", "main", "--yes", "--groups")
+    assert code == 2
+    assert f"in use by head second ({second.id})" in err
+    assert len(world.heads()) == 2
+    assert run("terminate", "second", "--yes")[0] == 0
+
+    worker = world.site.add_foreign(tags={TAG_POOL: "demo"})
+    code, _, err = run("terminate", "main", "--yes", "--groups")
+    assert code == 2
+    assert f"worker {worker}" in err
+    assert len(world.heads()) == 1
+    assert world.site.groups == before
+
+    world.site.terminate(worker)
+    world.now += 60
+    world.site.faults.add(Fault("cloud-unavailable", call="machines", times=1))
+    assert run("terminate", "main", "--yes", "--groups")[0] == 1, "who can't be seen may be there"
+    assert len(world.heads()) == 1
+
+
+@pytest.mark.parametrize("removable", [0, 1])
+def test_groups_that_cannot_be_removed_have_all_their_rules(world: World, run: Run, removable: int) -> None:
+    run("launch", "main")
+    by_hand = Rule("in", "tcp", (443, 443), "192.0.2.0/24")
+    for one in dict(world.site.groups):
+        world.site.groups[one] = replace(
+            world.site.groups[one], rules=world.site.groups[one].rules | {by_hand}
+        )
+    before = dict(world.site.groups)
+    remove, calls = FakeNetworking.remove, []
+
+    def fails(self: FakeNetworking, group: str) -> None:
+        calls.append(group)
+        if len(calls) > removable:
+            raise BadRequest("it is in use")
+        remove(self, group)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeNetworking, "remove", fails)
+        code, out, err = run("terminate", "main", "--yes", "--groups")
+    assert (code, "is ended" in out) == (1, True)
+    assert "it is in use" in err
+    gone = {group_source(one) for one in before if one not in world.site.groups}
+    assert len(gone) == removable
+    for one, group in world.site.groups.items():
+        assert group.rules == {rule for rule in before[one].rules if rule.source not in gone}
+
+    code, out, _ = run("terminate", "main", "--yes", "--groups")
+    assert code == 0, "the head is gone, and its groups may be removed yet"
+    assert not world.site.groups
 
 
 def test_of_two_heads_of_a_name_ids_say_which(world: World, run: Run) -> None:

@@ -30,6 +30,27 @@ NAME = "head.site"
 KEEPER = "/usr/local/lib/updraft/door"
 COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' || true"
 COMMS = "cat /proc/[0-9]*/comm 2>/dev/null || true"
+CONF = "/etc/condor/config.d/90-updraft.conf"
+# Processes of HTCondor's name: root's own, a user's, and one of another root with its own mounts.
+MASTERS = """
+cp /usr/bin/sleep /tmp/condor_master
+setsid /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/own
+setsid setpriv --reuid=65534 /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/user
+setsid unshare --mount /tmp/condor_master 900 </dev/null >/dev/null 2>&1 & echo $! >/tmp/space
+"""
+# An HTCondor with a machine's slots and a queue with a job.
+WORKING = """
+printf 'use ROLE: CentralManager\\nuse ROLE: Submit\\nuse ROLE: Execute\\n' >/etc/condor/config.d/50-site.conf
+printf 'CONDOR_HOST = $(IP_ADDRESS)\\n' >>/etc/condor/config.d/50-site.conf
+systemctl start condor
+cd /tmp
+printf 'executable = /bin/true\\nhold = true\\nqueue\\n' >/tmp/held.sub
+for _ in 1 2 3 4 5 6 7 8 9 10; do runuser -u games -- condor_submit /tmp/held.sub && exit; sleep 1; done
+"""
+FENCES = (
+    "grep -E 'CapBnd|NoNewPrivs' /proc/$(systemctl show --property=MainPID --value updraft.service)/status"
+)
+SYS_ADMIN = 21
 LAYER = f"#cloud-config\nbootcmd: [[sh, -c, \"echo 'ADDRESS {NAME}' >>/etc/hosts\"]]\n"
 # What account tools keep beside each file of theirs isn't looked at, nor what HTCondor and updraft work with.
 PICTURE = r"""
@@ -114,6 +135,12 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
             assert "+DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR SCHEDD" in shown.stdout, shown.stderr
             assert picture(pool) == before
 
+            sh(pool, f"chmod go+w {FILE}")
+            refused = pool.updraft("head", "init", "--user", "alice")
+            assert (refused.returncode, f"{FILE} may be written by" in refused.stderr) == (2, True)
+            sh(pool, f"chmod go-w {FILE}")
+            assert picture(pool) == before
+
             begun = time.monotonic()
             said = init(pool, "--user", "alice")
             assert "is done, after" in said
@@ -122,6 +149,9 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
             assert pool.history(["JobStatus", "ExitCode"])[0]["JobStatus"] == 4
             assert "Nothing to do" in init(pool, "--user", "alice")
             assert KEEPER in sh(pool, COMMANDS)
+            fences = dict(line.split(":\t") for line in sh(pool, FENCES).splitlines())
+            assert int(fences["CapBnd"], 16) & 1 << SYS_ADMIN == 0
+            assert fences["NoNewPrivs"] == "1"
             sh(pool, "nft flush ruleset")
             until(lambda: "skuid 0" in sh(pool, "nft list ruleset"), 10, "the door is back")
             undo(pool, before)
@@ -140,19 +170,49 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
 def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         pool = machine(cloud, image, "plain")
-        said = init(pool, "--domain", "mine.pool", "--user", "alice")  # no updraft.toml: a pool alone
+        words = ("--domain", "mine.pool", "--user", "alice")
+        sh(pool, MASTERS)
+        refused = pool.updraft("head", "init", *words)
+        assert refused.returncode == 2
+        own, *strange = (int(line) for line in sh(pool, "cat /tmp/own /tmp/user /tmp/space").split())
+        assert f"condor_master runs already (process {own})" in refused.stderr
+        sh(pool, f"kill {own}; umask 027; echo 'A = 1' >{CONF}; chown daemon:games {CONF}")
+        theirs = sh(pool, f"stat -c '%a %u:%g %Y' {CONF}")
+        assert pool.updraft("head", "init", *words).returncode == 2
+
+        sh(pool, WORKING)
+        queue = lambda: sh(pool, "condor_q -allusers -af Owner JobStatus || true").strip()  # noqa: E731
+        until(lambda: queue() == "games 5", 60, "somebody's job is in the queue")
+        refused = pool.updraft("head", "init", *words, "--replace")
+        assert refused.returncode == 2
+        assert "its STARTD would end, with the jobs that run there; its queue has 1 job of" in refused.stderr
+
+        sh(pool, "systemctl stop condor")
+        rests = pool.updraft("head", "init", *words, "--replace")
+        assert rests.returncode == 2
+        assert "HTCondor has work on this machine: its queue has 1 job of users of" in rests.stderr
+        sh(pool, "systemctl start condor")
+
+        said = init(pool, *words, "--replace", "--disturb")  # no updraft.toml: a pool alone
+        assert "STARTD" not in sh(pool, "condor_config_val DAEMON_LIST")
         assert "write one with `updraft init`" in said
         assert "on this machine itself" in said
         assert "is done, after" in said
         sh(pool, f"echo '# mine' >>{DROP_IN}")
-        refused = pool.updraft("head", "init", "--domain", "mine.pool", "--user", "alice")
+        refused = pool.updraft("head", "init", *words)
         assert refused.returncode == 2
         assert f"{DROP_IN} is changed by hand" in refused.stderr
         sh(pool, "echo kept >/home/alice/results")
-        undone = pool.updraft("head", "undo", timeout=180).stdout
+        done = pool.updraft("head", "undo", timeout=180)
+        assert done.returncode == 0, done.stdout + done.stderr
+        undone = done.stdout
         assert f"{DROP_IN} was changed since, and stays" in undone
         assert "the account alice stays: there is results at its home" in undone
         assert sh(pool, f"tail -n 1 {DROP_IN}") == "# mine\n"
+        assert sh(pool, f"stat -c '%a %u:%g %Y' {CONF}; cat {CONF}") == f"{theirs}A = 1\n"
+        assert "STARTD" in sh(pool, "condor_config_val DAEMON_LIST")
+        until(lambda: "games 5" in queue(), 60, "HTCondor is at work as before")
+        sh(pool, "kill -0 " + " ".join(map(str, strange)))  # those of others run on
 
 
 def test_a_submit_node_of_its_own_joins_the_pool(image: Image, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import pwd
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,20 +18,26 @@ SETTINGS = {
     "FULL_HOSTNAME": "head.test",
 }
 NAMES = ("condor_master", "condor_collector", "condor_negotiator", "condor_schedd")
+MASTER = 100
 DAEMONS = {name[:15] for name in NAMES}  # as the kernel keeps them
 
 
 @dataclass
 class FakeHost(Host):
-    """`calls` are what was run; `answers` by the first words; time passes only by waiting."""
+    """`calls` are what was run; `answers` by the first words; `starts` is what a service does at its start;
+    `others` are daemons of somebody else's HTCondor, `strange` masters of root's in this very system; time
+    passes only by waiting."""
 
     calls: list[str] = field(default_factory=list)
     answers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    starts: dict[str, Callable[[], None]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     accounts: dict[str, str] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
     on: set[str] = field(default_factory=set)
     programs: set[str] = field(default_factory=lambda: {"condor_master", "systemctl"})
+    others: set[str] = field(default_factory=set)
+    strange: set[int] = field(default_factory=set)
     comes_up: bool = True
     names: dict[str, set[str]] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)
@@ -74,9 +80,12 @@ class FakeHost(Host):
             return 0, "running\n"
         if verb == "is-enabled":
             return (0 if unit in self.on else 1), ""
+        if verb == "show":
+            return 0, f"{self.noted('', unit) or 0}\n"
         if verb == "is-active":
             return (0 if unit in self.running else 3), ""
         if verb in ("start", "restart"):
+            self.starts.get(unit, lambda: None)()
             self.running |= {unit} | (DAEMONS if unit == "condor.service" and self.comes_up else set())
         if verb == "stop":
             self.running -= {unit} | (DAEMONS if unit == "condor.service" else set())
@@ -89,8 +98,22 @@ class FakeHost(Host):
     def has(self, program: str) -> bool:
         return program in self.programs
 
-    def processes(self) -> set[str]:
-        return self.running & DAEMONS
+    def family_of(self, pid: int) -> set[str]:
+        return self.running & DAEMONS if pid == MASTER else self.others
+
+    def noted(self, path: str, words: str) -> int | None:
+        service = {"condor_master": "condor.service", "updraft": "updraft.service"}.get(words, words)
+        if service == "condor.service":
+            return MASTER if "condor_master" in self.running else None
+        return MASTER + 1 if service in self.running else None
+
+    def masters(self) -> set[int]:
+        own = {MASTER} if "condor_master" in self.running else set()
+        return own | self.strange
+
+    def signal(self, pid: int, number: int) -> None:
+        self.calls.append(f"signal {pid} {number}")
+        self.running -= {MASTER: DAEMONS, MASTER + 1: {"updraft.service"}}.get(pid, set())
 
     def account(self, name: str) -> pwd.struct_passwd | None:
         home = self.accounts.get(name)
@@ -122,10 +145,11 @@ class FakeHost(Host):
 
 
 def picture(root: Path) -> dict[str, str]:
-    """All that is below a root: folders with their rights, files with their rights and hashes."""
+    """All that is below a root: folders and files with their rights and owners, and hashes."""
     found = {}
     for path in sorted(root.rglob("*")):
-        rights = f"{path.lstat().st_mode:o}"
+        was = path.lstat()
+        rights = f"{was.st_mode:o} {was.st_uid}:{was.st_gid}"
         data = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         found[str(path.relative_to(root))] = f"{rights} {data}"
     return found

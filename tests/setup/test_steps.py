@@ -1,17 +1,24 @@
 """A machine becomes a head as a whole or not at all, once, and stops being one; over a root in a folder."""
 
+import os
+import signal
+import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.rigs.machines import DAEMONS, FakeHost, picture
+from tests.waiting import until
 from updraft.bootstrap import HeadSpec, quick
 from updraft.bootstrap.head import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.setup import steps
+from updraft.setup.atwork import check_undisturbed
 from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
-from updraft.setup.host import Services, check_name, missing, remove_account
+from updraft.setup.host import Host, Services, check_name, missing, remove_account
 from updraft.setup.selftest import run_one
 from updraft.setup.tree import Tree
 
@@ -152,6 +159,98 @@ def test_what_htcondor_had_noted_before_stays(site: Site, path: str) -> None:
     assert noted.read_text() == "other.test SSL ...\n"
 
 
+def test_a_way_back_that_fails_in_part_goes_on_and_hides_nothing(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.comes_up = False
+    control = site.host.control
+
+    def stuck(verb: str, unit: str) -> tuple[int, str]:
+        return (0, "") if (verb, unit) == ("stop", "updraft.service") else control(verb, unit)
+
+    site.host.control = stuck  # type: ignore[method-assign]
+    site.host.running.add("updraft.service")
+    with pytest.raises(ProblemFound, match="condor_negotiator, condor_schedd did not start"):
+        site.init()
+    assert "not taken back: updraft.service does not end within 30 s" in site.said
+    assert picture(site.tree.root) == before
+    assert site.host.accounts == {}
+    assert "condor.service" not in site.host.running
+
+
+def test_an_undo_that_fails_in_part_does_the_rest_and_then_the_whole(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.init()
+    control = site.host.control
+    site.host.control = lambda verb, unit: (  # type: ignore[method-assign]
+        (0, "") if (verb, unit) == ("stop", "condor.service") else control(verb, unit)
+    )
+    with pytest.raises(
+        ProblemFound, match=r"condor\.service does not end within 30 s; the rest is taken back"
+    ):
+        site.undo()
+    assert not (site.tree.root / CONF[1:]).exists()
+    assert site.host.accounts == {}
+    assert "updraft.service" not in site.host.running
+    site.host.control = control  # type: ignore[method-assign]
+    assert site.undo() == []
+    assert picture(site.tree.root) == before
+    assert site.host.running == set()
+
+
+def test_an_undo_after_which_htcondor_does_not_start_can_be_called_again(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.running |= {"condor.service", "condor_master"}
+    site.init()
+    control = site.host.control
+    site.host.control = lambda verb, unit: (  # type: ignore[method-assign]
+        (1, "no memory") if (verb, unit) == ("start", "condor.service") else control(verb, unit)
+    )
+    with pytest.raises(ProblemFound, match="no memory"):
+        site.undo()
+    site.host.control = control  # type: ignore[method-assign]
+    assert site.undo() == []
+    assert "condor.service" in site.host.running
+    assert picture(site.tree.root) == before
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_an_htcondor_of_somebody_elses_is_neither_taken_for_ours_nor_ended(site: Site, managed: bool) -> None:
+    site.host.others = set(DAEMONS)  # in a container, say: its processes are seen here
+    if not managed:
+        site.host.programs.discard("systemctl")
+    before = picture(site.tree.root)
+    with pytest.raises(ProblemFound, match="condor_collector") if not managed else nullcontext():
+        site.init()
+    if managed:
+        assert site.undo() == []
+    assert picture(site.tree.root) == before
+    assert site.host.others == DAEMONS
+    assert not [call for call in site.host.calls if call.startswith("signal")]
+
+
+def test_an_htcondor_that_no_service_keeps_is_named_before_anything_is_done(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.host.strange = {4711}
+    with pytest.raises(UsageError, match=r"process 4711\), and not as condor.service: end it"):
+        site.init()
+    assert picture(site.tree.root) == before
+
+
+def test_processes_are_known_by_more_than_a_number(tmp_path: Path) -> None:
+    child = subprocess.Popen(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
+    try:
+        note, host = tmp_path / "pid", Host()
+        note.write_text(f"{child.pid}\n")
+        until(lambda: host.family_of(child.pid) == {"sh", "sleep"}, 10, "both are there")
+        assert host.noted(str(note), "sleep 600") == child.pid
+        assert host.noted(str(note), "condor_master") is None, "the number is another's by now"
+        note.write_text("none")
+        assert host.noted(str(note), "sleep 600") is None
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
 def test_a_file_in_the_way_stops_it_before_anything_is_done(site: Site) -> None:
     (site.tree.root / CONF[1:]).write_text("MINE = 1\n")
     before = picture(site.tree.root)
@@ -240,6 +339,83 @@ def test_a_submit_node_that_the_pool_does_not_take_is_none(site: Site) -> None:
     with pytest.raises(ProblemFound, match="the pool does not show this submit node: is its token"):
         site.init(replace(SPEC, roles=("submit",)), Place(token=".".join("abc")))
     assert picture(site.tree.root) == before
+
+
+def test_every_account_that_was_made_is_known_to_the_undo(site: Site) -> None:
+    before = picture(site.tree.root)
+    site.init()
+    site.init(replace(SPEC, users=("bert",)))
+    assert site.host.accounts == {"anna": "/home/anna", "bert": "/home/bert"}
+    assert site.undo() == []
+    assert site.host.accounts == {}
+    assert picture(site.tree.root) == before
+
+
+# ------------------------------------------------------------------------------- an HTCondor that is at work
+
+
+@pytest.mark.parametrize(
+    ("settings", "queue", "sentence"),
+    [
+        ({"DAEMON_LIST": "MASTER, SCHEDD STARTD"}, (0, ""), "its STARTD would end, with the jobs that run"),
+        ({"DAEMON_LIST": "MASTER SHARED_PORT SCHEDD CREDD"}, (0, ""), "its CREDD would end"),
+        ({"UID_DOMAIN": "site.test"}, (0, "1\n1\n2\n"), "3 jobs of users of site.test, not pool.test"),
+        ({"UID_DOMAIN": "site.test"}, (0, ""), ""),
+        ({}, (0, "1\n"), "its queue has 1 job, and it would be restarted"),
+        ({}, (1, "no answer\n"), r"its queue can't be asked \(no answer\)"),
+        ({}, (0, ""), ""),
+        ({"DAEMON_LIST": ""}, (0, ""), ""),
+    ],
+)
+def test_an_htcondor_at_work_is_not_taken_over_unasked(
+    site: Site, settings: dict[str, str], queue: tuple[int, str], sentence: str
+) -> None:
+    site.host.settings |= settings
+    site.host.answers["condor_q -allusers"] = queue
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), SPEC, site.intent().book)
+    check()  # it doesn't run
+    site.host.running |= {"condor.service", "condor_master"}
+    with pytest.raises(UsageError, match=sentence) if sentence else nullcontext() as error:
+        check()
+    assert not sentence or "say --disturb; nothing was changed" in str(error.value)
+
+
+QUEUE = """\
+105
+101 0.0 Job Machine
+103 0.0 NextClusterNum 4
+101 0.1 User *
+101 01.-1 Job Machine
+101 1.0 Job Machine
+103 1.0 Cmd "/bin/true"
+101 1.1 Job Machine
+102 1.0
+106
+"""
+
+
+def test_a_queue_that_rests_keeps_its_users_too(site: Site) -> None:
+    site.host.settings |= {"SPOOL": "/var/spool/condor", "UID_DOMAIN": "site.test"}
+    spool = site.tree.root / "var/spool/condor"
+    spool.mkdir(parents=True)
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), SPEC, site.intent().book)
+    check()
+    (spool / "job_queue.log").write_text(QUEUE)
+    with pytest.raises(UsageError, match=r"has 1 job of users of site\.test, not pool\.test"):
+        check()
+    site.host.settings["UID_DOMAIN"] = "pool.test"
+    check()
+
+
+def test_a_head_may_be_changed_while_it_has_jobs_that_keep_their_users(site: Site) -> None:
+    site.init()
+    site.host.answers["condor_q -allusers"] = (0, "1\n")
+    check = partial(check_undisturbed, site.host, site.tree, site.services(), book=site.intent().book)
+    check(spec=SPEC)
+    with pytest.raises(UsageError, match=r"1 job of users of pool\.test, not other\.test"):
+        check(spec=replace(SPEC, uid_domain="other.test"))
+    with pytest.raises(UsageError, match="its SCHEDD would end"):
+        check(spec=replace(SPEC, roles=("central-manager",), users=()))
 
 
 # ------------------------------------------------------------------------------------- the machine's names

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.machines import picture
-from updraft.errors import UsageError
+from updraft.errors import ProblemFound, UsageError
+from updraft.setup import applying
 from updraft.setup import tree as trees
-from updraft.setup.tree import BOOK, STATE, State, Tree, Wanted
+from updraft.setup.tree import STATE, State, Tree, Wanted
 
 CONF = "/etc/condor/config.d/90-updraft.conf"
 KEY = "/etc/condor/passwords.d/key"
@@ -34,7 +35,7 @@ def tree(tmp_path: Path) -> Tree:
 
 def write(tree: Tree, wanted: tuple[Wanted, ...] = WANTED, facts: Mapping[str, Any] = FACTS) -> Any:
     book = tree.book()
-    return trees.apply(tree, book, trees.compare(tree, book, wanted), facts)
+    return applying.apply(tree, book, trees.compare(tree, book, wanted), facts)
 
 
 def states(tree: Tree, wanted: tuple[Wanted, ...] = WANTED) -> list[State]:
@@ -47,7 +48,7 @@ def test_what_is_written_is_there_and_a_second_time_nothing_is_to_do(tree: Tree)
     assert tree.at(CONF).read_text() == "A = 1\n"
     assert tree.at(KEY).stat().st_mode & 0o777 == 0o600
     assert states(tree) == [State.SAME] * 3
-    assert tree.at(BOOK).stat().st_mode & 0o777 == 0o600
+    assert tree.at(tree.manifest).stat().st_mode & 0o777 == 0o600
     assert tree.at(STATE).stat().st_mode & 0o777 == 0o700
 
 
@@ -55,7 +56,7 @@ def test_undo_leaves_the_tree_as_it_was(tree: Tree) -> None:
     before = picture(tree.root)
     write(tree)
     assert picture(tree.root) != before
-    assert trees.undo(tree, tree.book()) == []
+    assert applying.undo(tree, tree.book()) == []
     assert picture(tree.root) == before
 
 
@@ -65,7 +66,7 @@ def test_a_key_that_is_there_is_kept_and_never_shown(tree: Tree) -> None:
     [_, key, _] = trees.compare(tree, tree.book(), WANTED)
     assert (key.state, trees.shown(key)) == (State.SAME, "")
     write(tree)
-    trees.undo(tree, tree.book())
+    applying.undo(tree, tree.book())
     assert tree.at(KEY).read_text() == "of the pool's owner"
 
 
@@ -85,7 +86,7 @@ def test_a_file_that_is_not_ours_is_in_the_way_and_replaced_only_with_a_backup(t
     write(tree)
     assert tree.at(f"{STATE}/originals{CONF}").read_text() == "MINE = yes\n"
     assert states(tree) == [State.SAME] * 3
-    assert trees.undo(tree, tree.book()) == []
+    assert applying.undo(tree, tree.book()) == []
     assert picture(tree.root) == before, "rights too"
 
 
@@ -97,7 +98,7 @@ def test_a_backup_outlives_a_change_of_ours(tree: Tree) -> None:
     assert states(tree, newer)[0] is State.CHANGED
     write(tree, newer)
     assert tree.at(CONF).read_text() == "A = 2\n"
-    trees.undo(tree, tree.book())
+    applying.undo(tree, tree.book())
     assert picture(tree.root) == before
 
 
@@ -105,7 +106,7 @@ def test_what_was_changed_by_hand_is_in_the_way_and_stays_at_the_undo(tree: Tree
     write(tree)
     tree.at(CONF).write_text("A = 7\n")
     assert states(tree)[0] is State.EDITED
-    assert trees.undo(tree, tree.book()) == [CONF]
+    assert applying.undo(tree, tree.book()) == [CONF]
     assert tree.at(CONF).read_text() == "A = 7\n"
     assert not tree.at(KEY).exists()
     assert not tree.at(STATE).exists()
@@ -120,21 +121,92 @@ def test_what_is_no_longer_needed_goes_and_its_backup_is_back(tree: Tree) -> Non
     assert CONF not in tree.book().files
 
 
+def test_owner_rights_and_times_come_back_with_what_was_in_the_way(tree: Tree) -> None:
+    conf = tree.at(CONF)
+    conf.write_text("MINE = yes\n")
+    os.chown(conf, 1234, 2345)
+    conf.chmod(0o640)
+    os.utime(conf, (1e9, 1e9))
+    before, was = picture(tree.root), conf.stat()
+    write(tree)
+    assert (conf.stat().st_uid, conf.stat().st_gid) == (0, 0)
+    aside = tree.at(f"{STATE}/originals{CONF}").stat()
+    assert (aside.st_uid, aside.st_gid, aside.st_mode) == (was.st_uid, was.st_gid, was.st_mode)
+    write(tree, (Wanted(CONF, "A = 2\n"), *WANTED[1:]))()
+    applying.undo(tree, tree.book())
+    assert picture(tree.root) == before
+    assert (conf.stat().st_uid, conf.stat().st_gid, conf.stat().st_mtime) == (1234, 2345, 1e9)
+    back = write(tree)
+    back()
+    assert (conf.stat().st_uid, conf.stat().st_gid, conf.stat().st_mtime) == (1234, 2345, 1e9)
+
+
+def test_what_was_put_aside_before_stays_where_it_is(tree: Tree) -> None:
+    for number in (1, 2):
+        tree.at(CONF).write_text(f"MINE = {number}\n")
+        write(tree)
+        tree.at(CONF).write_text(f"EDITED = {number}\n")
+        write(tree)
+        tree.at(CONF).write_text(f"AGAIN = {number}\n")
+        assert applying.undo(tree, tree.book()) == [CONF]
+        assert tree.at(CONF).read_text() == f"AGAIN = {number}\n"
+    aside = {path: tree.at(path).read_text() for path in applying.aside(tree)}
+    assert aside == {
+        f"{STATE}/originals{CONF}": "MINE = 1\n",
+        f"{STATE}/originals{CONF}.1": "MINE = 2\n",
+        f"{STATE}/edited{CONF}": "EDITED = 1\n",
+        f"{STATE}/edited{CONF}.1": "EDITED = 2\n",
+    }
+
+
+def test_a_change_that_is_taken_back_forgets_no_original(tree: Tree) -> None:
+    tree.at(CONF).write_text("MINE = yes\n")
+    write(tree)
+    write(tree, WANTED[1:])()  # no longer needed, and then it is
+    assert tree.at(CONF).read_text() == "A = 1\n"
+    applying.undo(tree, tree.book())
+    assert tree.at(CONF).read_text() == "MINE = yes\n"
+
+
+@pytest.mark.parametrize("way", ["write", "undo"])
+def test_one_file_that_cannot_be_taken_back_keeps_no_other_from_it(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    tree.at(CONF).write_text("MINE = yes\n")
+    before = picture(tree.root)
+    back = write(tree)
+    copy = Tree.copy
+
+    def fails(self: Tree, *words: Any) -> None:
+        raise OSError(30, "Read-only file system", str(words[2]))
+
+    monkeypatch.setattr(Tree, "copy", fails)
+    with pytest.raises(ProblemFound, match=CONF):
+        back() if way == "write" else applying.undo(tree, tree.book())
+    assert tree.at(CONF).read_text() == "A = 1\n"
+    assert not tree.at(KEY).exists()
+    assert tree.at(f"{STATE}/originals{CONF}").read_text() == "MINE = yes\n"
+    monkeypatch.setattr(Tree, "copy", copy)
+    if way == "undo":
+        assert applying.undo(tree, tree.book()) == [], "the book knows what is left to do"
+        assert picture(tree.root) == before
+
+
 @pytest.mark.parametrize("failing", range(6))
 def test_a_write_that_fails_leaves_everything_as_it_was(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     tree.at(CONF).write_text("MINE = yes\n")
-    before, put, count = picture(tree.root), Tree.put, 0
+    before, write_one, count = picture(tree.root), Tree._write, 0
 
     def fails(self: Tree, *words: Any) -> None:
         nonlocal count
         count += 1
         if count == failing + 1:
             raise OSError(28, "No space left on device", str(words[0]))
-        put(self, *words)
+        write_one(self, *words)
 
-    monkeypatch.setattr(Tree, "put", fails)
+    monkeypatch.setattr(Tree, "_write", fails)
     if failing < 5:  # a backup, the book, and three files
         with pytest.raises(UsageError, match="No space left on device"):
             write(tree)
@@ -184,7 +256,7 @@ def test_a_link_in_place_of_a_file_is_refused(tree: Tree) -> None:
 )
 def test_a_damaged_book_is_one_sentence(tree: Tree, text: str) -> None:
     tree.at(STATE).mkdir(parents=True)
-    tree.at(BOOK).write_text(text)
+    tree.at(tree.manifest).write_text(text)
     with pytest.raises(UsageError, match="damaged"):
         tree.book()
 
@@ -212,5 +284,40 @@ def test_after_any_inits_undo_leaves_what_was_there_before(
         wanted = tuple(Wanted(path, text) for path, text in one.items())
         write(tree, wanted)
         assert all(state is State.SAME for state in states(tree, wanted))
-    assert trees.undo(tree, tree.book()) == []
+    assert applying.undo(tree, tree.book()) == []
     assert picture(tree.root) == before
+
+
+PATHS = ["/a", "/b/c", "/b/d"]
+STEPS = st.one_of(
+    st.tuples(st.just("edit"), st.sampled_from(PATHS), st.just("")),
+    st.tuples(st.just("delete"), st.sampled_from(PATHS), st.just("")),
+    st.tuples(st.just("init"), st.just(""), st.sets(st.sampled_from(PATHS))),
+    st.tuples(st.just("failed init"), st.just(""), st.sets(st.sampled_from(PATHS))),
+    st.tuples(st.just("undo"), st.just(""), st.just("")),
+)
+
+
+@given(st.lists(STEPS, max_size=12))
+def test_what_a_person_wrote_is_there_until_a_person_removes_it(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, Any]]
+) -> None:
+    tree = Tree(tmp_path_factory.mktemp("root"))
+    (tree.root / "b").mkdir()
+    theirs: set[str] = set()
+    for number, (what, path, wanted) in enumerate(steps):
+        if path:
+            there = tree.at(path)
+            theirs.discard(there.read_text() if there.exists() else "")
+            there.unlink(missing_ok=True)
+        if what == "edit":
+            tree.at(path).write_text(f"person {number}")
+            theirs.add(f"person {number}")
+        elif what.endswith("init"):
+            back = write(tree, tuple(Wanted(one, f"updraft {number}") for one in sorted(wanted)))
+            if what.startswith("failed"):
+                back()
+        elif what == "undo":
+            applying.undo(tree, tree.book())
+        found = {one.read_text() for one in tree.root.rglob("*") if one.is_file()}
+        assert theirs <= found, f"lost at step {number}"

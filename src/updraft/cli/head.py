@@ -3,8 +3,9 @@
 import click
 
 from updraft.cli.headimage import image
-from updraft.cli.headinit import init, undo
+from updraft.cli.headinit import init
 from updraft.cli.headlaunch import launch, list_, terminate
+from updraft.cli.headundo import undo
 
 
 @click.group()

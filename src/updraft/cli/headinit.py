@@ -1,6 +1,6 @@
-"""`updraft head init` and `undo`: this machine becomes a head, in one step or not at all."""
+"""`updraft head init`: this machine becomes a head, in one step or not at all."""
 
-import time
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.cli.main import Call
 from updraft.cli.output import ago, count, waiting
+from updraft.cli.service import check_roots_own
 from updraft.errors import BootstrapError, ProblemFound, UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manag
 @click.option("--condor", default="25.x", show_default=True, help="The HTCondor that --install installs.")
 @click.option("--replace", "replaces", is_flag=True, help="Replace what is in the way; undo restores it.")
 @click.option(
+    "--disturb", is_flag=True, help="Even where HTCondor is at work here, with other daemons or with jobs."
+)
+@click.option(
     "--self-test/--no-self-test", "tests", default=None, help="Run a job. Default: if anything is done."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and do nothing.")
@@ -87,6 +91,7 @@ def init(call: Call, /, **given: Any) -> None:
 
 def _init(call: Call, given: Mapping[str, Any]) -> None:
     from updraft.setup import steps
+    from updraft.setup.atwork import check_undisturbed
     from updraft.setup.files import START
     from updraft.setup.host import Host, Services
     from updraft.setup.tree import Tree
@@ -94,11 +99,13 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
     host, tree = Host(), Tree()
     given = _with_what_was_said(given, tree)
     roles = _roles(given["roles"])
-    settings, file = _configuration(call, roles)
+    settings, file = _configuration(call, roles, given["config"])
     spec = _spec(host, given, roles, settings)
     place = _place(host, tree, given, spec, file if settings else None)
+    if settings is not None and host.is_root() and not given["dry_run"]:
+        check_roots_own(settings, file)
     _needs(host, tree, spec, dry_run=given["dry_run"])
-    told = {name: given[name] for name in REMEMBERED}
+    told = {**{name: given[name] for name in REMEMBERED}, "config": str(file) if settings else ""}
     intent = replace(steps.intend(host, tree, spec, place), told=told)
     _show(intent)
     if not given["replaces"]:
@@ -111,6 +118,8 @@ def _init(call: Call, given: Mapping[str, Any]) -> None:
         click.echo("Nothing to do: this machine is that head already, and at work.")
         tests = bool(tests)
     else:
+        if intent.condor_changed and not given["disturb"]:
+            check_undisturbed(host, tree, services, spec, intent.book)
         steps.carry_out(host, tree, services, intent, click.echo)
         _farewell(services, intent)
     if (tests is None or tests) and SUBMIT in roles:
@@ -122,7 +131,8 @@ def _with_what_was_said(given: Mapping[str, Any], tree: "Tree") -> dict[str, Any
     context = click.get_current_context()
     known = tree.book().facts.get("told", {})
     silent = [name for name in REMEMBERED if context.get_parameter_source(name) is ParameterSource.DEFAULT]
-    return {**given, **{name: known[name] for name in silent if name in known}}
+    said = {name: known[name] for name in silent if name in known}
+    return {**given, **said, "config": known.get("config", "")}
 
 
 def _roles(text: str) -> tuple[str, ...]:
@@ -133,23 +143,32 @@ def _roles(text: str) -> tuple[str, ...]:
     return tuple(role for role in ROLES if role in asked)
 
 
-def _configuration(call: Call, roles: tuple[str, ...]) -> tuple["Settings | None", Path]:
-    """updraft.toml, where there is one and this is a central manager."""
+def _configuration(call: Call, roles: tuple[str, ...], last: str) -> tuple["Settings | None", Path]:
+    """updraft.toml, where there is one and this is a central manager: that of the `last` time, if any."""
     from updraft.cli.headdata import check_for_head
     from updraft.config import load
 
     if CENTRAL_MANAGER not in roles:
         return None, Path()
     try:
-        file = call.file.resolve()
+        file = _known_file(call, last).resolve()
     except UsageError:
-        if call.asked is not None:
+        if call.asked is not None or last:
             raise
         click.echo("No updraft.toml yet, so no updraft: write one with `updraft init`, then run this again.")
         return None, Path()
     settings = load(file)
     check_for_head(settings, file)
     return settings, file
+
+
+def _known_file(call: Call, last: str) -> Path:
+    """The configuration that was asked for; else that of the `last` time; else the one that is found."""
+    if call.asked is not None or os.environ.get("UPDRAFT_CONFIG") or not last:
+        return call.file
+    if not Path(last).is_file():
+        raise UsageError(f"{last}, which this head was made with, is not there; name it with --config")
+    return Path(last)
 
 
 def _spec(
@@ -193,8 +212,6 @@ def _domains(asked: str, settings: "Settings | None") -> tuple[str, str]:
 
 
 def _user(asked: str) -> str:
-    import os
-
     behind = os.environ.get("SUDO_USER", "")
     return asked or (behind if behind != "root" else "") or "user"
 
@@ -301,55 +318,3 @@ def _self_test(host: "Host", intent: "Intent", *, workers: bool) -> None:
     with waiting("the self-test's job runs"):
         ran = run_one(host, account.pw_name, program, here=not workers, deadline=TEST_DEADLINE)
     click.echo(f"Job {ran.job} is done, after {ago(ran.seconds)}, on {ran.where}.")
-
-
-@click.command(short_help="Take back what `head init` did to this machine.")
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and do nothing.")
-@click.option("--leave-machines", is_flag=True, help="Even while machines are there: they end by themselves.")
-@click.pass_obj
-def undo(call: Call, dry_run: bool, leave_machines: bool) -> None:
-    """Take back what `head init` did: its services end, files that are as it wrote them go, and what was
-    there before is there again. Files that were changed since are named, and stay; so do the queue, the
-    ledger and updraft.toml. Takes root.
-    """
-    from updraft.setup import steps
-    from updraft.setup.files import START
-    from updraft.setup.host import Host, Services
-    from updraft.setup.tree import Tree, unchanged
-
-    host, tree = Host(), Tree()
-    if not host.is_root():
-        raise UsageError("only root may take a head back; run it with sudo")
-    book = tree.book()
-    if not book.files:
-        click.echo("Nothing to undo: `updraft head init` has written nothing here.")
-        return
-    for path, entry in book.files.items():
-        click.echo(f"- {path}" if unchanged(tree, entry, path) else f"  {path} was changed since, and stays")
-    if dry_run:
-        return
-    if not leave_machines:
-        _no_machines(call)
-    for line in steps.undo(host, tree, Services(host, START), click.echo):
-        click.echo(line)
-    click.echo("This machine is no head any more; the queue, the ledger and updraft.toml stay.")
-
-
-def _no_machines(call: Call) -> None:
-    """Raise UsageError while the pool has machines that this would leave alone."""
-    from updraft.errors import LedgerError
-    from updraft.ledger.reader import Reader
-
-    try:
-        with Reader(call.place.ledger) as reader:
-            there = [one for one in reader.view(time.time()).machines if one.ended_at is None]
-    except (LedgerError, UsageError):
-        return  # it has launched none
-    if there:
-        raise UsageError(
-            f"the pool has {count(len(there), 'machine')}: `updraft destroy --wait` first, "
-            "or --leave-machines"
-        )
-
-
-"""What `updraft head` has of this."""

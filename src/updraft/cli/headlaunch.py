@@ -115,7 +115,11 @@ def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
 @name_argument
 @cloud_option
 @floating_option
-@click.option("--groups", is_flag=True, help="Remove the security groups that updraft made there, too.")
+@click.option(
+    "--groups",
+    is_flag=True,
+    help="Remove the security groups that updraft made there, too: once no other head nor worker is there.",
+)
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.pass_obj
 def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, yes: bool) -> None:
@@ -132,20 +136,57 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
     place = HeadPlace(floating=floating)
     heads = heads_of(settings, where, place)
     found = heads.named(name)
-    if found is None:
+    if found is None and not groups:
         raise UsageError(f"cloud {where} has no head {name}; `updraft head list` shows them")
-    if not yes:
-        confirm(f"End the head {found.worker_class} ({found.id}) with its queue and all that its disk holds?")
-    if heads.end(found.id, GONE_WITHIN):
+    if groups:
+        _check_unused(settings, where, "" if found is None else found.id)
+    if found is not None:
+        if not yes:
+            confirm(
+                f"End the head {found.worker_class} ({found.id}) with its queue and all that its disk holds?"
+            )
+        if not heads.end(found.id, GONE_WITHIN):
+            click.echo(f"{found.worker_class} ({found.id}) is told to end; the cloud takes its time")
+            if groups:
+                say("the security groups stay while it is there: give this command again once it is gone")
+            return
         click.echo(f"{found.worker_class} ({found.id}) is ended")
-    else:
-        click.echo(f"{found.worker_class} ({found.id}) is told to end; the cloud takes its time")
     network = network_of(settings, where)
     if groups and not isinstance(network, str):
         network.remove(say)
 
 
 # ------------------------------------------------------------------------------------------------ inside
+
+
+def _check_unused(settings: "Settings", cloud: str, leaving: str) -> None:
+    """Raise UsageError while anybody but the head `leaving` is behind the groups that would be removed."""
+    from updraft.cli.wiring import make_driver
+    from updraft.clouds.heads import HeadPlace
+    from updraft.core.model import CloudState
+
+    there: list[str] = []
+    for name in _sharing(settings, cloud):
+        others = [one for one in heads_of(settings, name, HeadPlace()).all() if one.id != leaving]
+        workers = make_driver(settings, name, settings.clouds[name]).machines()
+        there += [f"head {one.worker_class} ({one.id})" for one in others]
+        there += [f"worker {one.id}" for one in workers if one.state is not CloudState.TERMINATED]
+    if there:
+        some = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+        raise UsageError(
+            f"the security groups are in use by {some}: end them first (workers by `updraft destroy --wait`, "
+            "on the head), or leave --groups away; nothing was ended"
+        )
+
+
+def _sharing(settings: "Settings", cloud: str) -> list[str]:
+    """This cloud, and those of the file that have the same groups: two names for one project."""
+    driver = settings.clouds[cloud].driver
+    ids: dict[str, set[str]] = {}
+    for name, one in settings.clouds.items():
+        network = network_of(settings, name) if one.driver == driver else ""
+        ids[name] = set() if isinstance(network, str) else {group.id for group in network.ours()}
+    return [name for name in ids if name == cloud or ids[name] & ids[cloud]]
 
 
 def _rows(settings: "Settings", cloud: str) -> list[Document]:

@@ -1,5 +1,6 @@
 """`plan` and `run`: one live look, and the loop of them."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import click
 
 from updraft.cli.main import Call
 from updraft.cli.output import Column, console, json_option, say_json, table, waiting
+from updraft.errors import ConfigAbsent, ProblemFound
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -145,4 +147,10 @@ def run(call: Call, log_form: str, record: Path | None) -> None:
     """
     from updraft.cli.serving import run_daemon
 
-    run_daemon(call.file, log_form, record)
+    try:
+        run_daemon(call.file, log_form, record)
+    except ConfigAbsent as error:
+        if not os.environ.get("NOTIFY_SOCKET"):
+            raise
+        # Its disk may come later: a service manager starts it again after this, and not after a wrong call.
+        raise ProblemFound(str(error)) from error

@@ -4,26 +4,41 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import updraft
 from updraft import config
 from updraft.cli.documents import daemon_state
 from updraft.cli.main import Call
 from updraft.cli.output import ago, clock, json_option, say_json
-from updraft.errors import LedgerError, ProblemFound, UsageError
+from updraft.errors import ConfigError, LedgerError, ProblemFound, UsageError
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+    from updraft.setup.book import Book
+    from updraft.setup.tree import Change, Tree
 
 UNIT = "updraft.service"
+STATE = "/var/lib/updraft/service-install"
 UNITS = Path("/etc/systemd/system")
+# Where the code of this very program is: the interpreter, the libraries, its own.
+CODE = (
+    Path(sys.executable),
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
+    Path(updraft.__file__).parent,
+)
 SYSTEMD = Path("/run/systemd/system")  # there while systemd is process 1, and only then
 LOG = Path("/var/log/updraft.log")
 UNWRITABLE = ("/etc", "/usr", "/boot", "/home", "/root")  # to the service, by its unit
 USUAL_PROGRAM = "/usr/local/bin/updraft"
 USUAL_FILE = Path("/etc/updraft/updraft.toml")
+USUAL_MOUNTS = "/etc/updraft /var/lib/updraft"  # whose disks the unit waits for
 
 
 @click.group()
@@ -34,54 +49,138 @@ def service() -> None:
 @service.command(short_help="Write the systemd unit, and have it start with the machine.")
 @click.option("--now", is_flag=True, help="Start it at once, not only at the next boot.")
 @click.option("--undo", is_flag=True, help="Stop it and remove the unit. Machines, ledger and settings stay.")
+@click.option(
+    "--replace", "replaces", is_flag=True, help="Replace a unit that is in the way; undo restores it."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and do nothing.")
 @click.pass_obj
-def install(call: Call, now: bool, undo: bool, dry_run: bool) -> None:
+def install(call: Call, now: bool, undo: bool, replaces: bool, dry_run: bool) -> None:
     """Write the systemd unit, show it, and have it start with the machine. Takes root.
 
-    The unit runs this very updraft with the configuration that is in force here; both are checked first.
+    The unit runs this very updraft with the configuration that is in force here; both are checked first, and
+    nobody but root may be able to change them.
     """
+    from updraft.setup.tree import State, Wanted, compare
+
     if undo:
         _needs_systemd()
         _uninstall()
         return
-    text = unit_text(Path(call.file).resolve())
+    file = Path(call.file).resolve()
+    text = unit_text(file)
+    target = str(UNITS / UNIT)
     if dry_run:
-        click.echo(f"# {UNITS / UNIT}\n{text}", nl=False)
+        click.echo(f"# {target}\n{text}", nl=False)
         return
-    state_dir = config.load(call.file).pool.state_dir
-    if any(state_dir.is_relative_to(place) for place in UNWRITABLE):
-        raise UsageError(
-            f"the service may not write to {state_dir}: set pool.state_dir to a place below /var/lib"
-        )
+    settings = config.load(file)
+    check_state_dir(settings.pool.state_dir)
     _needs_systemd()
-    target = UNITS / UNIT
-    before = target.read_text(encoding="utf-8") if target.exists() else None
-    target.write_text(text, encoding="utf-8")
-    click.echo(f"# {target}{' (as it was)' if before == text else ''}\n{text}", nl=False)
-    _systemctl("daemon-reload")
-    _systemctl("enable", UNIT)
+    check_roots_own(settings, file)
+    tree = _tree()
+    book = tree.book()
+    (change,) = compare(tree, book, [Wanted(target, text)])
+    if not replaces:
+        _refuse_conflict(change)
+    back = _write(tree, book, change)
+    same = change.state is State.SAME
+    click.echo(f"# {target}{' (as it was)' if same else ''}\n{text}", nl=False)
+    try:
+        _systemctl("daemon-reload")
+        _systemctl("enable", UNIT)
+    except BaseException:
+        back()
+        raise
     if now:
         # Of one that runs already, a changed unit is taken up by a restart: its machines stay meanwhile.
-        _systemctl("restart" if before != text else "start", UNIT)
+        _systemctl("start" if same else "restart", UNIT)
     click.echo(
         f"{UNIT} starts with this machine" + (", and has been started" if now else "; --now starts it now")
     )
     click.echo("to take it back: updraft service install --undo")
 
 
+def _tree() -> "Tree":
+    from updraft.setup.tree import Tree
+
+    return Tree(Path("/"), STATE)
+
+
+def _write(tree: "Tree", book: "Book", change: "Change") -> Callable[[], None]:
+    """Write the unit, and note of one that was there whether it was at work; returns what takes it back."""
+    from updraft.setup.applying import apply
+    from updraft.setup.tree import State
+
+    if change.state is State.SAME:
+        return lambda: None
+    was = {word: _is(word) for word in ("active", "enabled")} if change.state is State.FOREIGN else {}
+    return apply(tree, book, [change], {**book.facts, **was})
+
+
+def _refuse_conflict(change: "Change") -> None:
+    """Raise UsageError where the unit that is there is somebody else's, or the work of `head init`."""
+    from updraft.setup import steps
+    from updraft.setup.files import UNIT as OF_THE_HEAD
+    from updraft.setup.tree import State, Tree
+
+    if change.state is State.FOREIGN and OF_THE_HEAD in Tree().book().files:
+        raise UsageError(f"{change.path} was written by `updraft head init`: run that again, it renews it")
+    steps.refuse_conflicts([change])
+
+
+def check_state_dir(state_dir: Path) -> None:
+    """Raise UsageError where the service couldn't write to this place."""
+    if any(state_dir.is_relative_to(place) for place in UNWRITABLE):
+        raise UsageError(
+            f"the service may not write to {state_dir}: set pool.state_dir to a place below /var/lib"
+        )
+
+
+def check_roots_own(settings: "Settings", file: Path) -> None:
+    """Raise UsageError where somebody but root may change what the service would run or read as root."""
+    from updraft.setup.strict import changeable_below, first_changeable
+
+    classes = settings.classes.values()
+    layers = [layer.name for one in classes for layer in (*one.layers, *one.offered_layers.values())]
+    named = [file.parent / name for name in (*layers, settings.pool.condor_config or "") if name != "inline"]
+    program = Path(program_here())
+    try:
+        for what, why, remedy in (
+            ("read", first_changeable([file, *named]), f"put it into {USUAL_FILE.parent}"),
+            ("write to", first_changeable([settings.pool.state_dir]), "set pool.state_dir to another place"),
+            ("run", first_changeable([program, *CODE]), "install updraft as root, into /opt/updraft say"),
+            ("run", next(filter(None, map(changeable_below, CODE)), ""), "install updraft as root"),
+        ):
+            if why:
+                raise UsageError(
+                    f"the service would {what} as root what others may change: {why}; {remedy}, or give it "
+                    "to root alone (chown root, chmod go-w)"
+                )
+    except OSError as error:
+        raise UsageError(f"whether others may change {error.filename} can't be told: {error}") from error
+
+
 def unit_text(file: Path) -> str:
     """The one unit that ships, with this program and this configuration where they aren't the usual ones."""
     from updraft.bootstrap.machine import shipped
 
-    program = _program()
+    program = program_here()
     words = program if file == USUAL_FILE else f"{program} --config {file}"
-    if any(char.isspace() or char in "%$\\\"'" for char in f"{program}{file}"):
-        raise UsageError(f"systemd can't be told of {file} as it is: use a path of plain letters")
-    return shipped(UNIT).replace(USUAL_PROGRAM, words)
+    for path in (program, str(file), str(_state_dir(file))):
+        if any(char.isspace() or char in "%$\\\"'" for char in path):
+            raise UsageError(f"systemd can't be told of {path} as it is: use a path of plain letters")
+    places = f"{file.parent} {_state_dir(file)}"
+    return shipped(UNIT).replace(USUAL_PROGRAM, words).replace(USUAL_MOUNTS, places)
 
 
-def _program() -> str:
+def _state_dir(file: Path) -> Path:
+    """Where this configuration keeps its ledger; the usual place while that can't be told."""
+    try:
+        return Path(os.path.normpath(config.place(file).state_dir.absolute()))
+    except ConfigError:
+        return Path(config.DEFAULT_STATE_DIR)
+
+
+def program_here() -> str:
     """The program that runs now, by a path that stays."""
     beside = Path(sys.executable).parent / "updraft"
     found = shutil.which("updraft")
@@ -95,14 +194,41 @@ def _program() -> str:
 
 
 def _uninstall() -> None:
-    target = UNITS / UNIT
-    if not target.exists():
-        click.echo(f"{target} is not there: nothing to undo")
+    """Take the unit back, and what was before; one that isn't as it was written is somebody else's by now."""
+    from updraft.setup.applying import aside, unchanged
+    from updraft.setup.applying import undo as take_back
+
+    tree, target = _tree(), str(UNITS / UNIT)
+    book = tree.book()
+    entry = book.files.get(target)
+    if entry is None:
+        there = tree.read(target) is not None
+        what = f"was not written by `updraft service install`: {_BY_HAND}" if there else "is not there"
+        click.echo(f"{target} {what}; nothing to undo")
         return
+    if not unchanged(tree, entry, target):
+        raise UsageError(f"{target} was changed since it was written: {_BY_HAND}")
     _systemctl("disable", "--now", UNIT)
-    target.unlink()
+    take_back(tree, book)
     _systemctl("daemon-reload")
-    click.echo(f"{UNIT} was stopped and {target} removed; machines, ledger and settings stay as they are")
+    if tree.read(target) is not None:
+        for word, verb in (("enabled", "enable"), ("active", "start")):
+            if book.facts.get(word):
+                _systemctl(verb, UNIT)
+        click.echo(f"{UNIT} was stopped, and {target} is what it was before")
+    else:
+        click.echo(f"{UNIT} was stopped and {target} removed; machines, ledger and settings stay as they are")
+    for path in aside(tree):
+        click.echo(f"{path} is what was put aside, and stays there")
+
+
+_BY_HAND = f"it stays; `systemctl disable --now {UNIT}` ends it"
+
+
+def _is(word: str) -> bool:
+    """Is the unit that is there now active, enabled?"""
+    done = subprocess.run(["systemctl", f"is-{word}", "--quiet", UNIT], check=False)
+    return done.returncode == 0
 
 
 def has_systemd() -> bool:

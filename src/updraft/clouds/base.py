@@ -235,5 +235,8 @@ class Catalogue(Protocol):
         Raises BadRequest when there is one of that name already.
         """
 
+    def delete_key_pair(self, name: str) -> None:
+        """Delete a key pair; one that isn't there is success."""
+
     def findings(self) -> tuple[Finding, ...]:
         """What is to be known of this endpoint: what it lacks, and what stands in for it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from updraft.errors import ConfigError, UsageError
+from updraft.errors import ConfigAbsent, ConfigError
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -38,18 +38,18 @@ class Place:
 def find(asked: str | Path | None = None) -> Path:
     """The configuration file: `asked`, else $UPDRAFT_CONFIG, ./updraft.toml, /etc/updraft/updraft.toml.
 
-    Raises UsageError when there is none.
+    Raises ConfigAbsent when there is none.
     """
     named = asked or os.environ.get("UPDRAFT_CONFIG")
     if named:
         path = Path(named)
         if not path.is_file():
-            raise UsageError(f"{path}: there is no such file; name the configuration with --config PATH")
+            raise ConfigAbsent(f"{path}: there is no such file; name the configuration with --config PATH")
         return path
     for usual in USUAL_PLACES:
         if Path(usual).is_file():
             return Path(usual)
-    raise UsageError(
+    raise ConfigAbsent(
         "there is no configuration: neither ./updraft.toml nor /etc/updraft/updraft.toml exists; "
         "write one with `updraft init`, or name it with --config PATH"
     )
@@ -90,7 +90,7 @@ def parse(path: Path) -> dict[str, object]:
         raise ConfigError(f"{path.name}: this is not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:
         own = "; call updraft as root, or as its owner" if isinstance(error, PermissionError) else ""
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}{own}") from error
+        raise ConfigAbsent(f"{path}: cannot be read: {error.strerror}{own}") from error
 
 
 def _line(error: tomllib.TOMLDecodeError) -> str:

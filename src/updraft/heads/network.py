@@ -142,16 +142,43 @@ class Network:
                 self._groups.remove(one.id)
                 say(f"the security group {one.name} is removed again")
 
-    def remove(self, say: Say) -> None:
-        """Remove the groups that this pool's updraft made here. Raises CloudError where one is in use."""
+    def ours(self) -> tuple[Group, ...]:
+        """The groups here that this pool's updraft made. Raises CloudError."""
         names = (head_group(self._settings.pool.name), *self._workers)
-        found = [group for group in map(self._groups.show, names) if group is not None]
-        ours = [group for group in found if group.pool == self._settings.pool.name]
-        for group in ours:  # they name each other
-            self._groups.revoke(group.id, [rule for rule in group.rules if rule.direction == "in"])
-        for group in ours:
-            self._groups.remove(group.id)
-            say(f"the security group {group.name} is removed")
+        found = {group.id: group for group in map(self._groups.show, names) if group is not None}
+        return tuple(group for group in found.values() if group.pool == self._settings.pool.name)
+
+    def remove(self, say: Say) -> None:
+        """Remove `ours`. Raises CloudError where one is in use: those that stay have all their rules then.
+
+        Only the rules by which they name each other are taken out before, since a cloud keeps what is named.
+        """
+        ours = self.ours()
+        left = {group.id: group for group in ours}
+        taken: dict[str, list[Rule]] = {}
+        try:
+            for group in ours:
+                others = {group_source(one.id) for one in ours if one is not group}
+                naming = [rule for rule in group.rules if rule.source in others]
+                if naming:
+                    taken[group.id] = naming
+                    self._groups.revoke(group.id, naming)
+            for group in ours:
+                self._groups.remove(group.id)
+                del left[group.id]
+                say(f"the security group {group.name} is removed")
+        except BaseException:
+            self._put_back(taken, left, say)
+            raise
+
+    def _put_back(self, taken: Mapping[str, Sequence[Rule]], left: Mapping[str, Group], say: Say) -> None:
+        sources = {group_source(one) for one in left}
+        for group in left.values():
+            rules = [rule for rule in taken.get(group.id, ()) if rule.source in sources]
+            names = ", ".join(map(str, rules))
+            with _said(say, f"taken out of the security group {group.name}, and not back: {names}"):
+                if rules:
+                    self._groups.allow(group.id, rules)
 
     # ------------------------------------------------------------------------------------------- inside
 

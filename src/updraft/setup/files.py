@@ -18,6 +18,7 @@ from updraft.bootstrap.scaled import scaled_files
 from updraft.errors import UsageError
 from updraft.setup.tree import Wanted
 
+CONF = f"{machine.CONFIG_DIR}/90-updraft.conf"
 KEYS = "/etc/condor/passwords.d"
 POOL_KEY = f"{KEYS}/POOL"
 TOKEN = "/etc/condor/tokens.d/updraft-pool"  # noqa: S105  # a path

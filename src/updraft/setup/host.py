@@ -17,7 +17,11 @@ from updraft.errors import ProblemFound, UsageError
 
 CONDOR = "condor.service"
 UPDRAFT = "updraft.service"
-_PLAIN = {UPDRAFT: "/run/updraft-head.pid", DOOR: "/run/updraft-door.pid"}
+_PLAIN = {  # where head-start notes what it has started, and what its command line has in it
+    CONDOR: ("/run/updraft-condor.pid", "condor_master"),
+    UPDRAFT: ("/run/updraft-head.pid", "updraft"),
+    DOOR: ("/run/updraft-door.pid", "updraft/door"),
+}
 _UP = ("running", "degraded", "starting", "initializing", "maintenance")
 _LOOK = 30.0
 _OWN_NOTES = (".condor/known_hosts",)  # what HTCondor's tools note at the home of whoever calls them
@@ -56,13 +60,46 @@ class Host:
         """Is this program there?"""
         return shutil.which(program) is not None
 
-    def processes(self) -> set[str]:
-        """The names of all processes, as the kernel keeps them: 15 letters."""
-        names = set()
-        for comm in Path("/proc").glob("[0-9]*/comm"):
-            with contextlib.suppress(OSError):
-                names.add(comm.read_text().strip())
+    def family_of(self, pid: int) -> set[str]:
+        """The names of a process and all below it, as the kernel keeps them: 15 letters."""
+        known: dict[int, tuple[int, str]] = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+                known[int(stat.parent.name)] = int(rest.split()[1]), name
+        found, names, new = set[int](), set[str](), {pid} & set(known)
+        while new:
+            found |= new
+            names |= {known[one][1] for one in new}
+            new = {one for one, (parent, _) in known.items() if parent in new} - found
         return names
+
+    def noted(self, path: str, words: str) -> int | None:
+        """The process that a pid file names, None where it has ended, or is another by now."""
+        try:
+            pid = int(Path(path).read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (OSError, ValueError):
+            return None
+        return pid if words in command else None
+
+    def masters(self) -> set[int]:
+        """Every condor_master of root's that is at home in this very system: no container's, no user's."""
+        found = set()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (process / "comm").read_text().strip() != "condor_master":
+                    continue
+                # By its real user: its own directory belongs to whom it acts as just now.
+                status = dict(
+                    line.split(":\t", 1)
+                    for line in (process / "status").read_text().splitlines()
+                    if ":\t" in line
+                )
+                spaces = [one / "ns/mnt" for one in (process, Path("/proc/self"))]
+                if status["Uid"].split()[0] == "0" and spaces[0].readlink() == spaces[1].readlink():
+                    found.add(int(process.name))
+        return found
 
     def account(self, name: str) -> pwd.struct_passwd | None:
         """The account of this name, None where there is none."""
@@ -121,12 +158,10 @@ class Host:
         """Seconds that only grow."""
         return time.monotonic()
 
-    def signal(self, process: str, number: int) -> None:
-        """Signal every process of this name."""
-        for comm in Path("/proc").glob("[0-9]*/comm"):
-            with contextlib.suppress(OSError):
-                if comm.read_text().strip() == process:
-                    os.kill(int(comm.parent.name), number)
+    def signal(self, pid: int, number: int) -> None:
+        """Signal a process, if it is still there."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def missing(host: Host) -> str:
@@ -194,11 +229,26 @@ class Services:
 
     def active(self, unit: str) -> bool:
         """Does it run?"""
-        if unit == CONDOR:
-            return "condor_master" in self._host.processes()
         if not self.managed:
-            return self._plain_pid(unit) is not None
+            return self.pid(unit) is not None
         return self._host.run(["systemctl", "is-active", "--quiet", unit]).returncode == 0
+
+    def pid(self, unit: str) -> int | None:
+        """Its first process, as systemd has it or the pid file; None where it doesn't run."""
+        if not self.managed:
+            return self._host.noted(*_PLAIN[unit])
+        told = self._host.run(["systemctl", "show", "--property=MainPID", "--value", unit]).stdout.strip()
+        return int(told) if told.isdigit() and told != "0" else None
+
+    def check_own(self) -> None:
+        """Raise UsageError where an HTCondor runs as root here that isn't the service's: two can't be."""
+        strange = self._host.masters() - {self.pid(CONDOR)}
+        if strange:
+            pids = ", ".join(map(str, sorted(strange)))
+            raise UsageError(
+                f"condor_master runs already (process {pids}), and not as {CONDOR}: end it with "
+                "`condor_off -daemon master`, then run this again; nothing was changed"
+            )
 
     def enabled(self, unit: str) -> bool:
         """Does it start with the machine?"""
@@ -228,46 +278,33 @@ class Services:
         script = self._host.exists(self._start)
         done = self._host.run(["sh", self._start, "start"] if script else ["condor_master"])
         if done.returncode != 0:
-            raise ProblemFound(f"HTCondor does not start: {_last(done.stderr)}")
+            raise ProblemFound(f"HTCondor does not start: {last_line(done.stderr)}")
 
     def stop(self, unit: str) -> None:
         """End it, if it runs, and wait for that."""
         if self.managed:  # also one that is about to be started once more
             self._host.run(["systemctl", "stop", unit], timeout=300)
-        elif not self.active(unit):
+        elif (pid := self.pid(unit)) is None:
             return
-        elif unit == CONDOR:
-            self._host.signal("condor_master", signal.SIGQUIT)
         else:
-            with contextlib.suppress(OSError):
-                pid = self._plain_pid(unit)
-                if pid is not None:
-                    os.kill(pid, signal.SIGTERM)
+            self._host.signal(pid, signal.SIGQUIT if unit == CONDOR else signal.SIGTERM)
         until = self._host.clock() + _LOOK
         while self.active(unit):
             if self._host.clock() > until:
                 raise ProblemFound(f"{unit} does not end within {_LOOK:.0f} s")
             self._host.sleep(0.2)
 
-    def _plain_pid(self, unit: str) -> int | None:
-        try:
-            pid = int(Path(_PLAIN[unit]).read_text())
-            os.kill(pid, 0)
-        except (OSError, ValueError):
-            return None
-        return pid
-
     def _control(self, *words: str) -> None:
         done = self._host.run(["systemctl", *words], timeout=300)
         if done.returncode != 0:
-            raise ProblemFound(f"`systemctl {' '.join(words)}` failed: {_last(done.stderr)}")
+            raise ProblemFound(f"`systemctl {' '.join(words)}` failed: {last_line(done.stderr)}")
 
 
 def make_account(host: Host, name: str) -> None:
     """Make the first user's account, with a home and no password."""
     done = host.run(["useradd", "--create-home", "--shell", "/bin/bash", name])
     if done.returncode != 0:
-        raise UsageError(f"the account {name} can't be made: {_last(done.stderr)}")
+        raise UsageError(f"the account {name} can't be made: {last_line(done.stderr)}")
 
 
 def remove_account(host: Host, name: str) -> str:
@@ -280,7 +317,9 @@ def remove_account(host: Host, name: str) -> str:
         return f"the account {name} stays: there is {kept[0]} at its home"
     done = host.run(["userdel", "--remove", name])
     # userdel ends with 12 where there was no mail file to remove, say.
-    return "" if host.account(name) is None else f"the account {name} can't be removed: {_last(done.stderr)}"
+    return (
+        "" if host.account(name) is None else f"the account {name} can't be removed: {last_line(done.stderr)}"
+    )
 
 
 def _own_files(home: Path) -> Iterable[str]:
@@ -297,11 +336,15 @@ def _own_files(home: Path) -> Iterable[str]:
             yield str(at)
 
 
-def wait_for(host: Host, names: Sequence[str], ask: Callable[[], str], patience: float = 60.0) -> None:
-    """Wait until these daemons run and `ask` finds nothing amiss, else ProblemFound after `patience` s."""
+def wait_for(
+    host: Host, services: Services, names: Sequence[str], ask: Callable[[], str], patience: float = 60.0
+) -> None:
+    """Wait until these daemons of the service's run and `ask` finds nothing amiss, else ProblemFound after
+    `patience` s."""
     until = host.clock() + patience
     while True:
-        running = host.processes()
+        master = services.pid(CONDOR)
+        running = set() if master is None else host.family_of(master)
         missing = [name for name in names if name[:15] not in running]
         why = f"{', '.join(missing)} did not start" if missing else ask()
         if not why:
@@ -314,8 +357,9 @@ def wait_for(host: Host, names: Sequence[str], ask: Callable[[], str], patience:
 def answer(host: Host, words: Sequence[str]) -> str:
     """What is wrong with a program's answer, "" where it has one."""
     done = host.run(words, timeout=15)
-    return "" if done.returncode == 0 else f"{words[0]}: {_last(done.stderr)}"
+    return "" if done.returncode == 0 else f"{words[0]}: {last_line(done.stderr)}"
 
 
-def _last(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last line that a program said."""
     return (text.strip().splitlines() or ["no message"])[-1]

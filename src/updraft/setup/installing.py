@@ -2,9 +2,10 @@
 
 from updraft.bootstrap.head import HeadSpec
 from updraft.errors import ProblemFound
+from updraft.setup.applying import apply
 from updraft.setup.files import installers
 from updraft.setup.host import Host
-from updraft.setup.tree import Tree, apply, compare
+from updraft.setup.tree import Tree, compare
 
 _DEADLINE = 1800.0
 _SCRIPT = "/usr/local/lib/updraft/install"

@@ -9,7 +9,8 @@ from typing import Any
 from updraft.bootstrap.door import DOOR
 from updraft.bootstrap.head import HeadSpec
 from updraft.bootstrap.roles import CENTRAL_MANAGER, SUBMIT
-from updraft.errors import UsageError
+from updraft.errors import ProblemFound, UsageError
+from updraft.setup import applying
 from updraft.setup import tree as trees
 from updraft.setup.book import Book, Entry
 from updraft.setup.files import ADDRESS, BY_HTCONDOR, NOTED, START, Place, daemons, wanted_files
@@ -100,10 +101,28 @@ def nothing_to_do(services: Services, intent: Intent) -> bool:
     return all(services.active(one) and (services.enabled(one) or not services.managed) for one in units)
 
 
+class _Back:
+    """Steps of taking back, each of which stands alone: what fails is said, and the rest is done."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self.failed: list[str] = []
+
+    def do(self, step: Callable[[], object]) -> None:
+        """Carry one out."""
+        try:
+            step()
+        except Exception as error:  # whatever it is, it must not keep the others from being done
+            self.failed.append(str(error))
+            self._say(f"not taken back: {error}")
+
+
 def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: Say) -> None:
-    """Write, start, and wait until HTCondor answers. Raises what went wrong, once all is as it was."""
+    """Write, start, and wait until HTCondor answers. Raises what went wrong, once all is as it was; what of
+    it can't be taken back is said."""
+    services.check_own()
     spec, before = intent.spec, services.standing()
-    facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before, "account": ""}
+    facts = dict(intent.book.facts) or {"at": round(time.time()), "before": before}
     facts["told"] = dict(intent.told)
     there = [path for path in (*BY_HTCONDOR, *NOTED) if tree.read(path) is not None]
     back: list[Callable[[], object]] = []
@@ -111,22 +130,32 @@ def carry_out(host: Host, tree: Tree, services: Services, intent: Intent, say: S
         if intent.new_account:
             user = spec.users[0]
             make_account(host, user)
-            facts["account"] = user
-            back.append(partial(remove_account, host, user))
+            facts["accounts"] = [*_accounts(facts), user]
+            back.append(partial(_drop_account, host, user))
             _check_home(host, user, intent.place.home)
-        back.append(trees.apply(tree, intent.book, intent.changes, facts))
+        back.append(applying.apply(tree, intent.book, intent.changes, facts))
         verify(host, spec)
-        back.append(partial(_stop, services, before))
+        back[:0] = _starts(services, before)  # last of all: on the files that are back
+        back += reversed(_stops(services, before))
         _start(host, services, intent, say)
         made = (*BY_HTCONDOR, *NOTED, ADDRESS)
         _remember_made(tree, [path for path in made if path not in there])
     except BaseException:
-        services_touched = len(back) > 1 + intent.new_account
+        way_back = _Back(say)
         for step in reversed(back):  # the services first: nothing may run on files that go
-            step()
-        if services_touched:
-            _start_as(services, before)
+            way_back.do(step)
         raise
+
+
+def _accounts(facts: Mapping[str, Any]) -> list[str]:
+    """The accounts that were made for this head, each time that it was asked for with another user."""
+    return [str(name) for name in (*facts.get("accounts", ()), facts.get("account", "")) if name]
+
+
+def _drop_account(host: Host, user: str) -> None:
+    """Remove an account that was made by now. Raises ProblemFound where it has to stay."""
+    if why := remove_account(host, user):
+        raise ProblemFound(why)
 
 
 def _check_home(host: Host, user: str, home: str) -> None:
@@ -182,9 +211,9 @@ def _start(host: Host, services: Services, intent: Intent, say: Say) -> None:
     services.enable(CONDOR)
     services.start(CONDOR, again=again)
     probe = ["condor_q", "-totals"] if SUBMIT in spec.roles else ["condor_status", "-collector"]
-    wait_for(host, daemons(spec.roles), partial(answer, host, probe))
+    wait_for(host, services, daemons(spec.roles), partial(answer, host, probe))
     if CENTRAL_MANAGER not in spec.roles:
-        wait_for(host, (), partial(_not_taken, host))
+        wait_for(host, services, (), partial(_not_taken, host))
     if intent.place.metadata:
         services.enable(DOOR)
         services.start(DOOR, again=services.active(DOOR) and intent.door_changed)
@@ -203,18 +232,20 @@ def _not_taken(host: Host) -> str:
     return "" if done.stdout.strip() else "the pool does not show this submit node: is its token this pool's?"
 
 
-def _stop(services: Services, before: Standing) -> None:
-    """End them, and have them start with the machine only where they did before."""
-    for unit in (UPDRAFT, CONDOR, DOOR):
-        services.stop(unit)
-        services.enable(unit, on=bool(before.get(unit, (False, False))[1]))
+_ENDING = (UPDRAFT, CONDOR, DOOR)
 
 
-def _start_as(services: Services, before: Standing) -> None:
-    services.reload()
-    for unit in (CONDOR, UPDRAFT, DOOR):
-        if before.get(unit, (False, False))[0]:
-            services.start(unit)
+def _stops(services: Services, before: Standing) -> list[Callable[[], object]]:
+    """What ends them, and has them start with the machine only where they did before."""
+    lasting = {unit: bool(before.get(unit, (False, False))[1]) for unit in _ENDING}
+    ends = [partial(services.stop, unit) for unit in _ENDING]
+    return [*ends, *(partial(services.enable, unit, on=on) for unit, on in lasting.items())]
+
+
+def _starts(services: Services, before: Standing) -> list[Callable[[], object]]:
+    """What starts those again that ran before, the last step first."""
+    ran = [unit for unit in (DOOR, UPDRAFT, CONDOR) if before.get(unit, (False, False))[0]]
+    return [*(partial(services.start, unit) for unit in ran), services.reload]
 
 
 def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
@@ -225,21 +256,39 @@ def _remember_made(tree: Tree, paths: Sequence[str]) -> None:
         data = tree.read(path)
         if path not in files and (data is not None or path in NOTED):
             files[path] = Entry(trees.digest(data or b""), anyhow=path in (ADDRESS, *NOTED), made=True)
-    tree.put(trees.BOOK, Book(files, book.folders, book.facts).text().encode(), 0o600)
+    tree.put(tree.manifest, Book(files, book.folders, book.facts).text().encode(), 0o600)
 
 
 def undo(host: Host, tree: Tree, services: Services, say: Say) -> list[str]:
-    """Stop what was started, take back what is as it was written; returns sentences on what stays."""
+    """Stop what was started, take back what is as it was written; returns sentences on what stays.
+
+    Each step is tried. Raises ProblemFound where some failed: the book then knows what is left to do.
+    """
     book = tree.book()
     before = {unit: (bool(runs), bool(on)) for unit, (runs, on) in dict(book.facts.get("before", {})).items()}
     say("Stopping updraft and HTCondor.")
-    _stop(services, before)
-    stays = [f"{path} was changed since, and stays" for path in trees.undo(tree, book)]
-    account = str(book.facts.get("account", ""))
-    if account and (why := remove_account(host, account)):
-        stays.append(why)
-    _start_as(services, before)
+    way, stays = _Back(say), list[str]()
+    for step in _stops(services, before):
+        way.do(step)
+    way.do(lambda: stays.extend(_files_back(tree, book)))
+    stays += filter(None, (remove_account(host, account) for account in _accounts(book.facts)))
+    for step in reversed(_starts(services, before)):
+        way.do(step)
+    if way.failed:
+        for line in stays:
+            say(line)
+        raise ProblemFound(
+            f"{way.failed[0]}; the rest is taken back, and `updraft head undo` tries this again"
+        )
+    applying.undo(tree, tree.book())  # nothing is left to know
     return stays
+
+
+def _files_back(tree: Tree, book: Book) -> list[str]:
+    """Sentences on what stays of the files, and where copies of what people wrote are; the book is kept."""
+    changed = applying.undo(tree, book, keep=True)
+    copies = [f"{path} is what was put aside, and stays there" for path in applying.aside(tree)]
+    return [*(f"{path} was changed since, and stays" for path in changed), *copies]
 
 
 def start_command() -> str:

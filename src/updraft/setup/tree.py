@@ -1,4 +1,4 @@
-"""Files of this machine: what would change, written in one step or not at all, and taken back.
+"""Files of this machine, written in one step or not at all, and what would become of them.
 
 The book (the manifest) says of each file that was written what it was written as. Whatever isn't as the book
 has it is somebody else's, and stays. All paths are below a root, which is `/` but in tests.
@@ -8,20 +8,17 @@ import hashlib
 import os
 import pwd
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from updraft.errors import UsageError
-from updraft.setup.book import Book, Entry, parse_book
+from updraft.setup.book import Book, parse_book
 
 STATE = "/var/lib/updraft/head-init"
-BOOK = f"{STATE}/manifest.json"
 
 
 class State(StrEnum):
@@ -65,11 +62,39 @@ class Change:
     old: bytes | None = field(default=None, repr=False)
 
 
-class Tree:
-    """The files below a root."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file system keeps of a file beside its bytes."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self.root = root
+    stat: os.stat_result
+    attributes: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, handle: int) -> "Kept":
+        """That of an open file."""
+        found = {}
+        with suppress(OSError):  # not every file system has attributes
+            found = {name: os.getxattr(handle, name) for name in os.listxattr(handle)}
+        return cls(os.fstat(handle), found)
+
+    def give_owner(self, handle: int) -> None:
+        """Give an open file the owner and group, where we may."""
+        with suppress(PermissionError):
+            os.fchown(handle, self.stat.st_uid, self.stat.st_gid)
+
+    def give_rest(self, handle: int) -> None:
+        """Give it times and attributes (access lists among them), where we may."""
+        for name, value in self.attributes.items():
+            with suppress(OSError):
+                os.setxattr(handle, name, value)
+        os.utime(handle, ns=(self.stat.st_atime_ns, self.stat.st_mtime_ns))
+
+
+class Tree:
+    """The files below a root; `state` is where the book of them is kept, and what was put aside."""
+
+    def __init__(self, root: Path = Path("/"), state: str = STATE) -> None:
+        self.root, self.state, self.manifest = root, state, f"{state}/manifest.json"
 
     def at(self, path: str) -> Path:
         """Where this path of the machine really is."""
@@ -90,6 +115,16 @@ class Tree:
 
     def put(self, path: str, data: bytes, mode: int, owner: str = "root") -> None:
         """Write a file through a fresh one beside it: it is there as a whole, or as it was."""
+        self._write(path, data, mode, owner, None)
+
+    def copy(self, path: str, owner: str, to: str, to_owner: str, mode: int | None = None) -> None:
+        """Copy a file as it is: its owner, rights (or `mode`), times and access lists too, as far as
+        `to_owner` may give them. Raises OSError."""
+        with self._as(owner), os.fdopen(os.open(self.at(path), os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            data, was = file.read(), Kept.of(file.fileno())
+        self._write(to, data, stat.S_IMODE(was.stat.st_mode) if mode is None else mode, to_owner, was)
+
+    def _write(self, path: str, data: bytes, mode: int, owner: str, was: "Kept | None") -> None:
         target = self.at(path)
         fresh = target.with_name(f".{target.name}.updraft-new")
         with self._as(owner):
@@ -98,10 +133,19 @@ class Tree:
                 handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
                 with os.fdopen(handle, "wb") as file:
                     file.write(data)
-                    os.fchmod(file.fileno(), mode)
+                    file.flush()
+                    if was is not None:
+                        was.give_owner(handle)
+                    os.fchmod(handle, mode)
+                    if was is not None:
+                        was.give_rest(handle)
                 fresh.replace(target)
             finally:
                 fresh.unlink(missing_ok=True)
+
+    def is_free(self, path: str) -> bool:
+        """Is nothing at all there?"""
+        return not os.path.lexists(self.at(path))
 
     def remove(self, path: str, owner: str = "root") -> None:
         """Remove a file, if it is there."""
@@ -137,7 +181,7 @@ class Tree:
 
     def book(self) -> Book:
         """The book, empty where nothing was ever written. Raises UsageError for a damaged one."""
-        return parse_book(self.read(BOOK), BOOK)
+        return parse_book(self.read(self.manifest), self.manifest)
 
     @contextmanager
     def _as(self, owner: str) -> Iterator[None]:
@@ -206,167 +250,3 @@ def shown(change: Change) -> str:
     before, after = ("/dev/null" if not text else change.path for text in (old, new))
     lines = unified_diff(old.splitlines(), new.splitlines(), before, after, lineterm="")
     return title + "".join(f"{line}\n" for line in lines)
-
-
-def apply(tree: Tree, book: Book, changes: Sequence[Change], facts: Mapping[str, Any]) -> Callable[[], None]:
-    """Carry the changes out, what is in the way with a backup; returns what takes all of it back.
-
-    The book is written first, so that a crash leaves no file that it doesn't know. Raises UsageError where
-    something can't be written: then all is as it was.
-    """
-    back: list[Callable[[], None]] = []
-
-    def undo() -> None:
-        while back:
-            back.pop()()
-
-    try:
-        _write(tree, book, changes, facts, back)
-    except (OSError, KeyError) as error:
-        undo()
-        why = error.strerror if isinstance(error, OSError) else f"there is no user {error}"
-        at = getattr(error, "filename", None) or "a file"
-        raise UsageError(f"{at} can't be written ({why}): nothing was changed") from error
-    except BaseException:
-        undo()
-        raise
-    return undo
-
-
-def _write(
-    tree: Tree,
-    book: Book,
-    changes: Sequence[Change],
-    facts: Mapping[str, Any],
-    back: list[Callable[[], None]],
-) -> None:
-    todo = [one for one in changes if one.state is not State.SAME]
-    old_book = tree.read(BOOK)
-    folders = _folders(tree, BOOK, "root", back, 0o700)
-    for change in todo:
-        if change.wanted is not None:
-            folders += _folders(tree, change.path, change.wanted.owner, back)
-    files = dict(book.files)
-    for change in todo:
-        files[change.path] = _entry(tree, files.get(change.path), change, back)
-    kept = tuple(dict.fromkeys([*book.folders, *folders]))
-    _put(tree, BOOK, Book(files, kept, facts).text().encode(), 0o600, "root", old_book, back)
-    for change in todo:
-        if change.wanted is None:
-            _retire(tree, files[change.path], change, back)
-        else:
-            one = change.wanted
-            _put(tree, one.path, one.data, one.mode, one.owner, change.old, back)
-    gone = {change.path for change in todo if change.wanted is None}
-    if gone:
-        left = {path: entry for path, entry in files.items() if path not in gone}
-        tree.put(BOOK, Book(left, kept, facts).text().encode(), 0o600)
-
-
-def _folders(
-    tree: Tree, path: str, owner: str, back: list[Callable[[], None]], mode: int = 0o755
-) -> list[str]:
-    missing = tree.missing_folders(path, owner)
-    for folder in missing:
-        tree.make_folder(folder, mode, owner)
-        back.append(partial(_drop_folder, tree, folder, owner))
-    return missing
-
-
-def _drop_folder(tree: Tree, folder: str, owner: str) -> None:
-    tree.remove_folder(folder, owner)
-
-
-def _entry(tree: Tree, entry: Entry | None, change: Change, back: list[Callable[[], None]]) -> Entry:
-    """What the book will say of a file; what is in its way is put aside first."""
-    if change.wanted is None:
-        assert entry is not None  # noqa: S101  # only the book's own files go stale
-        return entry
-    new = Entry(digest(change.wanted.data), change.wanted.owner)
-    if entry is not None:
-        new = replace(new, original=entry.original, original_mode=entry.original_mode)
-    if change.old is None:
-        return new
-    if change.state is State.CHANGED:
-        return replace(new, before=digest(change.old))
-    copy = f"{STATE}/{'edited' if change.state is State.EDITED else 'originals'}{change.path}"
-    _folders(tree, copy, "root", back, 0o700)
-    _put(tree, copy, change.old, 0o600, "root", tree.read(copy), back)
-    if change.state is State.EDITED:
-        return new
-    return replace(new, original=copy, original_mode=tree.mode(change.path, change.wanted.owner))
-
-
-def _retire(tree: Tree, entry: Entry, change: Change, back: list[Callable[[], None]]) -> None:
-    mode = tree.mode(change.path, entry.owner)
-    old = change.old or b""
-    back.append(lambda: tree.put(change.path, old, mode, entry.owner))
-    take_back(tree, change.path, entry)
-
-
-def _put(
-    tree: Tree,
-    path: str,
-    data: bytes,
-    mode: int,
-    owner: str,
-    old: bytes | None,
-    back: list[Callable[[], None]],
-) -> None:
-    if old is None:
-        back.append(lambda: tree.remove(path, owner))
-    else:
-        old_mode = tree.mode(path, owner)
-        back.append(lambda: tree.put(path, old, old_mode, owner))
-    tree.put(path, data, mode, owner)
-
-
-def take_back(tree: Tree, path: str, entry: Entry) -> None:
-    """Remove a file of ours, or put back what it replaced."""
-    original = tree.read(entry.original) if entry.original else None
-    if original is None:
-        tree.remove(path, entry.owner)
-        return
-    tree.put(path, original, entry.original_mode, entry.owner)
-    tree.remove(entry.original)
-
-
-def unchanged(tree: Tree, entry: Entry, path: str) -> bool:
-    """Is the file as the book has it, or gone already?"""
-    try:
-        old = tree.read(path, entry.owner)
-    except (UsageError, KeyError):
-        return False
-    return entry.anyhow or old is None or digest(old) in (entry.sha256, entry.before)
-
-
-def undo(tree: Tree, book: Book) -> list[str]:
-    """Take back every file that is as it was written, and the folders that are empty then.
-
-    Returns what was changed since and stays; the book goes in any case.
-    """
-    changed = []
-    for path, entry in book.files.items():
-        if not unchanged(tree, entry, path):
-            changed.append(path)
-        elif tree.read(path, entry.owner) is not None or entry.original:
-            take_back(tree, path, entry)
-    owners = {folder: entry.owner for path, entry in book.files.items() for folder in _above(path)}
-    tree.remove(BOOK)
-    _prune(tree.at(STATE))
-    for folder in reversed(book.folders):
-        tree.remove_folder(folder, owners.get(folder, "root"))
-    return changed
-
-
-def _above(path: str) -> list[str]:
-    return [str(folder) for folder in Path(path).parents]
-
-
-def _prune(folder: Path) -> None:
-    """Remove the empty folders below, and this one: the backups are back where they were."""
-    if not folder.is_dir():
-        return
-    for one in sorted(folder.rglob("*"), reverse=True):
-        if one.is_dir() and not any(one.iterdir()):
-            one.rmdir()

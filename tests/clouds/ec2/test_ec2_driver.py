@@ -498,6 +498,10 @@ def test_the_catalogue(harness: EC2Harness, driver: EC2Driver) -> None:
     ]
     assert "PRIVATE KEY" in driver.create_key_pair("fresh")
     assert driver.key_pairs() == ("fresh",)
+    driver.delete_key_pair("fresh")
+    driver.delete_key_pair("fresh")
+    assert driver.key_pairs() == ()
+    driver.create_key_pair("fresh")
     with pytest.raises(BadRequest):
         driver.create_key_pair("fresh")
 

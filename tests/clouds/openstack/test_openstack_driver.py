@@ -502,6 +502,9 @@ def test_the_catalogue_tells_of_key_pairs_and_makes_one(driver: OpenStackDriver)
     assert driver.key_pairs() == ("demo-key", "new")
     with pytest.raises(BadRequest, match="already exists"):
         driver.create_key_pair("new")
+    driver.delete_key_pair("new")
+    driver.delete_key_pair("new")
+    assert driver.key_pairs() == ("demo-key",)
 
 
 def test_findings_name_what_is_missing(harness: OpenStackHarness) -> None:

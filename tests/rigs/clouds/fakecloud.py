@@ -325,6 +325,13 @@ class FakeCloud(FakeImages, FakeGroups):
         pairs.append({"keypair": {"name": name}})
         return Reply(201, {"keypair": {"name": name, "private_key": "-----BEGIN KEY-----"}})
 
+    def keypair_delete(self, _call: Call, name: str) -> Reply:
+        pairs = self.told["keypairs"]["keypairs"]
+        if not any(one["keypair"]["name"] == name for one in pairs):
+            return fault("itemNotFound", 404, f"Keypair {name} not found for user")
+        pairs[:] = [one for one in pairs if one["keypair"]["name"] != name]
+        return Reply(202)
+
     # ---------------------------------------------------------------------------------- network, volumes
 
     def port_list(self, call: Call) -> Reply:
@@ -446,6 +453,7 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (rf"(?:PUT|DELETE) /compute/v2.1/servers/{_ID}/tags/{_ID}", "label"),
     (rf"POST /compute/v2.1/servers/{_ID}/action", "action"),
     (r"POST /compute/v2.1/os-keypairs", "keypair"),
+    (rf"DELETE /compute/v2.1/os-keypairs/{_ID}", "keypair_delete"),
     (r"GET /image/v2/images", "images"),
     (r"POST /image/v2/images", "image_make"),
     (rf"GET /image/v2/images/{_ID}", "image"),

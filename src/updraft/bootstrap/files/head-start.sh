@@ -7,16 +7,14 @@ RUN=      # the command of updraft's service
 SCRIPTS=/usr/local/lib/updraft
 . /etc/updraft/head.conf
 
-runs() {
-    cat /proc/[0-9]*/comm 2>/dev/null | grep -q -x "$1"
-}
-
 keep() {
-    # $1: where its process id is noted, $2: where its output goes, the rest: what is to run from now on
-    note=$1 log=$2
-    shift 2
+    # $1: where its process id is noted, $2: where its output goes, $3: a word of its command line, the rest:
+    # what is to run from now on
+    note=$1 log=$2 word=$3
+    shift 3
     pid=$(cat "$note" 2>/dev/null)
-    if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
+    # By then the number may be another's.
+    if [ -z "$pid" ] || ! grep -q -a -F -e "$word" "/proc/$pid/cmdline" 2>/dev/null; then
         setsid "$@" </dev/null >>"$log" 2>&1 &
         echo $! >"$note"
     fi
@@ -32,10 +30,8 @@ fi
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor
 [ "${1:-}" = start ] || exit 0
 
-[ "$METADATA" != close ] || keep /run/updraft-door.pid /var/log/updraft-door.log python3 -I $SCRIPTS/door
-if ! runs condor_master; then
-    condor_master </dev/null >/dev/null 2>&1 || exit 1
-fi
+[ "$METADATA" != close ] || keep /run/updraft-door.pid /var/log/updraft-door.log updraft/door python3 -I $SCRIPTS/door
+keep /run/updraft-condor.pid /dev/null condor_master condor_master -f
 [ -n "$RUN" ] || exit 0
 # shellcheck disable=SC2086 # a program and its arguments
-keep /run/updraft-head.pid /var/log/updraft.log $RUN
+keep /run/updraft-head.pid /var/log/updraft.log updraft $RUN

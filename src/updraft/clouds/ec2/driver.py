@@ -169,6 +169,10 @@ class EC2Driver:
         answer = self._connection.call("create_key_pair", f"making the key pair {name}", KeyName=name)
         return str(answer["KeyMaterial"])
 
+    def delete_key_pair(self, name: str) -> None:
+        """Delete a key pair; EC2 itself says nothing of one that isn't there."""
+        self._connection.call("delete_key_pair", f"deleting the key pair {name}", KeyName=name)
+
     def findings(self) -> tuple[Finding, ...]:
         """Whose credentials these are, the security groups, and what the endpoint lacks.
 

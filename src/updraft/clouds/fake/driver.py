@@ -141,6 +141,11 @@ class FakeCloud:
             self.site.key_pairs.add(name)
         return f"made-up private key of {name}\n"
 
+    def delete_key_pair(self, name: str) -> None:
+        """As if it had never been made."""
+        with self._call("delete_key_pair", 1):
+            self.site.key_pairs.discard(name)
+
     def findings(self) -> tuple[Finding, ...]:
         """Nothing: a fake cloud lacks nothing."""
         with self._call("findings", 0):

@@ -160,6 +160,9 @@ class LocalDriver:
             f"Cloud {self.name}: the local cloud has no key pairs; `updraft local shell` opens a shell."
         )
 
+    def delete_key_pair(self, name: str) -> None:
+        """Nothing to delete: see `key_pairs`."""
+
     def findings(self) -> tuple[Finding, ...]:
         """Nothing: the local cloud has all that the contract asks for."""
         return ()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from updraft.clouds.base import Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
 from updraft.clouds.odd import Odd
 from updraft.clouds.openstack.belongings import Belongings
-from updraft.clouds.openstack.client import COMPUTE, Connection
+from updraft.clouds.openstack.client import COMPUTE, Connection, found_or_none
 from updraft.clouds.openstack.counting import Uncounted
 from updraft.clouds.openstack.editing import terminate, write_tags
 from updraft.clouds.openstack.errors import Garbled, Refused
@@ -157,6 +157,12 @@ class OpenStackDriver:
             if not private:
                 raise Garbled("the answer holds no private key")
         return str(private)
+
+    def delete_key_pair(self, name: str) -> None:
+        """Delete a key pair of the user's."""
+        with self._connection.translate(f"deleting the key pair {name}"):
+            path = f"/os-keypairs/{quote(name, safe='')}"
+            found_or_none(lambda: self._connection.act(COMPUTE, "DELETE", path))
 
     def findings(self) -> tuple[Finding, ...]:
         """The endpoint's version, what machines are launched with, what was taken for GPUs, and whose
