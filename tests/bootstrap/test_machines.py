@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.rigs.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
 from updraft.bootstrap.install import Install
-from updraft.bootstrap.transforms import FILE, schedd_config
+from updraft.bootstrap.transforms import FILE, GROUPS_FILE, groups_config, guarded, schedd_config
 from updraft.bootstrap.worker import worker_config
 from updraft.condor import base
 from updraft.config.attributes import is_taken
@@ -280,9 +280,21 @@ def test_a_head_gives_jobs_with_terms_their_requirements_and_puts_no_text_of_the
     _, *rules = text.partition("@=end")[2].partition("@end")[0].split("\n  ")
     assert [rule.split()[0] for rule in rules] == ["REQUIREMENTS", "COPY", "SET"]
     assert "$" not in "".join(rules)  # a macro of theirs would be read
+
     for name in RESTRICTIVE:
         assert f"{name} isnt undefined" in rules[0]
         assert f"MY.{name}" in rules[2]
+
+
+def test_a_head_refuses_groups_that_are_not_their_users() -> None:
+    text = written(head_user_data(HEAD))[f"/etc/condor/config.d/{GROUPS_FILE}"]["content"]
+    assert text == groups_config()
+    rules = text.partition("@=end")[2].partition("@end")[0]
+    assert "$" not in rules  # a macro of theirs would be read
+    said = dict(line.split(" = ", 1) for line in text.splitlines() if " = " in line)
+    assert guarded(said["SUBMIT_REQUIREMENT_NAMES"].split(), said["IMMUTABLE_JOB_ATTRS"].split())
+    assert not guarded(said["SUBMIT_REQUIREMENT_NAMES"].split(), ())
+    assert not guarded((), said["IMMUTABLE_JOB_ATTRS"].split())
 
 
 def test_the_last_file_of_a_worker_adds_the_terms_to_whatever_start_is_set() -> None:

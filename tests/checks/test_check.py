@@ -16,6 +16,8 @@ import pytest
 from tests.waiting import patience
 from updraft import config
 from updraft.checks import asking, host, proxies
+from updraft.checks.asking import Answer
+from updraft.checks.pool import PoolFacts, groups
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import Finding, ImageInfo
@@ -571,3 +573,36 @@ def test_a_copy_of_the_head_is_told_that_it_is_one(site: Path, capsys: Capture) 
     assert "none yet" in found(capsys)[1]["here: identity"][1]
     kept(config.place(site / "updraft.toml").state_dir, Host("i-1", "elsewhere"))
     assert "is not the pool's head" in amiss(capsys, "here: identity")
+
+
+def test_whether_groups_may_be_believed_is_said(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    head = probe.found["head"]
+    assert not isinstance(head, str)
+    free = replace(head, requirements=(), immutable=())
+    kept = replace(head, requirements=("UpdraftGroups",), immutable=("acctgroup", "accountinggroup"))
+    own = replace(head, requirements=("AssignAccountingGroup",), immutable=("AccountingGroup",))
+    half = replace(head, requirements=("UpdraftGroups",), immutable=())
+    for trusts, seen, level, part in (
+        (False, free, "ok", "jobs at head may name any group"),
+        (False, kept, "ok", "every schedd that answers refuses"),
+        (True, kept, "ok", "every schedd that answers refuses"),
+        (True, own, "ok", "every schedd that answers refuses"),
+        (True, free, "problem", "a job at head may name any group"),
+        (True, half, "problem", "a job at head may name any group"),
+        (True, head, "skipped", "whether head refuses"),
+    ):
+        facts = PoolFacts(
+            now=time.time(),
+            collector=Answer(probe.seen),
+            schedds=Answer({"head": seen, "mute": "no answer"}),
+            tools=Answer("25.14.1"),
+            drain_tool=True,
+            token=Answer(probe.token),
+            signing_key="updraft-workers",
+            trust_groups=trusts,
+        )
+        (found,) = groups(facts)
+        assert found.state.value == level, (trusts, seen)
+        assert part in found.text
+    silent = replace(facts, schedds=Answer({"head": head}), trust_groups=False)
+    assert list(groups(silent)) == []

@@ -13,7 +13,7 @@ from tests.rigs.reading import cloud_config, written
 from updraft.bootstrap import EC2_LIMIT
 from updraft.bootstrap.machine import shipped
 from updraft.bootstrap.source import WHEEL
-from updraft.bootstrap.transforms import schedd_config
+from updraft.bootstrap.transforms import groups_config, schedd_config
 from updraft.bootstrap.worker import worker_config, worker_user_data
 from updraft.cli import wiring
 from updraft.cli.main import updraft
@@ -225,6 +225,7 @@ def test_a_schedd_is_told_as_a_head_is(run: Any) -> None:
     done = run("", "schedd")
     assert done.exit_code == 0
     assert done.stdout == schedd_config()
+    assert run("", "schedd", "--groups").stdout == groups_config()
 
 
 def test_no_machine_is_made_by_hand_where_each_is_one_users(run: Any) -> None:

@@ -356,7 +356,7 @@ def test_4_every_cap_on_cores_holds_in_every_plan(seen: Snapshot, made: Policy) 
         ]
         mine = [one for one in done.groups if groups[one.group].owner == user]
         has = sum(claims) + sum((one.joined + one.coming + one.new) * size[one.group] for one in mine)
-        caps = [cap.most for cap in user_caps(user, made) if cap.of == "cores"]
+        caps = [cap.most for cap in user_caps((user, f"{user}@pool"), made) if cap.of == "cores"]
         if caps and any(one.new for one in mine):
             assert has <= caps[0]
         for name in CLASSES:

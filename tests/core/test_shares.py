@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.snapshots import NOW, group, slot
+from tests.rigs.snapshots import NOW, group, policy, slot
 from updraft.core.model import AccountingGroup, Child, CollectorView, Resources, Shares
 from updraft.core.shares import Standing, standing
 
@@ -67,15 +67,15 @@ def test_who_has_what_is_told_by_the_slots() -> None:
         Child("Claimed", "Busy", Resources(n, 1, 1), user) for n, user in ((2, "a@x"), (3, "b@y"))
     )
     seen = replace(slot("i-1", busy=False), children=claimed)
-    found = standing(CollectorView((seen, seen), NOW))
+    found = standing(CollectorView((seen, seen), NOW), policy())
     assert found.cores == {"a": 4, "b": 6}
     assert found.total == 2 * seen.total.cpus
-    assert standing(None) == Standing()
+    assert standing(None, policy()) == Standing()
 
 
 def test_who_has_a_static_slot_has_its_cores() -> None:
     static = replace(slot("i-1"), partitionable=False, state="Claimed", user="a@x")
-    assert standing(CollectorView((static, slot("i-2")), NOW)).cores == {"a": static.total.cpus}
+    assert standing(CollectorView((static, slot("i-2")), NOW), policy()).cores == {"a": static.total.cpus}
 
 
 @given(

@@ -13,10 +13,9 @@ from updraft.core.fitting import ENDLESS
 from updraft.core.market import sale
 from updraft.core.model import AccountingGroup, JobGroup, Offer, Reason, Resources, Shares
 from updraft.core.packing import buy
-from updraft.core.parties import high
+from updraft.core.parties import high, ready
 from updraft.core.shares import Standing
 from updraft.core.slices import Slices
-from updraft.core.spare import PREFIX
 
 MACHINE = 8  # cores
 ONE = Resources(1, 1000, 10)
@@ -118,7 +117,7 @@ def given_to(slices: Slices) -> dict[str, float]:
 @given(st.data())
 def test_turns_are_those_of_standing(data: st.DataObject) -> None:
     """Users, parties of high priority, groups below and above their quota, and room kept ready."""
-    names = ["ann", "bob", "bio.zoe", "bio.lab.eve", "geo.ann", PREFIX + "x"]
+    names = ["ann", "bob", "bio.zoe", "bio.lab.eve", "geo.ann", ready("x")]
     parties = {"ann": (high("ann", 2),), "bio.zoe": (high("bio.zoe", 1),)}
     some = st.floats(0.5, 1e6)
     shares = Shares(

@@ -149,11 +149,12 @@ def _last_steps(spec: HeadSpec) -> list[Any]:
 def condor_files(spec: HeadSpec) -> list[dict[str, Any]]:
     """HTCondor's configuration as entries of `write_files`. Raises BootstrapError for what can't be."""
     _check(spec)
-    terms = [machine.file(f"{machine.CONFIG_DIR}/{transforms.FILE}", transforms.schedd_config())]
+    told = {transforms.FILE: transforms.schedd_config(), transforms.GROUPS_FILE: transforms.groups_config()}
+    jobs = [machine.file(f"{machine.CONFIG_DIR}/{name}", text) for name, text in told.items()]
     return [
         machine.file(f"{machine.CONFIG_DIR}/01-updraft-security.conf", cc.SECURITY),
         machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", head_config(spec)),
-        *(terms if SUBMIT in spec.roles else []),
+        *(jobs if SUBMIT in spec.roles else []),
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from updraft.bootstrap.transforms import guarded
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
 from updraft.condor.probe import CollectorSeen, ScheddSeen
@@ -72,7 +73,7 @@ class Probe(Protocol):
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
     """The answers to `questions`; `known_schedds` are those that a daemon has seen before, `warnings` codes
-    and sentences of its last look."""
+    and sentences of its last look; `trust_groups` is the setting of that name."""
 
     now: float
     collector: Answer
@@ -83,6 +84,7 @@ class PoolFacts:
     signing_key: str
     known_schedds: Sequence[str] = ()
     warnings: Sequence[tuple[str, str]] = ()
+    trust_groups: bool = False
 
 
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
@@ -109,6 +111,7 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield from rights(seen)
     yield from negotiator(facts, seen)
     yield from schedds(facts)
+    yield from groups(facts)
     yield from left_out(facts)
     yield from worker_tokens(facts, seen)
 
@@ -240,6 +243,34 @@ def _schedd(name: str, seen: ScheddSeen | str) -> Finding:
             f"add {user} to QUEUE_SUPER_USERS there; {_EXISTING}",
         )
     return POOL.ok(what, f"it answers; {seen.identity} may give jobs back")
+
+
+def groups(facts: PoolFacts) -> Iterator[Finding]:
+    """Whether jobs' accounting groups may be believed, where updraft is told to."""
+    what, found = "accounting groups", facts.schedds.value or {}
+    said = {name: one for name, one in found.items() if isinstance(one, ScheddSeen)}
+    silent = [n for n, one in said.items() if one.requirements is None or one.immutable is None]
+    open_ = [
+        name
+        for name, one in said.items()
+        if name not in silent and not guarded(one.requirements or (), one.immutable or ())
+    ]
+    if open_ and facts.trust_groups:
+        yield POOL.problem(
+            what,
+            f"trust_groups is set, and a job at {', '.join(open_)} may name any group and any user",
+            "put `updraft userdata schedd --groups` into the schedd's configuration (`updraft head init` "
+            "does), or set trust_groups = false in [pool]",
+        )
+    elif silent and facts.trust_groups:
+        yield POOL.skipped(
+            what, f"whether {', '.join(silent)} refuses groups that aren't a user's isn't told"
+        )
+    elif open_:
+        text = f"not gone by, since jobs at {', '.join(open_)} may name any group"
+        yield POOL.ok(what, text)
+    elif said and not silent:
+        yield POOL.ok(what, "every schedd that answers refuses groups that aren't their user's")
 
 
 def left_out(facts: PoolFacts) -> Iterator[Finding]:

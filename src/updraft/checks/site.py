@@ -77,6 +77,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
             signing_key=site.signing_key,
             known_schedds=site.known_schedds,
             warnings=site.ledger.warnings,
+            trust_groups=site.settings.pool.trust_groups,
         )
     )
     yield from brokers.judge({name: answers[f"broker: {name}"] for name in site.brokers})

@@ -140,17 +140,21 @@ def _about_token(launch: "Launch", made: bool, lifetime: float) -> Iterator[str]
 
 
 @userdata.command(short_help="What the schedd of a pool that is there already is told.")
-def schedd() -> None:
+@click.option(
+    "--groups", is_flag=True, help="What refuses accounting groups that aren't their user's, instead."
+)
+def schedd(groups: bool) -> None:
     """HTCondor's configuration of a schedd (not user-data): jobs that say what they want (+UpdraftImage,
     +VMAMI and the like) get requirements that say so, too. A head of updraft's has it.
 
     \b
         updraft userdata schedd > /etc/condor/config.d/91-updraft-terms.conf
+        updraft userdata schedd --groups > /etc/condor/config.d/91-updraft-groups.conf
         condor_reconfig -schedd
     """
-    from updraft.bootstrap.transforms import schedd_config
+    from updraft.bootstrap.transforms import groups_config, schedd_config
 
-    click.echo(schedd_config(), nl=False)
+    click.echo(groups_config() if groups else schedd_config(), nl=False)
 
 
 @userdata.command(short_help="What a head is told: a whole pool, with updraft on it.")

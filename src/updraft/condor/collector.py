@@ -135,7 +135,8 @@ def slot(ad: Any, pool: str) -> Slot:
         # A startd that drains takes Start out of its ad.
         accepting=not (value(ad, "Offline") is True or not has(ad, "Start") or value(ad, "Start") is False),
         retirement=seconds(value(ad, "RetirementTimeRemaining")),
-        user="" if partitionable else text(ad, "AccountingGroup") or text(ad, "RemoteUser"),
+        user="" if partitionable else text(ad, "RemoteUser"),
+        submitter="" if partitionable else text(ad, "AccountingGroup"),
         fault=_fault(ad),
         schedds=_schedds(ad),
     )
@@ -228,9 +229,11 @@ def _children(ad: Any) -> tuple[Child, ...]:
             state=state if isinstance(state, str) else "",
             activity=word(at("Activity", i)),
             resources=resources(*(at(name, i) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
-            # Who has an accounting group goes by it at the negotiator, and RemoteUser is without it.
-            user=word(at("AccountingGroup", i)) or word(at("RemoteUser", i)),
+            # The startd has RemoteUser from the schedd's `User`; who has an accounting group goes by that at
+            # the negotiator, and may have chosen it.
+            user=word(at("RemoteUser", i)),
             retirement=seconds(at("RetirementTimeRemaining", i)),
+            submitter=word(at("AccountingGroup", i)),
         )
         for i, state in enumerate(states)
     )

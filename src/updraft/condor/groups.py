@@ -123,6 +123,7 @@ def _first_id(row: Any) -> str:
 
 def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
     owner, problem = text(row, "Owner"), text(row, UNTOLD) or too_large(row)
+    user = text(row, "User") or owner  # the schedd writes both, and refuses what a job says of them
     ad = _job_ad(row)
     request = Resources(1, 1, 1)
     if not problem:
@@ -136,7 +137,7 @@ def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
         key=hashlib.sha256(f"{schedd}\n{owner}\n{identity}".encode()).hexdigest()[:16],
         schedd=schedd,
         owner=owner,
-        submitter=text(row, "AccountingGroup") or text(row, "User") or owner,
+        submitter=text(row, "AccountingGroup") or user,
         ad=problem_ad(problem) if problem else repr(ad),
         request=request,
         idle=idle,
@@ -148,6 +149,7 @@ def _job_group(schedd: str, row: Any, idle: int, running: int) -> JobGroup:
         run_time=run_time,
         longest=longest,
         terms=NO_TERMS if problem else terms_of(row),
+        user=user,
     )
 
 

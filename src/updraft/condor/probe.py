@@ -54,13 +54,16 @@ class CollectorSeen:
 class ScheddSeen:
     """A schedd that answered: who we are to it ("" where we may not write), and its queue superusers.
 
-    `superusers` None where it doesn't say.
+    `requirements` are its SUBMIT_REQUIREMENT_NAMES, `immutable` its IMMUTABLE_JOB_ATTRS. `superusers` and
+    these are None where it doesn't say.
     """
 
     name: str
     version: str
     identity: str
     superusers: tuple[str, ...] | None
+    requirements: tuple[str, ...] | None = None
+    immutable: tuple[str, ...] | None = None
 
 
 class PoolProbe:
@@ -212,16 +215,27 @@ def read_schedd(collector: str | None, name: str) -> ScheddSeen:
 
     ad = classad2.ClassAd(locate(collector, name))
     htcondor2.Schedd(ad).query("false", ["ClusterId"])  # its queue answers
-    try:
-        superusers: tuple[str, ...] | None = _words(htcondor2.RemoteParam(ad)["QUEUE_SUPER_USERS"])
-    except (htcondor2.HTCondorException, KeyError):
-        superusers = None
+    settings = htcondor2.RemoteParam(ad)
+    superusers = _setting(settings, "QUEUE_SUPER_USERS")
+    # What nobody has set is no setting at all: only where it tells of another is that one known to be unset.
+    unset = None if superusers is None else ()
     return ScheddSeen(
         name=name,
         version=plain_version(str(ad.get("CondorVersion", ""))),
         identity=_identity(_ping(ad, "WRITE")),
         superusers=superusers,
+        requirements=_setting(settings, "SUBMIT_REQUIREMENT_NAMES", unset),
+        immutable=_setting(settings, "IMMUTABLE_JOB_ATTRS", unset),
     )
+
+
+def _setting(settings: Any, name: str, missing: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
+    import htcondor2
+
+    try:
+        return _words(settings[name])
+    except (htcondor2.HTCondorException, KeyError):
+        return missing
 
 
 def _ping(where: Any, right: str) -> Any | None:

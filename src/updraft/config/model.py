@@ -63,7 +63,12 @@ class Pool(Part):
     the pool's schedds, 40m unless they change it. `head_gone_after` may not be shorter."""
 
     high_priority_users: Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)] = ()
-    """Submitters (patterns: `alice`, `physics.*`) whose `+VMHighPriority` counts for all classes."""
+    """Users (patterns: `alice`, or `physics.*` where groups are trusted) whose `+VMHighPriority` counts for
+    all classes."""
+    trust_groups: bool = False
+    """True where every schedd refuses accounting groups that aren't their user's, as those that `updraft head
+    init` has set up do. False: shares, caps and high priority go by the authenticated user alone, since a job
+    writes what group it likes."""
     announce: Annotated[Duration, Field(gt=0)] = 5.0
     """How often the controller says in the collector that it acts for this pool. A new one listens for three
     times as long before it acts; one that has been silent for eight times as long counts as gone."""
@@ -92,24 +97,26 @@ class PoolLimits(Limits):
     """Ceilings of the whole pool that hold at every moment. What is left out has no ceiling."""
 
     cores_per_user: Annotated[int, Field(ge=0)] | None = None
-    """Cores that the jobs of one submitter (a user, or a user of an accounting group) may have: no machine is
+    """Cores that the jobs of one user, as the schedd has authenticated that one, may have: no machine is
     bought for more, though room that is there anyway may be used."""
     machines_per_user: Annotated[int, Field(ge=0)] | None = None
-    """Machines that the jobs of one submitter may be on, those on their way included; one job is enough for a
+    """Machines that the jobs of one user may be on, those on their way included; one job is enough for a
     machine to count."""
 
 
 class UserLimits(AnnexKeys):
-    """Ceilings of one submitter: [users.NAME], or [users."PATTERN"] for each whose name fits.
+    """Ceilings of one user: [users.NAME], or [users."PATTERN"] for each whose name fits.
 
-    For cores and for machines the first table counts that has the key: the user's own, then patterns in the
-    order of the file, then `cores_per_user` and `machines_per_user` of [limits].
+    A name is `alice`, or `alice@DOMAIN` of one UID domain only; where groups are trusted, `physics.alice`
+    means alice's jobs of that group. For cores and for machines the first table counts that has the key: the
+    user's own, then patterns in the order of the file, then `cores_per_user` and `machines_per_user` of
+    [limits]. All that the user has counts, of whatever group.
     """
 
     machines: Annotated[int, Field(ge=0)] | None = None
-    """Machines that the submitter's jobs may be on, those on their way included."""
+    """Machines that the user's jobs may be on, those on their way included."""
     cores: Annotated[int, Field(ge=0)] | None = None
-    """Cores that the submitter's jobs may have."""
+    """Cores that the user's jobs may have."""
 
 
 class Cloud(Part):
@@ -233,6 +240,7 @@ class Settings(Part):
             timings=core.Timings(**self.timings.model_dump()),
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
+            groups_trusted=self.pool.trust_groups,
             annex_budgets=budgets(self.annexes, self.users),
             threshold=self.demand.as_core(),
         )

@@ -73,12 +73,13 @@ class WorkerClass(Software, Reached):
     max_cores: Annotated[int, Field(ge=0)] | None = None
     """Cores of all machines of this class together, at one time."""
     max_per_user: Annotated[int, Field(ge=0)] | None = None
-    """Machines of this class that jobs of one submitter may be on, those on their way included: no machine is
+    """Machines of this class that jobs of one user may be on, those on their way included: no machine is
     bought for more, though room that is there anyway may be used."""
     max_cores_per_user: Annotated[int, Field(ge=0)] | None = None
-    """Cores that the jobs of one submitter may have on machines of this class, in the same way."""
+    """Cores that the jobs of one user may have on machines of this class, in the same way."""
     high_priority_users: Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)] = ()
-    """Submitters (patterns: `alice`, `physics.*`) whose `+VMHighPriority` counts for this class."""
+    """Users (patterns: `alice`, or `physics.*` where groups are trusted) whose `+VMHighPriority` counts
+    here."""
     idle_limit: Annotated[Duration, Field(gt=0)] = 600.0
     """How long a machine may be without a claim before it goes. Shorter costs less and boots more often."""
     wait_target: Duration | None = None

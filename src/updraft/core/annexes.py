@@ -255,7 +255,7 @@ class _Bounds:
     ) -> None:
         self._caps: Caps | None = None
         if isinstance(snapshot.collector, Known):
-            who = standing(snapshot.collector.value, held)
+            who = standing(snapshot.collector.value, policy, held)
             self._caps = caps(policy, who, (), (), Room((), (), {}), machines, waiting)
 
     def most(self, annex: Annex, offer: Offer) -> tuple[int, Reason | None]:

@@ -1,19 +1,20 @@
-"""What each submitter may still have: caps per user, and per user and class, of the site and of jobs.
+"""What each user may still have: caps per user, and per user and class, of the site and of jobs.
 
-What counts for a user are the cores of the user's claims, the machines of ours that these are on, the room
-(joined or on its way) that waiting jobs of the user were placed on, and what is bought for them now. A
-machine that takes one user's jobs alone counts whole. Room that is kept ready is nobody's, and knows no caps.
+A user is who the schedd has authenticated: accounting groups and other names that jobs give themselves
+neither lift a cap nor make a further one. What counts for a user are the cores of the user's claims, the
+machines of ours that these are on, the room (joined or on its way) that waiting jobs of the user were placed
+on, and what is bought for them now. A machine that takes one user's jobs alone counts whole. Room that is
+kept ready is nobody's, and knows no caps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from updraft.core.model import JobGroup, Offer, Reason
 from updraft.core.model.variants import variant
-from updraft.core.parties import short
+from updraft.core.parties import names_of, short, user_of
 from updraft.core.settings import Policy
-from updraft.core.spare import PREFIX
 
 MANY = 1_000_000_000
 USER, CLASS, TYPE = "user-limit", "user-class-limit", "type-limit"
@@ -50,28 +51,29 @@ class Cut:
 class Caps:
     """The caps, and what counts against them: `users` by name, `classes` by name and class.
 
-    `take` adds what is bought, so that one of these is used up by one plan.
+    Names are with their domain, but where only an account is known (a machine or an annex of one's own): what
+    such a one has counts for each user of that name. `take` adds what is bought, so that one of these is used
+    up by one plan.
     """
 
     policy: Policy
     users: dict[str, Tally] = field(default_factory=dict)
     classes: dict[tuple[str, str], Tally] = field(default_factory=dict)
-    _of_user: dict[str, tuple[Cap, ...]] = field(default_factory=dict)
+    _of_user: dict[tuple[str, ...], tuple[Cap, ...]] = field(default_factory=dict)
     _of_class: dict[str, tuple[Cap, ...]] = field(default_factory=dict)
 
     def user_cores(self, group: JobGroup, more: int) -> tuple[int, Reason] | None:
-        """Cores that a group's submitter may still be given, who was given so many `more`; None for any."""
-        name = short(group.submitter)
+        """Cores that a group's user may still be given, who was given so many `more`; None for any."""
         found: tuple[int, Reason] | None = None
-        for cap in self._user_caps(name):
+        for cap in self._user_caps(group):
             if cap.of == "cores":
-                has = self._user(name).cores + more
-                found = cap.most - has, _reason(cap, name, "", has)
+                has = self._has(user_of(group)).cores + more
+                found = cap.most - has, _reason(cap, group, "", has)
         return found
 
     def narrow(self, group: JobGroup) -> bool:
-        """Whether anything but the cores of all its machines limits a group's submitter."""
-        machines = any(cap.of == "machines" for cap in self._user_caps(short(group.submitter)))
+        """Whether anything but the cores of all its machines limits a group's user."""
+        machines = any(cap.of == "machines" for cap in self._user_caps(group))
         classes = any(self._class_caps(worker) for worker in self.policy.classes)
         return machines or classes or group.terms.type_limit is not None
 
@@ -82,7 +84,7 @@ class Caps:
         used: dict[str, int] = {}
         most = MANY
         for group, number in jobs:
-            name, cpus = short(group.submitter), max(1, group.request.cpus)
+            name, cpus = user_of(group), max(1, group.request.cpus)
             left, why = self._left(offer, group, used.get(name, 0))
             granted = min(number, left // cpus)
             if granted < number and why is not None:
@@ -92,7 +94,7 @@ class Caps:
                 used[name] = _whole(offer) or used.get(name, 0) + granted * cpus
         for group, _ in jobs:
             if group.key in content:
-                times, why = self._times(offer, group, used[short(group.submitter)])
+                times, why = self._times(offer, group, used[user_of(group)])
                 if times < most:
                     most = times
                     stops[group.key] = why
@@ -102,7 +104,7 @@ class Caps:
         """So many machines with these jobs on each are bought."""
         used: dict[str, int] = {}
         for group, number in jobs:
-            name = short(group.submitter)
+            name = user_of(group)
             used[name] = used.get(name, 0) + number * max(1, group.request.cpus)
         for name, cores in used.items():
             for tally in (self._user(name), self._class(name, offer.worker_class)):
@@ -122,7 +124,7 @@ class Caps:
             else:
                 room = cap.most - has - used
             if room < left:
-                left, reason = room, _reason(cap, short(group.submitter), offer.worker_class, has)
+                left, reason = room, _reason(cap, group, offer.worker_class, has)
         return max(0, left), reason
 
     def _times(self, offer: Offer, group: JobGroup, used: int) -> tuple[int, Reason]:
@@ -132,25 +134,35 @@ class Caps:
             has = getattr(tally, cap.of)
             times = (cap.most - has) // (1 if cap.of == "machines" else max(1, used))
             if times < found[0]:
-                found = max(0, times), _reason(cap, short(group.submitter), offer.worker_class, has)
+                found = max(0, times), _reason(cap, group, offer.worker_class, has)
         return found
 
     def _caps(self, offer: Offer, group: JobGroup) -> list[tuple[Cap, Tally]]:
-        name, worker = short(group.submitter), offer.worker_class
-        if name.startswith(PREFIX):
+        if group.ready:
             return []
-        whole, part = self._user(name), self._class(name, worker)
-        found = [(cap, whole) for cap in self._user_caps(name)]
+        name, worker = user_of(group), offer.worker_class
+        whole, part = self._has(name), self._has_of_class(name, worker)
+        found = [(cap, whole) for cap in self._user_caps(group)]
         found.extend((cap, part) for cap in self._class_caps(worker))
         if (limit := group.terms.type_limit) is not None:
             found.append((Cap(limit, "machines", "the job's own limit (VMTypeLimit)", TYPE), part))
         return found
 
-    def _user_caps(self, name: str) -> tuple[Cap, ...]:
-        known = self._of_user.get(name)
+    def _user_caps(self, group: JobGroup) -> tuple[Cap, ...]:
+        if group.ready:
+            return ()
+        names = names_of(group)
+        known = self._of_user.get(names)
         if known is None:
-            known = self._of_user[name] = () if name.startswith(PREFIX) else user_caps(name, self.policy)
+            known = self._of_user[names] = user_caps(names, self.policy)
         return known
+
+    def _has(self, name: str) -> Tally:
+        return _sum(self._user(name), [self.users.get(one) for one in _alike(name, self.users)])
+
+    def _has_of_class(self, name: str, worker: str) -> Tally:
+        alike = _alike(name, self.users)
+        return _sum(self._class(name, worker), [self.classes.get((one, worker)) for one in alike])
 
     def _class_caps(self, worker: str) -> tuple[Cap, ...]:
         known = self._of_class.get(worker)
@@ -171,16 +183,32 @@ class Caps:
         return self.classes.setdefault((name, worker), Tally())
 
 
-def user_caps(name: str, policy: Policy) -> tuple[Cap, ...]:
+def _alike(name: str, names: Iterable[str]) -> list[str]:
+    """Names that may mean the same user, as one of the two is without its domain."""
+    account = short(name)
+    if account != name:
+        return [account]
+    return [one for one in names if one != name and short(one) == name]
+
+
+def _sum(own: Tally, others: Iterable[Tally | None]) -> Tally:
+    for other in others:
+        if other is not None:
+            own = Tally(own.machines + other.machines, own.cores + other.cores)
+    return own
+
+
+def user_caps(names: Sequence[str], policy: Policy) -> tuple[Cap, ...]:
     """The caps of one user all in all: for machines and for cores the first table that says something.
 
-    The user's own table comes first, then those whose pattern fits in the order of the file, then [limits].
+    `names` are all that mean the user. Tables of one of these come first, in their order, then those whose
+    pattern fits in the order of the file, then [limits].
     """
-    tables = [(f"[users.{key}]", policy.users[key]) for key in (name,) if key in policy.users]
+    tables = [(f"[users.{key}]", policy.users[key]) for key in names if key in policy.users]
     tables += [
         (f'[users."{key}"]', limits)
         for key, limits in policy.users.items()
-        if key != name and fnmatchcase(name, key)
+        if key not in names and any(fnmatchcase(name, key) for name in names)
     ]
     found = []
     everybody = {"machines": policy.limits.machines_per_user, "cores": policy.limits.cores_per_user}
@@ -218,7 +246,8 @@ def _whole(offer: Offer) -> int:
     return offer.resources.cpus if owner(offer.variant) else 0
 
 
-def _reason(cap: Cap, name: str, worker: str, has: int) -> Reason:
+def _reason(cap: Cap, group: JobGroup, worker: str, has: int) -> Reason:
+    name = short(user_of(group))
     of = f"{has} {cap.of}" if cap.code == USER else f"{has} {cap.of} of class {worker}"
     if cap.code == TYPE:
         return Reason("type-limit", f"{name} has {of}, and may have {cap.most}: {cap.place}")

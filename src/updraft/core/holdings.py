@@ -6,7 +6,7 @@ from updraft.core.caps import Caps, Tally, capped, owner
 from updraft.core.census import Key
 from updraft.core.filling import Filling
 from updraft.core.model import JobGroup, Machine, Phase
-from updraft.core.parties import short
+from updraft.core.parties import short, user_of
 from updraft.core.policy import Outstanding
 from updraft.core.settings import Policy
 from updraft.core.shares import Standing
@@ -31,7 +31,7 @@ def caps(
     """
     if not capped(policy, groups):
         return None
-    found = Caps(policy, {name: Tally(0, cores) for name, cores in who.cores.items()})
+    found = Caps(policy, {name: Tally(0, cores) for name, cores in who.users.items()})
     rows = _Rows(space)
     for machine in machines:
         if machine.phase is not Phase.GONE:
@@ -63,10 +63,10 @@ class _Rows:
         cores = self._cores.setdefault(key, {})
         for slot in machine.slots:
             if slot.user:
-                cores[short(slot.user)] = cores.get(short(slot.user), 0) + slot.total.cpus
+                cores[slot.user] = cores.get(slot.user, 0) + slot.total.cpus
             for child in slot.children:
                 if child.user:
-                    cores[short(child.user)] = cores.get(short(child.user), 0) + child.resources.cpus
+                    cores[child.user] = cores.get(child.user, 0) + child.resources.cpus
 
     def add_coming(self, key: Key, item: Outstanding) -> None:
         self._class[key] = item.launch.worker_class
@@ -77,7 +77,7 @@ class _Rows:
     def add_placed(self, placed: Placed, of: Mapping[str, JobGroup], users: dict[str, Tally]) -> None:
         """Jobs that found room: their cores count for their users at once, those on ours by machine too."""
         for group, bins in placed.items():
-            name, cpus = short(of[group].submitter), max(1, of[group].request.cpus)
+            name, cpus = user_of(of[group]), max(1, of[group].request.cpus)
             users.setdefault(name, Tally()).cores += sum(bins.values()) * cpus
             for found, number in bins.items():
                 key = self._owner.get(found) or ("", found.rpartition("/")[0])
@@ -89,10 +89,8 @@ class _Rows:
         for key, cores in self._cores.items():
             only, size = self._whole.get(key, ("", 0))
             if only:
-                # Claims name a user with the accounting group, a machine without it.
-                name = min(
-                    (name for name in cores if name == only or name.endswith(f".{only}")), default=only
-                )
+                # Claims name a user with the domain, a machine without it.
+                name = min((name for name in cores if short(name) == only), default=only)
                 rest = max(0, size - sum(cores.values()))
                 cores[name] = cores.get(name, 0) + rest
                 caps.users.setdefault(name, Tally()).cores += rest

@@ -1,4 +1,9 @@
-"""Whose turn it is: a submitter, whose jobs of high priority are a party of their own before all others."""
+"""Whose jobs are whose, and whose turn it is.
+
+A user is who the schedd has authenticated, whatever the job says. Turns go by submitters, which are users
+unless accounting groups are trusted; a submitter's jobs of high priority are a party of their own before all
+others, and room that is kept ready is one after all others.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +12,8 @@ from fnmatch import fnmatchcase
 from updraft.core.model import JobGroup
 from updraft.core.settings import Policy
 
-_MARK = "\0"  # no name in a ClassAd has one: nobody makes a party of his own with a name that he chooses
+_MARK = "\0"  # the library of ClassAds ends a text there: nobody makes a party with a name that he chooses
+_READY = "ready"
 
 
 def short(submitter: str) -> str:
@@ -15,9 +21,46 @@ def short(submitter: str) -> str:
     return submitter.partition("@")[0].partition(_MARK)[0]
 
 
+def user_of(group: JobGroup) -> str:
+    """Whose jobs these are: all that a user has counts together, whatever the jobs say of themselves."""
+    return group.user or (group.submitter if group.ready else group.submitter.partition(_MARK)[0])
+
+
+def names_of(group: JobGroup) -> tuple[str, ...]:
+    """By which names tables and patterns of the settings mean these jobs, the most particular one first.
+
+    The name with an accounting group is among them only where groups are trusted (see `trusted`).
+    """
+    user = user_of(group)
+    return tuple(dict.fromkeys((short(group.submitter), user, short(user))))
+
+
+def trusted(group: JobGroup, policy: Policy) -> JobGroup:
+    """The group as it counts: without an accounting group of its own choice, unless groups are trusted."""
+    if policy.groups_trusted or not group.user or group.submitter == group.user:
+        return group
+    return replace(group, submitter=group.user)
+
+
+def sharing(user: str, submitter: str, policy: Policy) -> str:
+    """What the negotiator shares by of a claim of this user: the submitter only where groups are trusted."""
+    return (submitter if policy.groups_trusted else "") or user
+
+
+def ready(worker_class: str) -> str:
+    """The party of the room that is kept ready of a class."""
+    return f"{worker_class}{_MARK}{_READY}"
+
+
+def is_ready(party: str) -> bool:
+    """Whether a party is room that is kept ready."""
+    return party.endswith(f"{_MARK}{_READY}")
+
+
 def weight(party: str) -> int:
     """The weight of a party of high priority; 0 for all others."""
-    return int(party.partition(_MARK)[2] or 0)
+    mark = party.partition(_MARK)[2]
+    return int(mark) if mark and mark != _READY else 0
 
 
 def high(submitter: str, number: int) -> str:
@@ -51,11 +94,11 @@ def parties(left: Sequence[tuple[JobGroup, int]]) -> dict[str, tuple[str, ...]]:
 
 
 def _may(group: JobGroup, classes: Sequence[str], policy: Policy) -> bool:
-    name = short(group.submitter)
-    if _among(name, policy.high_priority_users):
+    names = names_of(group)
+    if _among(names, policy.high_priority_users):
         return True
-    return bool(classes) and all(_among(name, policy.classes[one].high_priority_users) for one in classes)
+    return bool(classes) and all(_among(names, policy.classes[one].high_priority_users) for one in classes)
 
 
-def _among(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+def _among(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)

@@ -14,7 +14,7 @@ from updraft.core.holdings import caps
 from updraft.core.model import Child, CollectorView, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.packing import Filling, Shopping, fill, turns
-from updraft.core.parties import parted, parties
+from updraft.core.parties import parted, parties, short, user_of
 from updraft.core.policy import Outstanding
 from updraft.core.pressing import CALM, Pressing, pressing
 from updraft.core.sequence import lasting, too_long
@@ -83,7 +83,7 @@ def place(
     shopping, urgent = Shopping(), CALM
     held_back: Mapping[str, tuple[Reason, ...]] = {}
     if buying and isinstance(pool, Known) and not closed:
-        who, fillings = standing(pool.value, held), (here, coming)
+        who, fillings = standing(pool.value, policy, held), (here, coming)
         most = caps(policy, who, queue.all, fillings, space, census.machines, waiting)
         some = parted(list(buying.values()), _serving(buying, table, snapshot), policy)
         who = replace(who, caps=most, high=parties(some))
@@ -199,14 +199,18 @@ def _takers(
 
 
 def _users(groups: Sequence[JobGroup]) -> Callable[[str], set[int]]:
-    """Finds the groups of a slot's user: it is named with or without the accounting group and the domain."""
+    """Finds the groups of a slot's user: they are named with their domain, or one of them without."""
+    whole: dict[str, set[int]] = {}
     named: dict[str, set[int]] = {}
     for at, group in enumerate(groups):
-        for name in (group.owner, group.submitter.partition("@")[0]):
+        if group.ready:
+            continue
+        whole.setdefault(user_of(group), set()).add(at)
+        for name in (group.owner, short(user_of(group))):
             named.setdefault(name, set()).add(at)
 
     def of(user: str) -> set[int]:
-        return named.get(user, set()) | named.get(user.partition("@")[0], set())
+        return whole[user] if user in whole else named.get(user, set()) | named.get(short(user), set())
 
     return of
 

@@ -173,6 +173,8 @@ class Policy:
 
     `users` are ceilings of users by name or pattern: see `caps` for which holds. `high_priority_users` are
     the patterns of those whose high priority counts in every class, beside each class's own.
+    `groups_trusted` is True where the schedds see to it that nobody submits under a group, or as a user, that
+    isn't theirs: only then anything goes by jobs' accounting groups.
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
     `annex_budgets` are of the users (names or patterns) who may have annexes; the first that fits counts.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
@@ -193,6 +195,7 @@ class Policy:
     annex_budgets: Mapping[str, AnnexBudget] = field(default_factory=dict)
     identity: str = ""
     threshold: Threshold = Threshold()
+    groups_trusted: bool = False
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

@@ -19,21 +19,23 @@ from updraft.core.model import (
     Shares,
     Slot,
 )
+from updraft.core.parties import is_ready, sharing, weight
 from updraft.core.parties import short as short
-from updraft.core.parties import weight
-from updraft.core.spare import PREFIX
+from updraft.core.settings import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What each submitter has now (`cores`, by name without domain), and what the negotiator shares by.
 
-    `caps` are what each may still have, None where there are none. `high` are the parties of high priority of
-    those submitters who have some.
+    `users` is what each authenticated user has, whatever the jobs' accounting groups. `caps` are what each
+    may still have, None where there are none. `high` are the parties of high priority of those submitters who
+    have some.
     """
 
     shares: Shares = field(default_factory=Shares)
     cores: Mapping[str, int] = field(default_factory=dict)
+    users: Mapping[str, int] = field(default_factory=dict)
     total: int = 0
     caps: Caps | None = None
     high: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Standing:
         Jobs of high priority come before all others, and their parties share by their weights.
         """
         name = short(submitter)
-        if name.startswith(PREFIX):
+        if is_ready(submitter):
             return 2, 0.0  # room that is kept ready comes after everybody
         has = self.cores.get(name, 0) + bought.get(submitter, 0)
         if self.high:
@@ -90,9 +92,9 @@ class Standing:
 
 @dataclass(slots=True)
 class Held:
-    """Cores by the user that a claim names, and those of all slots, of the slots that were added."""
+    """Cores by the user and the submitter that a claim names, and those of all slots that were added."""
 
-    cores: dict[str, int] = field(default_factory=dict)
+    cores: dict[tuple[str, str], int] = field(default_factory=dict)
     total: int = 0
 
     def add(self, slot: Slot, sign: int = 1) -> None:
@@ -100,13 +102,15 @@ class Held:
         self.total += sign * slot.total.cpus
         cores = self.cores
         if slot.user:
-            cores[slot.user] = cores.get(slot.user, 0) + sign * slot.total.cpus
+            key = slot.user, slot.submitter
+            cores[key] = cores.get(key, 0) + sign * slot.total.cpus
         for child in slot.children:
             if child.user:
-                cores[child.user] = cores.get(child.user, 0) + sign * child.resources.cpus
+                key = child.user, child.submitter
+                cores[key] = cores.get(key, 0) + sign * child.resources.cpus
 
 
-def standing(view: CollectorView | None, held: Held | None = None) -> Standing:
+def standing(view: CollectorView | None, policy: Policy, held: Held | None = None) -> Standing:
     """Who has what, by the slots of the pool: those that are `held`, where that was counted before."""
     if view is None:
         return Standing()
@@ -115,7 +119,10 @@ def standing(view: CollectorView | None, held: Held | None = None) -> Standing:
         for slot in view.slots:
             held.add(slot)
     cores: dict[str, int] = {}
-    for user, number in held.cores.items():
+    users: dict[str, int] = {}
+    for (user, submitter), number in held.cores.items():
         if number:
-            cores[short(user)] = cores.get(short(user), 0) + number
-    return Standing(view.shares or Shares(), cores, held.total)
+            name = short(sharing(user, submitter, policy))
+            cores[name] = cores.get(name, 0) + number
+            users[user] = users.get(user, 0) + number
+    return Standing(view.shares or Shares(), cores, users, held.total)

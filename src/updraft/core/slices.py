@@ -12,9 +12,8 @@ import numpy as np
 
 from updraft.core.market import Flags, Floats, Ints, Sale
 from updraft.core.model import NEW_PRIORITY
-from updraft.core.parties import short, weight
+from updraft.core.parties import is_ready, short, weight
 from updraft.core.shares import Standing
-from updraft.core.spare import PREFIX
 
 Turn = tuple[int, float]
 
@@ -64,7 +63,7 @@ class Slices:
         short_ = [short(name) for name in names]
         priority = [who.shares.priorities.get(name, NEW_PRIORITY) for name in short_]
         times = [weight(name) if who.high else 0 for name in names]
-        spare = [name.startswith(PREFIX) for name in short_]
+        spare = [is_ready(name) for name in names]
         self._has: Floats = np.array([float(who.cores.get(name, 0)) for name in short_])
         self._each: Floats = np.array([p / (t or 1) for p, t in zip(priority, times, strict=True)])
         self._tier: Ints = np.array(

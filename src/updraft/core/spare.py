@@ -6,9 +6,10 @@ from classad2 import ClassAd, ExprTree, quote
 
 from updraft.core.catalogue import ATTRIBUTES
 from updraft.core.model import JobGroup, Resources
+from updraft.core.parties import ready
 from updraft.core.settings import Policy, Spare
 
-PREFIX = "spare/"
+_PREFIX = "spare/"  # a word for readers: what is ours is known by `JobGroup.ready`
 
 
 def spare_groups(policy: Policy, now: float) -> tuple[JobGroup, ...]:
@@ -38,14 +39,15 @@ def due(spare: Spare, now: float) -> bool:
 
 def _group(worker_class: str, number: int, spare: Spare, now: float) -> JobGroup:
     return JobGroup(
-        key=f"{PREFIX}{worker_class}/{number}",
+        key=f"{_PREFIX}{worker_class}/{number}",
         schedd="",
-        owner=f"{PREFIX}{worker_class}",
-        submitter=f"{PREFIX}{worker_class}",
+        owner=f"{_PREFIX}{worker_class}",
+        submitter=ready(worker_class),
         ad=_ad(worker_class, spare.request),
         request=spare.request,
         idle=spare.jobs,
         oldest=now,
+        ready=True,
     )
 
 

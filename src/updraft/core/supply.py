@@ -21,6 +21,7 @@ from updraft.core.model import (
     Unknown,
 )
 from updraft.core.packing import Bin
+from updraft.core.parties import trusted
 from updraft.core.policy import Outstanding
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.variants import annex_of
@@ -52,11 +53,11 @@ def demand(snapshot: Snapshot, policy: Policy) -> Demand:
     complete = bool(snapshot.schedds)
     for _, source in sorted(snapshot.schedds.items()):
         if isinstance(source, Known):
-            fresh.extend(source.value.groups)
+            fresh.extend(trusted(group, policy) for group in source.value.groups)
         elif _patient(source, snapshot.now, policy):
             complete = False
             if source.last is not None:
-                stale.extend(source.last.value.groups)
+                stale.extend(trusted(group, policy) for group in source.last.value.groups)
     return Demand(tuple(fresh), tuple(stale), complete)
 
 

@@ -1,7 +1,7 @@
 """Which variants of which class may be bought now, for what waiting jobs say of their machines.
 
 A class allows what its configuration names, and nothing else is ever made of a job's words. However many
-names a user thinks of, only so many variants are on sale at a time: for each submitter, and in all.
+names a user thinks of, only so many variants are on sale at a time: for each user, and in all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from updraft.core.model import JobGroup, Offer, Reason, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
+from updraft.core.parties import user_of
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.verdicts import VerdictTable
 
 MOST_EACH = 8
-"""Variants that are on sale for one submitter at a time."""
-_LOOKED_AT = 100  # of a submitter: what is asked for in more ways than that isn't read to the end
+"""Variants that are on sale for one user at a time."""
+_LOOKED_AT = 100  # of a user: what is asked for in more ways than that isn't read to the end
 FEWEST, MOST = 16, 256
 _OFFERS = 8000  # with variants; so many are looked through at each decision
 LONGEST = 255  # of a variant's text: what clouds take as the value of a tag
@@ -27,7 +28,7 @@ LONGEST = 255  # of a variant's text: what clouds take as the value of a tag
 TOO_MANY = Reason(
     "too-many-variants",
     "too many kinds of machines are asked for: those on sale at a time are for jobs that have waited longer, "
-    f"and no more than {MOST_EACH} are for one submitter",
+    f"and no more than {MOST_EACH} are for one user",
 )
 
 
@@ -65,9 +66,9 @@ def most_for(sold: int) -> int:
 
 
 def wanted(groups: Iterable[JobGroup], policy: Policy, most: int = MOST) -> Wants:
-    """What these groups want that isn't plain, at most `most` in all and `MOST_EACH` for a submitter.
+    """What these groups want that isn't plain, at most `most` in all and `MOST_EACH` for a user.
 
-    Who has waited longest comes first, each submitter with one variant, then each with another.
+    Who has waited longest comes first, each user with one variant, then each with another.
     """
     private = tuple(worker for worker in policy.classes.values() if worker.owner_only)
     asking = [group for group in groups if group.idle > 0 and (private or constructive(group.terms))]
@@ -77,7 +78,7 @@ def wanted(groups: Iterable[JobGroup], policy: Policy, most: int = MOST) -> Want
     turns: dict[str, dict[tuple[str, Variant], set[str]]] = {}
     looked: dict[str, set[Ask]] = {}
     for group in asking:
-        mine, seen = turns.setdefault(group.submitter, {}), looked.setdefault(group.submitter, set())
+        mine, seen = turns.setdefault(user_of(group), {}), looked.setdefault(user_of(group), set())
         if len(mine) >= MOST_EACH or len(seen) >= _LOOKED_AT or (ask := _ask(group)) in seen:
             continue
         seen.add(ask)
@@ -272,7 +273,7 @@ def not_on_sale(
     looked: dict[str, dict[Ask, bool]] = {}
     found: dict[str, tuple[Reason, ...]] = {}
     for group in asking:
-        ask, seen = _ask(group), looked.setdefault(group.submitter, {})
+        ask, seen = _ask(group), looked.setdefault(user_of(group), {})
         if ask not in seen and len(seen) < _LOOKED_AT:
             mine = {(name, made.text) for name, one in policy.classes.items() for made in choices(group, one)}
             seen[ask] = bool(mine) and on_sale.isdisjoint(mine)

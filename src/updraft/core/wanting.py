@@ -13,7 +13,7 @@ from updraft.core.filling import Filling
 from updraft.core.fitting import turns as in_order
 from updraft.core.market import Ints
 from updraft.core.model import JobGroup, Offer, Reason, Snapshot
-from updraft.core.parties import short, weight
+from updraft.core.parties import short, user_of, weight
 from updraft.core.sequence import Paces, turns
 from updraft.core.settings import Policy
 from updraft.core.shares import Standing
@@ -100,7 +100,7 @@ class _Reach:
 
 
 class _Ceilings:
-    """What submitters and accounting groups may still have, in cores; taken from as it is granted."""
+    """What users and accounting groups may still have, in cores; taken from as it is granted."""
 
     def __init__(
         self, who: Standing, queue: Iterable[JobGroup], fillings: Sequence[Filling], reach: _Reach
@@ -126,9 +126,9 @@ class _Ceilings:
         return number, tuple(stops)
 
     def _ceilings(self, group: JobGroup) -> Iterable[tuple[int, Reason]]:
-        name, cpus = short(group.submitter), max(1, group.request.cpus)
+        cpus = max(1, group.request.cpus)
         if self._who.caps is not None:
-            own = self._who.caps.user_cores(group, self._users.get(name, 0))
+            own = self._who.caps.user_cores(group, self._users.get(user_of(group), 0))
             if own is not None:
                 yield own[0] // cpus, own[1]
             reach = self._reach.of(group)
@@ -136,13 +136,13 @@ class _Ceilings:
                 yield reach
         ceiling = self._who.ceiling(group)
         if ceiling is not None:
-            found = self._who.group_of(name)
+            found = self._who.group_of(short(group.submitter))
             inside = 0 if found is None else self._groups.get(found.name, 0)
             yield (ceiling[0] - inside) // cpus, ceiling[1]
 
     def _take(self, group: JobGroup, number: int) -> None:
-        name, cores = short(group.submitter), number * max(1, group.request.cpus)
+        name, cores = user_of(group), number * max(1, group.request.cpus)
         self._users[name] = self._users.get(name, 0) + cores
-        found = self._who.group_of(name)
+        found = self._who.group_of(short(group.submitter))
         if found is not None:
             self._groups[found.name] = self._groups.get(found.name, 0) + cores

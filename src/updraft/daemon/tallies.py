@@ -23,9 +23,10 @@ from updraft.core.model import (
     Snapshot,
     Source,
 )
+from updraft.core.parties import sharing, short, trusted
 from updraft.core.policy import CLOUD_ERROR
 from updraft.core.settings import Policy
-from updraft.core.shares import short, standing
+from updraft.core.shares import standing
 from updraft.core.verdicts import table_of
 from updraft.ledger.clouds import Override
 
@@ -262,20 +263,21 @@ def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> li
     `share` is the part of the claimed cores that the negotiator would give each, by their priorities alone.
     """
     view = _last(snapshot.collector)
-    who = standing(view)
+    who = standing(view, policy)
     waiting: Counter[str] = Counter()
     for group in groups:
-        waiting[short(group.submitter)] += group.idle
+        waiting[short(trusted(group, policy).submitter)] += group.idle
     names = {name for name in (*who.cores, *waiting) if who.cores.get(name, 0) or waiting[name]}
     machines: dict[str, set[str]] = {}
     for slot in view.slots if view is not None else ():
         for child in slot.children:
-            machines.setdefault(short(child.user), set()).add(slot.instance_id or slot.name)
+            name = short(sharing(child.user, child.submitter, policy))
+            machines.setdefault(name, set()).add(slot.instance_id or slot.name)
     weights = {name: 1.0 / (who.shares.priorities.get(name) or NEW_PRIORITY) for name in names}
     total, claimed = sum(weights.values()), sum(who.cores.get(name, 0) for name in names)
     rows = []
     for name in names:
-        caps = {cap.of: cap.most for cap in user_caps(name, policy)}
+        caps = {cap.of: cap.most for cap in user_caps((name,), policy)}
         cores = who.cores.get(name, 0)
         rows.append(
             {

@@ -22,6 +22,10 @@ class JobGroup:
     those of a late-materialised cluster that the schedd has not made yet. `run_time` is how many seconds one
     is expected to run, `longest` how many it may at most; each None where nobody knows. `terms` are what it
     says of the machine that it wants, beyond its requirements.
+
+    `user` is whom the schedd has authenticated, with the domain: no job chooses it. "" where only `submitter`
+    is known. `submitter` is what the negotiator calls that user for these jobs: with an accounting group, and
+    both may be the job's own word. `ready` is True for room that is kept ready: nobody submitted these.
     """
 
     key: str
@@ -39,6 +43,8 @@ class JobGroup:
     run_time: float | None = None
     longest: float | None = None
     terms: Terms = NO_TERMS
+    user: str = ""
+    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,8 @@ class Child:
     """A dynamic slot carved out of a partitionable one: `state` and `activity` as the startd says them.
 
     `retirement` is how many seconds its job may still run in a graceful drain, None where that isn't known.
+    `user` is whose claim it is, as the schedd has authenticated that user; `submitter` what the negotiator
+    calls that one, where the job has an accounting group.
     """
 
     state: str
@@ -88,6 +96,7 @@ class Child:
     resources: Resources
     user: str = ""
     retirement: float | None = None
+    submitter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +105,9 @@ class Slot:
 
     `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
     `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
-    collector last heard of it; `started` when its startd started; `user` whose claim a static one has;
-    `fault` what in its ad makes no sense and counts as nothing, in words; `schedds` whose jobs are in it.
+    collector last heard of it; `started` when its startd started; `user` and `submitter` whose claim a static
+    one has, as in `Child`; `fault` what in its ad makes no sense and counts as nothing, in words; `schedds`
+    whose jobs are in it.
     """
 
     name: str
@@ -122,6 +132,7 @@ class Slot:
     user: str = ""
     fault: str = ""
     schedds: tuple[str, ...] = ()
+    submitter: str = ""
 
     @property
     def patience(self) -> float:
