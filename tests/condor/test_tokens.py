@@ -10,6 +10,7 @@ from typing import Any
 import classad2
 import pytest
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 (what it adds to the language of ads)
 from updraft.bootstrap import identities
 from updraft.condor import base
 from updraft.condor.access import PoolAccess

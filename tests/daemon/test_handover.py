@@ -13,7 +13,7 @@ from tests.rigs.rig import Rig
 from tests.rigs.rig import policy as small
 from tests.rigs.snapshots import NOW, instance, policy, record, worker
 from updraft.condor.base import PoolSlots
-from updraft.condor.handover import Question, question
+from updraft.condor.handover import Question, few_of_each, question
 from updraft.core.handover import Asked
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.core.settings import Limits
@@ -149,6 +149,22 @@ def test_who_asks_first_with_a_stolen_token_gets_nothing_and_the_machine_does(on
     assert "another key" in one.said(thief)["UpdraftRefused"]
     assert one.codes()["token-handed"] == 1
     assert {event.subject for event in one.ledger.events(limit=9)} == {"i-0"}
+
+
+def test_a_thief_who_asks_with_many_keys_and_names_fills_nothing_and_keeps_no_other_launch_out(
+    one: Site,
+) -> None:
+    one.ask(*(asks("i-0", f"thief{n}") for n in range(700)))
+    one.ask(*(asks(f"i-thiefs-{n}", launch=LAUNCH) for n in range(100)))
+    one.ask(*(Question(Asked(f"k{n}", f"j-{n}", "other", LAUNCH), b"") for n in range(100)))
+    one.turn()
+    one.turn(AGAIN)
+    assert one.codes() == {"elsewhere": 1}
+    flood = [asks(f"i-{n}") for n in range(2000)] + [asks("j-1", launch="other")]
+    kept = list(few_of_each(flood))
+    assert len(kept) == 501
+    assert kept[-1].asked.instance == "j-1"
+    assert list(few_of_each([Question(Asked("k", "i", "l", ""), b"")])) == [], "no token of ours was shown"
 
 
 def test_a_machine_that_does_not_listen_yet_is_called_again(one: Site) -> None:

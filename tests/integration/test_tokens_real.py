@@ -88,9 +88,9 @@ def forged_slot(launch: str, machine: str) -> dict[str, str]:
 
 def of_the_whole_launch(pool: RealPool, launch: str) -> str:
     """A token as machines have it whose user-data hold their only one: of before, or made by hand."""
-    identity = tokens(pool)[launch]["identity"]
+    row = tokens(pool)[launch]
     rights = ("-authz", "ADVERTISE_STARTD", "-authz", "ADVERTISE_MASTER", "-lifetime", "600")
-    made = pool.on_head("condor_token_create", "-identity", identity, "-key", "updraft-workers", *rights)
+    made = pool.on_head("condor_token_create", "-identity", row["identity"], "-key", row["key"], *rights)
     return made.stdout.strip()
 
 

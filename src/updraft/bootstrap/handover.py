@@ -10,6 +10,7 @@ PORT = 9618
 """Where the machine can be asked which key it has: HTCondor's own port, as long as HTCondor doesn't run."""
 
 _LEAST = 60.0
+_PART = 0.7  # of the boot deadline: the machine has taken a while to come so far
 
 
 def handover_files(
@@ -17,8 +18,8 @@ def handover_files(
 ) -> list[dict[str, Any]]:
     """The script and what it is told, as entries of `write_files`; none where it doesn't ask.
 
-    `called` is whether the controller can reach the machine at its own address. The script gives up at half
-    of the boot deadline (seconds), so that the console still tells why.
+    `called` is whether the controller can reach the machine at its own address. The script gives up some time
+    before the boot deadline (seconds), so that the console still tells why.
     """
     if not asks:
         return []
@@ -26,7 +27,7 @@ def handover_files(
         "pool": pool,
         "launch": launch,
         "port": PORT if called else 0,
-        "patience": max(_LEAST, boot_deadline / 2),
+        "patience": max(_LEAST, boot_deadline * _PART),
         "instance": "/var/lib/cloud/data/instance-id",
         "token": "/etc/condor/tokens.d/updraft",
         "done": "/var/lib/updraft/own-token",

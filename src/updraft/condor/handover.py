@@ -10,7 +10,8 @@ import math
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from updraft.core.handover import Asked
 from updraft.errors import PoolError
 
 _KEY = "UpdraftKey"
-_MOST = 500  # questions in one look
+_MOST = 500  # questions of one launch in one look
 _LONGEST = 4096  # characters of a certificate
 _PATIENCE = 2.0
 _LINE = 128
@@ -44,8 +45,17 @@ def read_questions(collector: str | None, pool: str) -> tuple[Question, ...]:
     constraint = f"isString({_KEY}) && {ATTR_POOL} == {classad2.quote(pool)}"
     names = [ATTR_INSTANCE, ATTR_LAUNCH, SHOWN_IDENTITY, _KEY]
     ads = htcondor2.Collector(collector).query(htcondor2.AdType.Master, constraint, names)
-    found = (question(*(text(ad, name) for name in names)) for ad in ads[:_MOST])
-    return tuple(one for one in found if one is not None)
+    found = (question(*(text(ad, name) for name in names)) for ad in ads)
+    return tuple(few_of_each(one for one in found if one is not None))
+
+
+def few_of_each(questions: Iterable[Question]) -> Iterator[Question]:
+    """These, but of each launch no more than it could have machines: whoever floods, floods his own."""
+    seen: Counter[str] = Counter()
+    for one in questions:
+        seen[one.asked.shown] += 1
+        if one.asked.shown and seen[one.asked.shown] <= _MOST:
+            yield one
 
 
 def question(instance: str, launch: str, identity: str, key: str) -> Question | None:

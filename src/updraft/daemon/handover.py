@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from updraft.condor.handover import Question
 from updraft.core.handover import Call, Decision, Give, Handed, Refuse, Wait, decide
@@ -13,6 +13,9 @@ from updraft.errors import PoolError
 from updraft.ledger import Ledger
 from updraft.ledger.handed import HandedToken, handed_to, note
 from updraft.ledger.issued import issued_for
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 AGAIN = 10.0
 """Seconds after which an answer is told again while the machine still asks: it may have been lost."""
@@ -63,6 +66,7 @@ class Handover:
         self._whose = whose
         self._told: dict[str, _Told] = {}
         self._found: dict[str, tuple[str, float]] = {}  # by the key: what is at its machine's address, when
+        self._refused: dict[tuple[str, str], float] = {}  # when, by the machine and why
         self.reconfigure(None, frozenset())
 
     def reconfigure(self, pool: Answering | None, called: frozenset[str]) -> None:
@@ -153,8 +157,7 @@ class Handover:
                 said = said or self._given(pool, question, records[question.asked.instance], now)
             case Refuse(reason):
                 said = {"UpdraftRefused": reason.text}
-                if before is None or before.answer.get("UpdraftRefused") != reason.text:
-                    self._ledger.event(now, "token-refused", question.asked.instance, reason)
+                self._tell_refusal(question.asked.instance, reason, records, now)
             case Wait(reason):
                 said = {"UpdraftWaits": reason.text}
             case _:
@@ -188,8 +191,21 @@ class Handover:
             self._ledger.event(now, "tokens", asked.instance, Reason("token-handed", text))
         return {"UpdraftSealed": sealed}
 
+    def _tell_refusal(
+        self, machine: str, reason: Reason, records: Mapping[str, MachineRecord], now: float
+    ) -> None:
+        """Once of each machine that is known: a thief can ask under any number of names, with any keys."""
+        if machine in records and (machine, reason.code) not in self._refused:
+            self._refused[machine, reason.code] = now
+            self._ledger.event(now, "token-refused", machine, reason)
+
     def _forget_some(self) -> None:
-        """Whoever has a launch's token can ask with any number of keys."""
-        for kept in (self._told, self._found):
-            while len(kept) > _REMEMBERED:
-                kept.pop(next(iter(kept)))
+        _shortened(self._told)
+        _shortened(self._found)
+        _shortened(self._refused)
+
+
+def _shortened(kept: dict[K, V]) -> None:
+    """Without its oldest entries."""
+    while len(kept) > _REMEMBERED:
+        kept.pop(next(iter(kept)))
