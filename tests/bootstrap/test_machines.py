@@ -36,7 +36,7 @@ HEAD = HeadSpec(
 def settings(data: bytes) -> dict[str, str]:
     """HTCondor's configuration as written, by name."""
     text = written(data)[CONFIG]["content"]
-    return dict(line.split(" = ", 1) for line in text.splitlines())
+    return dict(line.split(" = ", 1) for line in text.splitlines() if " = " in line)
 
 
 @pytest.mark.parametrize("data", [worker_user_data(worker()), head_user_data(HEAD)], ids=["worker", "head"])

@@ -18,7 +18,7 @@ import pytest
 from tests.waiting import deadline
 from updraft import config
 from updraft.bootstrap.head import HeadSpec, head_config
-from updraft.bootstrap.identities import REQUIREMENTS
+from updraft.bootstrap.identities import ENDED_SETTING, OWN_SETTING, REQUIREMENTS
 from updraft.cli import init_asking, init_cloud, init_pool, main
 from updraft.clouds.base import ImageInfo
 from updraft.clouds.fake import FakeCloud
@@ -256,7 +256,10 @@ def test_the_lines_of_an_existing_pool_are_those_of_a_head(capsys: Capture) -> N
     assert code == 0
     head = settings_in(head_config(HeadSpec("lab.example.org", "lab.example.org")))
     lines = settings_in(out)
-    assert set(lines) == {name for name in head if "ALLOW_ADVERTISE" in name} | {REQUIREMENTS}
+    own = {REQUIREMENTS, ENDED_SETTING, OWN_SETTING}
+    assert set(lines) == {name for name in head if "ALLOW_ADVERTISE" in name} | own
+    assert lines.pop(OWN_SETTING) == "True"
+    assert f"include ifexist : {lines.pop(ENDED_SETTING)}\n" in out
     assert lines.pop(REQUIREMENTS) == head[REQUIREMENTS]
     for name, value in lines.items():
         assert value.split()[-1] == head[name].split()[-1] == "worker-*@lab.example.org"

@@ -10,6 +10,7 @@ from typing import Any
 import classad2
 import pytest
 
+from tests.rigs.bindings import htcondor2  # noqa: F401 (what it adds to the language of ads)
 from updraft.bootstrap import identities
 from updraft.condor import base
 from updraft.condor.access import PoolAccess
@@ -64,6 +65,12 @@ def test_the_launch_of_an_identity_and_back() -> None:
     assert is_of(f"worker-a-b@{DOMAIN}", "a b")
     assert not is_of(WORKER, "batch_1-18f-1")
     assert not is_of(WORKER, "")
+    own = f"worker-a-b+i-1@{DOMAIN}"
+    assert launch_of(own) == "a-b"
+    assert is_of(own, "a b", "i-1")
+    assert not is_of(own, "a b", "i-2")
+    assert not is_of(own, "a b")
+    assert not is_of(own, "a", "i-1")
     assert is_of(f"condor@{DOMAIN}", "anything"), "a parent collector sees its child's identity only"
 
 
@@ -93,6 +100,20 @@ def test_a_revoked_launch_and_no_other() -> None:
     assert is_revoked(revoked, iat=1) is False, "a token that names nobody is the site's own matter"
 
 
+def test_a_revoked_launch_ends_its_machines_own_tokens_and_a_revoked_machine_no_other() -> None:
+    own, sibling = (f"worker-batch_1-18f-0+{one}@{DOMAIN}" for one in ("i-1", "i-2"))
+    whole, one = Revoked({WORKER: 5.0}), Revoked({own: 5.0})
+    assert is_revoked(whole, sub=own, iat=1) is is_revoked(whole, sub=sibling, iat=1) is True
+    assert is_revoked(one, sub=own, iat=1) is True
+    for other in (sibling, WORKER, f"worker-batch_1-18f-01+i-1@{DOMAIN}", f"condor@{DOMAIN}"):
+        assert is_revoked(one, sub=other, iat=1) is False
+    assert is_revoked(whole, sub=f"worker-batch_1-18f-01+i-1@{DOMAIN}", iat=1) is False
+    assert is_revoked(whole, iat=1) is False
+    name = "COLLECTOR.DENY_ADVERTISE_STARTD"
+    assert setting(text(whole), name).split() == [WORKER, f"worker-batch_1-18f-0+*@{DOMAIN}"]
+    assert setting(text(one), name).split() == [own]
+
+
 def test_all_that_were_issued_until_then_and_none_of_others() -> None:
     revoked = Revoked({}, before=1000)
     assert is_revoked(revoked, sub=WORKER, iat=1000) is True
@@ -104,7 +125,9 @@ def test_all_that_were_issued_until_then_and_none_of_others() -> None:
 def test_open_sessions_are_denied_by_identity() -> None:
     written = text(Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None}))
     for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_ADVERTISE_MASTER", "BROKER.DENY_DAEMON"):
-        assert setting(written, name).split() == [WORKER, f"worker-x@{DOMAIN}"]
+        assert setting(written, name).split() == [
+            WORKER, f"worker-batch_1-18f-0+*@{DOMAIN}", f"worker-x@{DOMAIN}", f"worker-x+*@{DOMAIN}"
+        ]  # fmt: skip
         assert f"{name} = $({name}:$(" in written, "who is denied already, is denied still"
 
 
@@ -163,6 +186,21 @@ def test_the_collector_takes_a_machine_of_its_own_launch_only() -> None:
     for missing in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool", "MyType"):
         assert taken(**{k: v for k, v in OURS.items() if k != missing}) is (missing == "MyType")
     assert not taken(**{**OURS, "AuthenticatedIdentity": "worker-batch_1-18f-0@elsewhere.test"})
+
+
+def test_with_its_own_token_a_machine_speaks_for_itself_alone() -> None:
+    own = {**OURS, "AuthenticatedIdentity": f"worker-batch_1-18f-0+i-1@{DOMAIN}"}
+    assert taken(**own)
+    assert taken(**{**own, "Name": "slot1_2@i-1@host"})
+    lies = [{"UpdraftInstance": "i-2"}, {"UpdraftLaunch": "other"}, {"Name": "slot1@i-2@host"}]
+    lies += [{"UpdraftInstance": "i-2", "Name": "slot1@i-2@host"}, {"Name": "i-10@host"}]
+    for lie in lies:
+        assert not taken(**{**own, **lie}), lie
+    for missing in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool", "Name"):
+        assert not taken(**{k: v for k, v in own.items() if k != missing})
+    assert seen(AuthenticatedIdentity=own["AuthenticatedIdentity"]) == ("i-1", "batch_1-18f-0")
+    liar = seen(AuthenticatedIdentity=own["AuthenticatedIdentity"], UpdraftInstance="i-2")
+    assert liar == ("i-2", f"batch_1-18f-0+i-1@{DOMAIN}"), "no machine has such a launch"
 
 
 def test_the_collector_takes_what_has_no_workers_token_as_before() -> None:
@@ -245,6 +283,12 @@ def test_what_is_forgotten_is_named_by_identity() -> None:
     asked = classad2.ExprTree(_any_of([WORKER, "worker-x@d"]))
     for identity, gone in ((WORKER, True), ("worker-x@d", True), ("worker-y@d", False)):
         assert asked.eval(classad2.ClassAd({"AuthenticatedIdentity": identity})) is gone
+    own = "worker-x+i-1@d"
+    assert asked.eval(classad2.ClassAd({"AuthenticatedIdentity": own})) is True
+    alone = classad2.ExprTree(_any_of([own]))
+    assert alone.eval(classad2.ClassAd({"AuthenticatedIdentity": own})) is True
+    other = classad2.ClassAd({"AuthenticatedIdentity": "worker-x+i-2@d", "UpdraftLaunch": "x"})
+    assert alone.eval(other) is False
     handed_on = {"AuthenticatedIdentity": "condor@d", "UpdraftLaunch": "x"}
     assert asked.eval(classad2.ClassAd(handed_on)) is True, "a parent collector sees its child only"
     with pytest.raises(PoolError):

@@ -1,5 +1,6 @@
 """Tokens on a real pool: listed, revoked with the sessions they opened, rotated; and what one is good for."""
 
+import base64
 import json
 import re
 import subprocess
@@ -24,6 +25,7 @@ from tests.rigs.pools.controlling import (
     waiters,
 )
 from tests.rigs.pools.realpool import settings, until
+from tests.rigs.reading import parts
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import POOL, RealPool, Wishes
 
@@ -35,6 +37,7 @@ TOKEN = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}")
 MINE = "/etc/condor/tokens.d/updraft"
 THIEF = "i-thief"
 END_PATIENCE = 20  # seconds
+REVOKED_WITHIN = 90  # seconds: once a minute
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +68,30 @@ def job_on(pool: RealPool, until_told: str) -> tuple[int, str, str]:
 
 def ads(pool: RealPool, launch: str) -> list[str]:
     """Type and name of all that machines with this launch's token have in the collector."""
-    who = f"worker-{launch}@"
-    mine = f'substr(AuthenticatedIdentity, 0, {len(who)}) == "{who}"'
+    who = f"worker-{launch}"
+    mine = f'split(AuthenticatedIdentity, "@+")[0] == "{who}"'
     done = pool.on_head("condor_status", "-any", "-constraint", mine, "-af", "MyType", "Name")
     assert done.returncode == 0, done.stderr
     return sorted(done.stdout.splitlines())
+
+
+def forged_slot(launch: str, machine: str) -> dict[str, str]:
+    """What a thief can say of himself; no job of another test is to be matched with it."""
+    address = '"<10.77.0.9:9618>"'
+    return {
+        "MyType": '"Machine"', "Name": f'"slot1@{machine}@{THIEF}"',
+        "MyAddress": address, "StartdIpAddr": address,
+        "State": '"Unclaimed"', "PartitionableSlot": "true", "Start": "false", "Requirements": "false",
+        "UpdraftLaunch": f'"{launch}"', "UpdraftInstance": f'"{machine}"', "UpdraftPool": f'"{POOL}"',
+    }  # fmt: skip
+
+
+def of_the_whole_launch(pool: RealPool, launch: str) -> str:
+    """A token as machines have it whose user-data hold their only one: of before, or made by hand."""
+    row = tokens(pool)[launch]
+    rights = ("-authz", "ADVERTISE_STARTD", "-authz", "ADVERTISE_MASTER", "-lifetime", "600")
+    made = pool.on_head("condor_token_create", "-identity", row["identity"], "-key", row["key"], *rights)
+    return made.stdout.strip()
 
 
 def advertise(pool: RealPool, machine: str, **said: str) -> Done:
@@ -90,6 +112,18 @@ def shown_by_a_thief(pool: RealPool, machine: str, token: str) -> str:
         "condor_ping -type collector ADVERTISE_STARTD 2>&1; rm -r $d"
     )
     return run_in(pool.cloud, machine, ("sh", "-c", script), stdin=token + "\n").stdout
+
+
+def advertise_as(pool: RealPool, machine: str, token: str, **said: str) -> Done:
+    """The same from that machine, with another's token and nothing else."""
+    words = "".join(f"{name} = {value}\n" for name, value in said.items())
+    script = (
+        f"d=$(mktemp -d); umask 077; echo '{token}' >$d/t; "
+        "export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
+        "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d _CONDOR_SEC_TOKEN_DIRECTORY=$d; "
+        "condor_advertise UPDATE_STARTD_AD -; e=$?; rm -r $d; exit $e"
+    )
+    return run_in(pool.cloud, machine, ("sh", "-c", script), stdin=words)
 
 
 def log_size(pool: RealPool) -> int:
@@ -114,11 +148,15 @@ def test_tokens_are_listed_and_good_for_their_own_launch_and_a_stranger_is_told_
         "UpdraftPool": f'"{POOL}"', "UpdraftCloud": '"here"',
     }  # fmt: skip
     hidden = [{**true, name: "undefined"} for name in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool")]
+    of_all = of_the_whole_launch(pool, launch)
     for lie in ({**true, "UpdraftLaunch": '"worker-1-0"'}, *hidden):
-        advertise(pool, one, **lie)
+        advertise_as(pool, one, of_all, **{**forged_slot(launch, THIEF), **lie})
         assert not [ad for ad in ads(pool, launch) if THIEF in ad], lie
-    # Under its own launch's name it is let in: it is no machine of ours, and that is said.
-    sent = advertise(pool, one, **true)
+    # With its own token a machine is no other; with one for all of its launch, which machines of before have,
+    # it is let in: it is no machine of ours, and that is said.
+    advertise(pool, one, **true)
+    assert not [ad for ad in ads(pool, launch) if THIEF in ad]
+    sent = advertise_as(pool, one, of_all, **{**forged_slot(launch, THIEF), **true})
     assert sent.returncode == 0, sent.stderr
     until(lambda: [ad for ad in ads(pool, launch) if THIEF in ad], 10, "its ad is there")
     told = until(lambda: events(pool, "unexplained-slot"), 20, "the controller reports it")
@@ -137,6 +175,34 @@ def test_tokens_are_listed_and_good_for_their_own_launch_and_a_stranger_is_told_
     await_done(pool, [cluster], 60)
 
 
+def test_what_the_user_data_hold_is_worthless_after_the_boot(pool: RealPool) -> None:
+    cluster, one, launch = job_on(pool, "worthless")
+    data = base64.b64decode(in_machine(pool, one, "base64", "-w0", "/var/lib/cloud/instance/user-data.txt"))
+    [stolen] = set(TOKEN.findall("".join(text for _, text in parts(data))))
+    own = in_machine(pool, one, "cat", MINE).strip()
+    assert stolen != own
+    assert one in {event["subject"] for event in events(pool, "token-handed")}
+    assert "FAIL" in shown_by_a_thief(pool, one, stolen).upper()
+    assert "FAIL" not in shown_by_a_thief(pool, one, own).upper()
+    before = ads(pool, launch)
+    for machine in (one, "i-nobody"):
+        assert advertise_as(pool, one, stolen, **forged_slot(launch, machine)).returncode != 0
+    assert ads(pool, launch) == before
+    told = json.loads(in_machine(pool, one, "cat", "/etc/updraft/handover.json"))
+    told |= {"token": "/root/thief/own", "done": "/root/thief/done", "port": 0, "patience": 5}
+    script = (
+        f"umask 077; mkdir -p /root/thief/t; cd /root/thief; cat >told; echo '{stolen}' >t/t; "
+        "export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
+        "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=/root/thief/t _CONDOR_SEC_TOKEN_DIRECTORY=/root/thief/t; "
+        "python3 -I /usr/local/lib/updraft/handover told; echo $?; ls own"
+    )
+    asked = run_in(pool.cloud, one, ("sh", "-c", script), stdin=json.dumps(told)).stdout
+    assert "no answer within 5 s" in asked or "for another key" in asked
+    assert asked.split()[-1] == "1", "and no token"
+    let_end(pool, "worthless")
+    await_done(pool, [cluster], 60)
+
+
 def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(pool: RealPool) -> None:
     lost_job, lost, launch = job_on(pool, "second")
     kept_job, kept, other = job_on(pool, "second")
@@ -152,7 +218,7 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
     assert ads(pool, launch) == [], "its ads are gone when the call returns"
     assert tokens(pool)[launch]["state"] == "revoked"
     # Its startd goes on over the connection and the session that it has, and each update is refused.
-    until(lambda: f"worker-{launch}@" in denied(pool, before), 40, "the collector refuses its updates")
+    until(lambda: f"worker-{launch}+{lost}@" in denied(pool, before), 40, "the collector refuses its updates")
     bad = shown_by_a_thief(pool, kept, token)
     assert good != bad, "whoever has the token can't come in anew either"
     assert "FAIL" in bad.upper(), bad
@@ -162,7 +228,7 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
     # The other launch was never away.
     assert [ad for ad in ads(pool, other) if kept in ad]
     assert tokens(pool)[other]["state"] == "good"
-    assert f"worker-{other}@" not in denied(pool, before)
+    assert f"worker-{other}+" not in denied(pool, before)
     # Jobs run on, on both; then the revoked machine is given up, and the other is not.
     let_end(pool, "second")
     await_done(pool, [lost_job, kept_job], 60)
@@ -173,6 +239,34 @@ def test_a_revoked_launch_is_out_at_once_with_its_sessions_and_the_others_stay(p
     assert ads(pool, launch) == []
     [event] = events(pool, "token-revoked")
     assert event["subject"] == launch
+
+
+def test_a_token_is_over_with_its_machines_and_what_a_thief_advertised_with_it_goes(pool: RealPool) -> None:
+    ends, lost, launch = job_on(pool, "ending")
+    stays, kept, other = job_on(pool, "staying")
+    assert launch != other
+    token = in_machine(pool, lost, "cat", MINE).strip()
+    forged = forged_slot(launch, lost) | {"UpdraftPool": '"elsewhere"'}
+    assert advertise_as(pool, kept, token, **forged).returncode == 0
+    until(lambda: [ad for ad in ads(pool, launch) if THIEF in ad], 10, "the forged slot is there")
+    before = log_size(pool)
+    let_end(pool, "ending")
+    await_done(pool, [ends], 60)
+
+    assert pool.updraft("drain", lost).returncode == 0
+    until(lambda: lost in {m["id"] for m in pool.workers("terminated")}, 120, "its machine is gone", 1)
+
+    def over() -> bool:
+        return {launch, lost} & {event["subject"] for event in events(pool, "token-over")} != set()
+
+    until(over, REVOKED_WITHIN, "its token is revoked", 1)
+    until(lambda: ads(pool, launch) == [], 10, "the forged slot is gone")
+    assert advertise_as(pool, kept, token, **forged).returncode != 0
+    assert ads(pool, launch) == []
+    assert [ad for ad in ads(pool, other) if kept in ad]
+    assert f"worker-{other}+" not in denied(pool, before)
+    let_end(pool, "staying")
+    await_done(pool, [stays], 60)
 
 
 def test_a_new_key_signs_and_the_old_one_goes_with_its_machines_or_at_once(pool: RealPool) -> None:
@@ -221,8 +315,12 @@ def test_a_siblings_word_that_a_machine_has_closed_ends_no_machine(pool: RealPoo
         "DrainReason": '"updraft idle-limit: nothing runs there"',
     }
 
+    advertise(pool, thief, **lie)
+    assert not (slot_of(pool, victim) or {}).get("Draining"), "with a token of its own it is no sibling"
+    of_all = of_the_whole_launch(pool, launches[thief])
+
     def lies() -> None:
-        sent = advertise(pool, thief, **lie)
+        sent = advertise_as(pool, thief, of_all, **{**forged_slot("", ""), **lie})
         assert sent.returncode == 0, sent.stderr
 
     lies()

@@ -226,6 +226,9 @@ class VirtualPool:
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         return "eyJhbGciOiJI.eyJzdWIiOiJ3.c2lnbmF0dXJl"
 
+    def mint_boot_token(self, launch_key: str, boot: float, lifetime: float) -> str:
+        return self.mint_token(launch_key, lifetime)
+
 
 def _imagine(
     worker: WorkerClass, offer: CloudOffer, image: str, pool: str, key: str, variant: Variant = PLAIN

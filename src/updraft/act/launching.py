@@ -16,7 +16,7 @@ from updraft.clouds.base import (
     LaunchRequest,
 )
 from updraft.condor.base import Pool
-from updraft.condor.tokens import claims, life
+from updraft.condor.tokens import boot_life, claims, life
 from updraft.core.launching import intended
 from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
@@ -93,15 +93,13 @@ class Launcher:
         refused = refusal(offer.variant, worker, offer.image)
         if refused is not None:
             raise BadRequest(refused.text)
-        token = self._pool.mint_token(
-            action.key,
-            life(
-                lifetime=worker.lifetime,
-                drain_deadline=worker.drain_deadline,
-                boot_deadline=worker.boot_deadline,
-            ),
+        lifetime = life(
+            lifetime=worker.lifetime,
+            drain_deadline=worker.drain_deadline,
+            boot_deadline=worker.boot_deadline,
         )
-        note_token(self._ledger, action.key, offer.worker_class, token)
+        token = self._pool.mint_boot_token(action.key, boot_life(worker.boot_deadline), lifetime)
+        note_token(self._ledger, action.key, offer.worker_class, token, lifetime)
         own = {} if action.annex is None else action.annex.tags
         tags = {
             **own,
@@ -149,13 +147,17 @@ class Launcher:
             self._ledger.event(self._clock(), f"launch-{state}", action.key, reason, detail)
 
 
-def note_token(ledger: Ledger, launch: str, worker_class: str, token: str) -> None:
-    """Write down that a token was made for a launch: whose it is and how long it is good, never itself."""
+def note_token(
+    ledger: Ledger, launch: str, worker_class: str, token: str, lifetime: float | None = None
+) -> None:
+    """Write down that a token was made for a launch: whose it is and how long it is good, never itself.
+
+    With `lifetime` (seconds), so long are the tokens good that its machines get for it.
+    """
     seen = claims(token)
     if seen is not None and seen.expires is not None:
-        note(
-            ledger, Issued(launch, worker_class, seen.identity, seen.id, seen.key, seen.issued, seen.expires)
-        )
+        until = seen.expires if lifetime is None else seen.issued + lifetime
+        note(ledger, Issued(launch, worker_class, seen.identity, seen.id, seen.key, seen.issued, until))
 
 
 def intent_of(action: Launch, now: float) -> LaunchRecord:

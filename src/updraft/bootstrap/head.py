@@ -11,7 +11,7 @@ from typing import Any
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine, transforms
 from updraft.bootstrap.door import door_files
-from updraft.bootstrap.identities import WORKER_USER, identity_rule
+from updraft.bootstrap.identities import OWN_SETTING, WORKER_USER, ended_lines, identity_rule
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
@@ -179,7 +179,7 @@ def head_config(spec: HeadSpec) -> str:
     manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
     broker = spec.broker and manages
     daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
-    return cc.lines(
+    made = cc.lines(
         {
             "DAEMON_LIST": daemons,
             "CONDOR_HOST": spec.condor_host,
@@ -192,12 +192,14 @@ def head_config(spec: HeadSpec) -> str:
             **spec.settings,
         }
     )
+    return made + ended_lines() if manages else made
 
 
 def _manager(spec: HeadSpec) -> Mapping[str, str | int | bool]:
     return {
         **{name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()},
         **identity_rule(spec.trust_domain),
+        OWN_SETTING: True,
         "NEGOTIATOR_INTERVAL": spec.negotiator_interval,
         "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
         "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,

@@ -10,6 +10,7 @@ from updraft.bootstrap import accounts, machine
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap.cvmfs import SharedSoftware, cvmfs_files
 from updraft.bootstrap.door import OPEN, door_files
+from updraft.bootstrap.handover import handover_files
 from updraft.bootstrap.install import Install, install_files, universe_macros
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
@@ -56,7 +57,7 @@ class WorkerSpec:
     `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
     reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
     CernVM's own contextualisation can read too. `lease_end` is when the machine ends whatever happens, in
-    epoch seconds; None without a lease.
+    epoch seconds; None without a lease. `asks` is whether it asks for a token of its own with this one.
     """
 
     pool: str
@@ -99,6 +100,7 @@ class WorkerSpec:
     layers: tuple[Layer, ...] = ()
     lease_end: float | None = None
     identity: str = ""
+    asks: bool = False
 
 
 def worker_user_data(spec: WorkerSpec, *, limit: int = EC2_LIMIT) -> bytes:
@@ -129,6 +131,9 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
                 "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
             ),
             machine.file("/var/lib/cloud/scripts/per-boot/updraft", machine.shipped("each-boot.sh"), "0755"),
+            *handover_files(
+                spec.pool, spec.launch_key, spec.boot_deadline, called=spec.reach == Reach(), asks=spec.asks
+            ),
             *install_files(spec.install),
             *cvmfs_files(spec.software),
             *reach_files(spec.reach),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from updraft.bootstrap.condor_config import domain, lines
 from updraft.bootstrap.head import SIGNING_KEY, worker_rights
-from updraft.bootstrap.identities import WORKER_USER, identity_rule
+from updraft.bootstrap.identities import OWN_SETTING, WORKER_USER, ended_lines, identity_rule
 from updraft.bootstrap.machine import CONFIG_DIR
 from updraft.condor.tools import Tools
 from updraft.config.units import spell
@@ -47,7 +47,10 @@ def settings(trust_domain: str, *, elsewhere: bool) -> str:
         added["COLLECTOR.ALLOW_ADMINISTRATOR"] = f"{_kept('COLLECTOR.ALLOW_ADMINISTRATOR')} {controller}"
         added["COLLECTOR.ALLOW_DAEMON"] = f"{_kept('COLLECTOR.ALLOW_DAEMON')} {controller}"
         added["QUEUE_SUPER_USERS"] = f"$(QUEUE_SUPER_USERS), {CONTROLLER}"
-    return lines({**added, **identity_rule(trust_domain)})
+    rule = identity_rule(trust_domain)
+    if elsewhere:
+        return lines({**added, **rule})
+    return lines({**added, **rule, OWN_SETTING: True}) + ended_lines()
 
 
 _ADVERTISE = "ALLOW_DAEMON"  # what counts where nothing says who may advertise

@@ -3,7 +3,7 @@
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,20 +13,27 @@ from typing import Any, cast
 import structlog
 
 from updraft.act import Actor
+from updraft.bootstrap.handover import PORT
 from updraft.cli.terminal import printable, raw
-from updraft.cli.wiring import access, make_observer, make_parts
+from updraft.cli.wiring import access, called, ended_tokens, make_observer, make_parts, own_tokens
+from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
 from updraft.condor.children import expect_sudden_death
+from updraft.condor.handover import key_at, seal
 from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.tokens import whose
 from updraft.config import load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
+from updraft.core.settings import Policy
 from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
-from updraft.daemon.loop import Seen
+from updraft.daemon.handover import Handover
+from updraft.daemon.loop import Cycle, Seen
+from updraft.daemon.tokens import TokenKeeper
 from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
@@ -50,20 +57,25 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
         judge.begin()
         known = _identity(settings)
+        handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
 
         def parts_now() -> Parts:
-            parts = make_parts(load(file), _tell_of_cloud)
+            new = load(file)
+            parts = make_parts(new, _tell_of_cloud)
             pools.append(parts.pool)
+            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, called(new))
             return replace(parts, policy=replace(parts.policy, identity=known.pool))
 
         switch = Switch()
         switch.install()
         try:
-            with annex_desk(settings, ledger) as desk:
-                made = make_daemon(
-                    settings, ledger, judge, switch, parts_now, known, decide, desk.watch, lock.held
-                )
-                made.run()
+            with annex_desk(settings, ledger) as desk, token_keeper(settings, ledger, handover) as keeper:
+
+                def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
+                    desk.watch(cycle, policy, drivers)
+                    keeper.watch(cycle, policy, drivers)
+
+                make_daemon(settings, ledger, judge, switch, parts_now, known, decide, seen, lock.held).run()
         finally:
             if isinstance(decide, Recorder):
                 decide.close()
@@ -222,3 +234,14 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
         yield desk
     finally:
         server.stop()
+
+
+@contextmanager
+def token_keeper(settings: Settings, ledger: Ledger, handover: Handover) -> Iterator[TokenKeeper]:
+    """What looks after the workers' tokens while the daemon runs."""
+    keeper = TokenKeeper(ledger, ended_tokens(settings), handover=handover)
+    keeper.start()
+    try:
+        yield keeper
+    finally:
+        keeper.stop()

@@ -97,6 +97,7 @@ def _note(settings: "Settings", launch: "Launch", token: str) -> None:
 def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, str, str]) -> "Launch":
     """The launch of one machine of this class, by hand; what was not chosen is the class's first."""
     from updraft.core.model import Launch, Offer, Reason, Resources
+    from updraft.core.unneeded import BY_HAND
 
     name = _class_named(asked, tuple(settings.classes))
     found = settings.classes[name]
@@ -119,7 +120,7 @@ def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, st
         resources=Resources(),
         kind="",
     )
-    return Launch(f"by-hand-{secrets.token_hex(5)}", offer, 1, Reason("by-hand", "asked for by hand"))
+    return Launch(f"{BY_HAND}{secrets.token_hex(5)}", offer, 1, Reason("by-hand", "asked for by hand"))
 
 
 def _class_named(asked: str | None, names: tuple[str, ...]) -> str:

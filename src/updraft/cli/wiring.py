@@ -9,7 +9,7 @@ from typing import cast
 from updraft.act import UserData
 from updraft.bootstrap.cvmfs import Repository, SharedSoftware
 from updraft.bootstrap.head import SIGNING_KEY
-from updraft.bootstrap.identities import WORKER_USER
+from updraft.bootstrap.identities import ENDED_SETTING, OWN_SETTING, WORKER_USER
 from updraft.bootstrap.install import Install
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
@@ -22,6 +22,7 @@ from updraft.clouds.base import Driver, Pace
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
 from updraft.condor.access import PoolAccess
+from updraft.condor.ended import EndedTokens
 from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.tokens import life
@@ -33,7 +34,7 @@ from updraft.core.catalogue import imagine, learned
 from updraft.core.kinds import kind_key
 from updraft.core.model import Launch, Variant, variant
 from updraft.daemon import Parts
-from updraft.errors import CloudError, UsageError
+from updraft.errors import CloudError, PoolError, UsageError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
 from updraft.observe import Kinds, Observer, Remembered
@@ -48,7 +49,7 @@ def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Par
     None once it can). Raises UsageError for a driver that isn't there, and ConfigError for wrong settings.
     """
     drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
-    pool = HTCondorPool(access(settings))
+    pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
     policy = settings.policy()
     timings = replace(policy.timings, update_interval=heard_every(settings, asker(settings)))
     policy = replace(policy, identity=identity(settings), timings=timings)
@@ -115,13 +116,44 @@ def make_driver(settings: Settings, name: str, cloud: Cloud) -> Driver:
 
 def user_data(settings: Settings, pool: HTCondorPool) -> UserData:
     """What makes the user-data of a launch. What the file leaves open is asked of HTCondor, once."""
-    ask = asker(settings)
+    ask, asks = asker(settings), own_tokens(settings)
 
     def make(launch: Launch, token: str) -> bytes:
         spec = with_layer(worker_spec(settings, ask, launch, token), launch, settings.pool.ledger)
+        spec = replace(spec, asks=asks)
         return worker_user_data(with_broker_token(spec, pool))
 
     return make
+
+
+def own_tokens(settings: Settings) -> bool:
+    """Do machines ask for tokens of their own at their boot? Where the head's configuration knows of it."""
+    if settings.pool.collector:
+        return False
+    try:
+        return asker(settings)(OWN_SETTING).lower() == "true"
+    except PoolError:
+        return False
+
+
+def called(settings: Settings) -> frozenset[str]:
+    """The classes whose machines the head reaches at the address that their cloud shows."""
+    return frozenset(name for name, worker in settings.classes.items() if worker.reach == "direct")
+
+
+def ended_tokens(settings: Settings) -> EndedTokens | None:
+    """Where tokens that are over are made known on this head; None where its collector reads no such file."""
+    if settings.pool.collector:
+        return None
+    ask = asker(settings)
+    try:
+        file, daemons = ask(ENDED_SETTING), ask("DAEMON_LIST").replace(",", " ").split()
+    except PoolError:
+        return None
+    others = [
+        one for one in daemons if (one.startswith("COLLECTOR") and one != "COLLECTOR") or one == "BROKER"
+    ]
+    return EndedTokens(access(settings), Path(file), alone=not others)
 
 
 def with_layer(spec: WorkerSpec, launch: Launch, ledger: Path) -> WorkerSpec:

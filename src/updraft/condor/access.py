@@ -17,6 +17,7 @@ class PoolAccess:
     that enters the place where they are installed). `worker_identity` is the user part of the identity that
     workers' tokens carry, `{launch}` in it is replaced by the launch key; `signing_key` names their key.
     `broker_key` is the key of the broker's tokens, and `broker_keys` the folder that holds it and no other.
+    `own_tokens` is whether machines ask for tokens of their own at their boot.
     """
 
     name: str
@@ -29,6 +30,7 @@ class PoolAccess:
     signing_key: str = "updraft-workers"
     broker_keys: str = ""
     broker_key: str = ""
+    own_tokens: bool = False
 
 
 def config_lines(access: PoolAccess) -> str:

@@ -30,6 +30,9 @@ SHOWN_IDENTITY = "AuthenticatedIdentity"
 WORKER_USER = "worker-"
 """How the identity of a worker's token begins; the launch key follows, and the trust domain."""
 
+OF_MACHINE = "+"
+"""Stands in the identity of a machine's own token between its launch and its instance id."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolSlots:
@@ -93,3 +96,7 @@ class Pool(Protocol):
 
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
+
+    def mint_boot_token(self, launch_key: str, boot: float, lifetime: float) -> str:
+        """What the user-data of a launch hold. Where machines are handed their own tokens, it is good for
+        asking for them only, for `boot` seconds; elsewhere it is the one that `mint_token` makes."""

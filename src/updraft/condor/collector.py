@@ -167,7 +167,7 @@ def _whose(ad: Any, pool: str) -> tuple[str, str]:
     says, said_launch, said_pool = (text(ad, name) for name in (ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL))
     shown = text(ad, SHOWN_IDENTITY)
     by_token = launch_of(shown)
-    if by_token and not (says and said_pool and is_of(shown, said_launch)):
+    if by_token and not (says and said_pool and is_of(shown, said_launch, says)):
         return says or text(ad, "Name"), shown.removeprefix(WORKER_USER)
     return (says, said_launch) if said_pool == pool else ("", by_token)
 

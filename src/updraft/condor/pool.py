@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,21 +13,23 @@ from types import TracebackType
 import classad2
 
 from updraft.condor import collector as ads
-from updraft.condor import controllers
+from updraft.condor import controllers, handover
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.apart import Apart
 from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.children import Children
 from updraft.condor.demand import ScheddMemory, read_demand
+from updraft.condor.handover import Question
 from updraft.condor.jobs import requeue_jobs
 from updraft.condor.news import Listener
-from updraft.condor.tokens import newest_key, user_of
+from updraft.condor.tokens import newest_key, own_user, user_of
 from updraft.condor.tools import DrainingAlreadyError, Tools
 from updraft.core.model import DrainMode, ScheddView, Slot
 from updraft.errors import DrainRefused, PoolError
 
 _OURS = "updraft"
 _COLLECTOR = "the collector"
+_ADVERTISE = ("ADVERTISE_STARTD", "ADVERTISE_MASTER")
 _TEMPLATE_AGE = 1800.0
 _MINT_DEADLINE = 20.0
 _LOOK_AGAIN = 0.3
@@ -204,10 +206,33 @@ class HTCondorPool:
 
     def mint_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the machines of one launch: its own identity, advertise rights only, for `lifetime`."""
-        rights = ("ADVERTISE_STARTD", "ADVERTISE_MASTER")
-        return self._mint(
-            (), launch_key, lifetime, rights, self._newest(self._keys(), self._access.signing_key)
-        )
+        return self._mint_worker(user_of(self._access.worker_identity, launch_key), lifetime, _ADVERTISE)
+
+    def mint_boot_token(self, launch_key: str, boot: float, lifetime: float) -> str:
+        """As `Pool` promises it."""
+        if not self._access.own_tokens:
+            return self.mint_token(launch_key, lifetime)
+        # No slot with it: only the ad that asks.
+        rights = ("ADVERTISE_MASTER", "READ")
+        return self._mint_worker(user_of(self._access.worker_identity, launch_key), boot, rights)
+
+    def mint_own_token(self, launch_key: str, instance: str, lifetime: float) -> str:
+        """A token for this one machine."""
+        user = own_user(self._access.worker_identity, launch_key, instance)
+        return self._mint_worker(user, lifetime, _ADVERTISE)
+
+    def questions(self, deadline: float) -> tuple[Question, ...]:
+        """What machines ask that want their own tokens."""
+        where, pool = self._access.collector, self._access.name
+        return self._children.call(_COLLECTOR, deadline, handover.read_questions, where, pool)
+
+    def answer(self, answers: Sequence[Mapping[str, str]], lifetime: float, deadline: float) -> None:
+        """Advertise answers to them, for `lifetime` seconds."""
+        where = self._access.collector
+        self._children.call(_COLLECTOR, deadline, handover.write_answers, where, answers, lifetime)
+
+    def _mint_worker(self, user: str, lifetime: float, rights: Sequence[str]) -> str:
+        return self._mint((), user, lifetime, rights, self._newest(self._keys(), self._access.signing_key))
 
     def mint_broker_token(self, launch_key: str, lifetime: float) -> str:
         """A token for the same identity that is good at the broker alone: no other daemon has its key."""
@@ -216,7 +241,8 @@ class HTCondorPool:
             raise PoolError("there is no broker here: its keys have no folder")
         where = ("env", f"_CONDOR_SEC_PASSWORD_DIRECTORY={folder}")
         key = self._newest(Path(folder), self._access.broker_key)
-        return self._mint(where, launch_key, lifetime, ("DAEMON",), key)
+        user = user_of(self._access.worker_identity, launch_key)
+        return self._mint(where, user, lifetime, ("DAEMON",), key)
 
     def _keys(self) -> Path | None:
         """Where the keys are, on this machine; None where HTCondor doesn't say."""
@@ -232,10 +258,9 @@ class HTCondorPool:
         return key if folder is None or self._access.tools else newest_key(folder, key)
 
     def _mint(
-        self, before: Sequence[str], launch_key: str, lifetime: float, rights: Sequence[str], signing_key: str
+        self, before: Sequence[str], user: str, lifetime: float, rights: Sequence[str], signing_key: str
     ) -> str:
         domain = self._access.trust_domain or self._tools.setting("TRUST_DOMAIN")
-        user = user_of(self._access.worker_identity, launch_key)
         words = [*before, "condor_token_create", "-identity", f"{user}@{domain}"]
         words += ["-lifetime", str(max(1, int(lifetime)))]
         words += [word for right in rights for word in ("-authz", right)]

@@ -7,12 +7,12 @@ the old ones are worth nothing any more. Both hold from `condor_reconfig` on.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from updraft.condor.base import WORKER_USER
+from updraft.condor.base import OF_MACHINE, WORKER_USER
 from updraft.errors import PoolError
 
 FILE = "/etc/condor/config.d/93-updraft-revoked.conf"
@@ -20,7 +20,7 @@ SESSION = 2 * 86400.0
 """For so long an entry stays after its token's end: a session of HTCondor's lives a day."""
 
 _MARK = "# updraft: "
-_HEAD = "# Written by `updraft tokens`, which reads it. To take all of it back: remove it; condor_reconfig\n"
+_HEAD = "# Written by updraft, which reads it. To take all of it back: remove it; condor_reconfig\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ def text(revoked: Revoked) -> str:
     lines = [_HEAD, _MARK + json.dumps({"before": revoked.before, "identities": revoked.identities}) + "\n"]
     lines.append(f"SEC_TOKEN_REVOCATION_EXPR = {_expression(names, revoked.before)}\n")
     if names:
-        lines += [f"{setting} = {_so_far(setting)} {' '.join(names)}\n" for setting in _DENIED]
+        denied = " ".join(who for name in names for who in _everyone(name))
+        lines += [f"{setting} = {_so_far(setting)} {denied}\n" for setting in _DENIED]
     return "".join(lines)
 
 
@@ -69,15 +70,24 @@ _DENIED = {
 }
 
 
+def _everyone(name: str) -> tuple[str, ...]:
+    """The identity and, of a whole launch, those of its machines' own tokens."""
+    user, _, domain = name.partition("@")
+    return (name,) if OF_MACHINE in user else (name, f"{user}{OF_MACHINE}*@{domain}")
+
+
 def _so_far(setting: str) -> str:
     plain, wider = _DENIED[setting]
     return f"$({setting}:$({plain}:$({wider}:)))"
 
 
-def _expression(names: Iterable[str], before: int) -> str:
+def _expression(names: Sequence[str], before: int) -> str:
     """True for a revoked token, and a truth value for every other: what is neither counts as revoked."""
     those = ", ".join(f'"{name}"' for name in names)
     parts = ["($(SEC_TOKEN_REVOCATION_EXPR:False))", f"(member(sub, {{ {those} }}) =?= true)"]
+    if any(OF_MACHINE not in name for name in names):
+        launch = f'split(split(sub, "@")[0], "{OF_MACHINE}")[0]'
+        parts.append(f'(member(strcat({launch}, "@", split(sub, "@")[1]), {{ {those} }}) =?= true)')
     if before:
         mine = f'substr(sub, 0, {len(WORKER_USER)}) =?= "{WORKER_USER}"'
         parts.append(f"(({mine}) && (iat <= {before}) =!= false)")

@@ -3,12 +3,12 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from updraft.condor.access import PoolAccess, environment
-from updraft.condor.base import ATTR_LAUNCH, WORKER_USER
+from updraft.condor.base import ATTR_LAUNCH, OF_MACHINE, WORKER_USER
 from updraft.condor.children import Children
 from updraft.condor.probe import PoolProbe
 from updraft.condor.tokens import launch_of
@@ -41,9 +41,9 @@ class Revoker:
         self._children.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def reconfigure(self) -> None:
-        """All daemons of this machine read their configuration again. Raises PoolError."""
-        self._tools.run(("condor_reconfig",), _TOOL)
+    def reconfigure(self, daemon: str = "") -> None:
+        """All daemons of this machine, or this one, read their configuration again. Raises PoolError."""
+        self._tools.run(("condor_reconfig", *(("-daemon", daemon) if daemon else ())), _TOOL)
 
     def taken(self, launches: Sequence[str]) -> str:
         """The first of these launches whose token the collector still takes; "" where it takes none.
@@ -81,10 +81,18 @@ def _any_of(identities: Sequence[str]) -> str:
     for name in identities:
         if set(name) & set('"\\'):
             raise PoolError(f"{name!r} is no identity of a worker")
+    return " || ".join(one for name in identities for one in _advertised_by(name))
+
+
+def _advertised_by(name: str) -> Iterator[str]:
+    yield f'AuthenticatedIdentity =?= "{name}"'
+    user = name.partition("@")[0]
+    if OF_MACHINE in user:
+        return
+    its = user + OF_MACHINE
+    yield f'(substr(AuthenticatedIdentity, 0, {len(its)}) =?= "{its}")'
     # The launch too: a parent collector knows its child as the sender of them all.
-    return " || ".join(
-        f'AuthenticatedIdentity =?= "{name}" || {ATTR_LAUNCH} =?= "{launch_of(name)}"' for name in identities
-    )
+    yield f'{ATTR_LAUNCH} =?= "{launch_of(name)}"'
 
 
 def invalidate(collector: str | None, constraint: str) -> None:

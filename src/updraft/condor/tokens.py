@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from updraft.condor.base import WORKER_USER
+from updraft.condor.base import OF_MACHINE, WORKER_USER
 from updraft.errors import PoolError
 
 _BEYOND_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -42,6 +42,11 @@ def life(*, lifetime: float, drain_deadline: float, boot_deadline: float) -> flo
     Tokens aren't renewed. A machine counts its lifetime from its boot, which may take until its deadline.
     """
     return boot_deadline + lifetime + drain_deadline + _SPARE
+
+
+def boot_life(boot_deadline: float) -> float:
+    """For how long a token is good, in seconds, that is there to ask for another at the boot."""
+    return boot_deadline + _SPARE
 
 
 def claims(token: str) -> Claims | None:
@@ -77,18 +82,51 @@ def user_of(pattern: str, launch: str) -> str:
 
 def launch_of(identity: str) -> str:
     """The launch (as identities spell it) whose token this identity has; empty where it is no worker's."""
-    user = identity.partition("@")[0]
-    return user.removeprefix(WORKER_USER) if user.startswith(WORKER_USER) else ""
+    return _spelled(identity)[0]
 
 
-def is_of(identity: str, launch: str) -> bool:
-    """May a machine that has shown itself as `identity` say that it is of this launch?
+def is_of(identity: str, launch: str, instance: str = "") -> bool:
+    """May a machine that has shown itself as `identity` say that it is this instance of this launch?
 
     Of identities that are no worker's nothing is said: a site may let machines in as it likes, and a parent
-    collector sees its child's identity only.
+    collector sees its child's identity only. The token of a launch is that of all its machines.
     """
-    shown = launch_of(identity)
-    return not shown or user_of("{launch}", launch) == shown
+    shown, machine = _spelled(identity)
+    return not shown or (user_of("{launch}", launch) == shown and machine in ("", instance))
+
+
+def own_user(pattern: str, launch: str, instance: str) -> str:
+    """The user part of the identity of one machine. Raises PoolError for an id that no identity can hold."""
+    if not instance or _BEYOND_NAMES.search(instance):
+        raise PoolError(f"{instance[:100]!r} can't stand in an identity, so it gets no token of its own")
+    return f"{user_of(pattern, launch)}{OF_MACHINE}{instance}"
+
+
+def whose(token: str) -> str:
+    """The identity of a token; "" for a text that is none."""
+    found = claims(token)
+    return found.identity if found else ""
+
+
+def whole(identity: str) -> str:
+    """The identity of the launch that a machine's own identity is of; a launch's is its own."""
+    user, _, domain = identity.partition("@")
+    return f"{user.partition(OF_MACHINE)[0]}@{domain}"
+
+
+def is_launchs(identity: str) -> bool:
+    """Is this the identity that all machines of a launch have, and no single machine's own?"""
+    launch, machine = _spelled(identity)
+    return bool(launch) and not machine
+
+
+def _spelled(identity: str) -> tuple[str, str]:
+    """Launch and machine of an identity; a machine only where the token is its own."""
+    user = identity.partition("@")[0]
+    if not user.startswith(WORKER_USER):
+        return "", ""
+    launch, _, machine = user.removeprefix(WORKER_USER).partition(OF_MACHINE)
+    return launch, machine
 
 
 # ------------------------------------------------------------------------------------------------ keys

@@ -27,6 +27,12 @@ def note(ledger: Ledger, one: Issued) -> None:
     ledger.note(_PREFIX + one.launch, asdict(one), one.issued)
 
 
+def issued_for(ledger: Queries, launch: str) -> Issued | None:
+    """The token that was made for this launch, if one was."""
+    doc = ledger.noted(_PREFIX + launch)
+    return None if doc is None else Issued(**doc)
+
+
 def issued(ledger: Queries) -> Mapping[str, Issued]:
     """The tokens that were made, by launch."""
     return {launch: Issued(**doc) for launch, doc in ledger.all_noted(_PREFIX).items()}

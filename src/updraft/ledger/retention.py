@@ -25,10 +25,11 @@ def prune(rows: sqlite3.Connection, keep: Retention, now: float) -> None:
     """Delete what is older, or more, than `keep` says. Runs in the caller's transaction."""
     rows.execute("DELETE FROM events WHERE at < ?", (now - keep.events_age,))
     # A token that has ended is history; the oldest note of it is as old as the longest life of a machine.
-    rows.execute(
-        "DELETE FROM notes WHERE key >= 'token:' AND key < 'token;' AND json_extract(doc, '$.expires') < ?",
-        (now - keep.ended_age,),
-    )
+    for first, behind in (("token:", "token;"), ("handed:", "handed;")):
+        rows.execute(
+            "DELETE FROM notes WHERE key >= ? AND key < ? AND json_extract(doc, '$.expires') < ?",
+            (first, behind, now - keep.ended_age),
+        )
     rows.execute("DELETE FROM events WHERE id <= (SELECT MAX(id) FROM events) - ?", (keep.events,))
     # An end of the last day is a planner's fact (cool-downs count it): age goes before number.
     ended = min(now - keep.ended_age, now - 2 * DAY)

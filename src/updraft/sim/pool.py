@@ -164,6 +164,10 @@ class SimPool:
         """Something in the place of a token."""
         return f"no-token-{launch_key}"
 
+    def mint_boot_token(self, launch_key: str, boot: float, lifetime: float) -> str:
+        """The same."""
+        return self.mint_token(launch_key, lifetime)
+
     # ------------------------------------------------------------------- what only the pool's owner can do
 
     def submit(self, arrivals: Iterable[Arrival]) -> None:

@@ -70,6 +70,9 @@ done
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor || fail "the user condor is not there"
 # An image is often made with its logs taken out, folders and all; no daemon starts without this one.
 [ -d "$log" ] || install -d -o condor -g condor "$log" || fail "no folder $log for HTCondor's logs"
+if [ -e /usr/local/lib/updraft/handover ]; then
+    why=$(python3 -I /usr/local/lib/updraft/handover) || fail "no token of its own: $why"
+fi
 
 mkdir -p /var/lib/updraft && : >/var/lib/updraft/booted
 systemctl enable condor.service || :

@@ -1,0 +1,214 @@
+#!/usr/bin/python3 -I
+"""Asks the controller for this machine's own token, in the place of the one that came with the user-data.
+
+Needs nothing but Python 3.6, HTCondor's tools and openssl. The token comes sealed to a key that is made here,
+for this one question, and that nobody else ever has. Ends with 1, and why on the standard output.
+"""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+CONFIG = "/etc/updraft/handover.json"
+ASK_EVERY = 5.0  # seconds: the ad may be lost with the collector that had it
+LOOK_EVERY = 0.7
+LOOK_SELDOM = 5.0
+
+
+def run(words: "list[str]", given: bytes = b"") -> bytes:
+    """What a tool prints. It talks to the pool's own collector, also where there are children of it."""
+    env = dict(os.environ, _CONDOR_COLLECTOR_HOST="$(CONDOR_HOST)")
+    try:
+        done = subprocess.run(  # noqa: UP022 (as Python 3.6 has it)
+            words, input=given, timeout=20, check=False, env=env,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise OSError(words[0] + " is not there") from None
+    except subprocess.TimeoutExpired:
+        raise OSError(words[0] + " did not end within 20 s") from None
+    if done.returncode:
+        said = (done.stderr + done.stdout).decode(errors="replace").split()
+        raise OSError(words[0] + ": " + " ".join(said)[-200:])
+    return done.stdout
+
+
+def make_key(folder: Path) -> bytes:
+    """Make a key for this one question; its certificate (DER), which is nobody's and only carries the key."""
+    run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+         "30", "-subj", "/CN=updraft", "-keyout", str(folder / "key"), "-out", str(folder / "cert")]
+    )  # fmt: skip
+    return run(["openssl", "x509", "-in", str(folder / "cert"), "-outform", "DER"])
+
+
+def opened(folder: Path, sealed: str) -> str:
+    """The token that was sealed to the key. OSError for what can't be opened or is no token."""
+    words = ["openssl", "cms", "-decrypt", "-inform", "DER", "-inkey", str(folder / "key")]
+    words += ["-recip", str(folder / "cert")]
+    token = run(words, base64.b64decode(sealed)).decode("ascii", "replace").strip()
+    if token.count(".") != 2 or len(token.split()) != 1:
+        raise OSError("what came is no token")
+    return token
+
+
+class Door:
+    """Says on HTCondor's port, as long as HTCondor doesn't run, which key is here: by that the controller
+    knows that who asks is at the address that the cloud shows."""
+
+    def __init__(self, port: int, fingerprint: str) -> None:
+        self._line = ("updraft-handover " + fingerprint + "\n").encode()
+        self._socket = listening(port)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                there = self._socket.accept()[0]
+            except OSError:
+                return
+            with there, contextlib.suppress(OSError):
+                there.settimeout(3)
+                there.sendall(self._line)
+                # Who closes first keeps the port for a minute: it shall not be us.
+                there.recv(1)
+
+    def close(self) -> None:
+        """Leave the port to HTCondor."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(5)
+
+
+def listening(port: int) -> socket.socket:
+    """A socket that listens there, for both kinds of address where there are both."""
+    for family, every in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):  # noqa: S104
+        try:
+            found = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            found.bind((every, port))
+            found.listen(16)
+            return found
+        except OSError:
+            found.close()
+    raise OSError(f"port {port} can't be listened on")
+
+
+def question(told: "dict[str, str]", instance: str, fingerprint: str, cert: bytes) -> bytes:
+    """The ad that asks."""
+    said = {
+        "MyType": "DaemonMaster",
+        "Name": "updraft-handover/" + fingerprint,
+        "MyAddress": "<127.0.0.1:1>",
+        "UpdraftInstance": instance,
+        "UpdraftLaunch": told["launch"],
+        "UpdraftPool": told["pool"],
+        "UpdraftKey": base64.b64encode(cert).decode(),
+    }
+    lines = [f"{name} = {json.dumps(text)}" for name, text in said.items()]
+    return "\n".join([*lines, "ClassAdLifetime = 30", ""]).encode()
+
+
+def withdrawn(fingerprint: str) -> bytes:
+    """The ad that takes the question back: the collector would keep it for minutes."""
+    name = f'Name = "updraft-handover/{fingerprint}"'
+    asked = [
+        'MyType = "Query"',
+        'TargetType = "DaemonMaster"',
+        name,
+        "Requirements = " + name.replace("=", "=="),
+    ]
+    return "\n".join([*asked, ""]).encode()
+
+
+def answer(fingerprint: str) -> "tuple[str, str, str]":
+    """What is sealed for us, why we get nothing, what is waited for; each empty where that isn't said."""
+    asked = ["condor_status", "-generic", "-constraint", f'Name == "updraft-handover/{fingerprint}"']
+    said = run([*asked, "-json", "-attributes", "UpdraftSealed,UpdraftRefused,UpdraftWaits"]).decode()
+    [found] = json.loads(said) if said.strip() else [{}]
+    sealed, refused, waits = (str(found.get("Updraft" + name, "")) for name in ("Sealed", "Refused", "Waits"))
+    return sealed, refused, waits
+
+
+def exchange(folder: Path, told: "dict[str, str]", instance: str) -> str:
+    """The machine's own token. OSError, with the reason, where it gets none."""
+    cert = make_key(folder)
+    fingerprint = hashlib.sha256(cert).hexdigest()
+    asked = question(told, instance, fingerprint, cert)
+    door = Door(int(told["port"]), fingerprint) if told["port"] else None
+    try:
+        return wait_for(folder, fingerprint, asked, float(told["patience"]))
+    finally:
+        if door is not None:
+            door.close()
+        with contextlib.suppress(OSError):
+            run(["condor_advertise", "INVALIDATE_MASTER_ADS", "-"], withdrawn(fingerprint))
+
+
+def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float) -> str:
+    """Ask until there is an answer."""
+    begun, asked_at, pause, why = time.monotonic(), None, LOOK_EVERY, "the controller says nothing"
+    while time.monotonic() - begun < patience:
+        try:
+            if asked_at is None or time.monotonic() - asked_at >= ASK_EVERY:
+                run(["condor_advertise", "UPDATE_MASTER_AD", "-"], asked)
+                asked_at = time.monotonic()
+            sealed, refused, waits = answer(fingerprint)
+        except (OSError, ValueError) as error:
+            why = str(error)
+        else:
+            if sealed:
+                return opened(folder, sealed)
+            if refused:
+                raise OSError(refused)
+            why = waits or why
+        time.sleep(pause)
+        pause = min(LOOK_SELDOM, pause * 1.05)
+    raise OSError(f"no answer within {patience:.0f} s: {why}")
+
+
+def already(done: Path, instance: str) -> bool:
+    """Has this machine its own token? What a disk says that was copied from another machine doesn't count."""
+    return done.exists() and done.read_text().strip() == instance
+
+
+def main(config: str) -> int:
+    """Put the machine's own token in the place of the other."""
+    told = json.loads(Path(config).read_text())
+    os.umask(0o077)
+    try:
+        instance = Path(told["instance"]).read_text().strip()
+        if already(Path(told["done"]), instance):
+            return 0
+        with tempfile.TemporaryDirectory(prefix="updraft-", dir=told["room"]) as folder:
+            token = exchange(Path(folder), told, instance)
+        file = Path(told["token"])
+        new = file.with_name(".new")
+        new.write_text(token + "\n")
+        new.replace(file)
+        Path(told["done"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(told["done"]).write_text(instance)
+    except OSError as error:
+        sys.stdout.write(str(error) + "\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else CONFIG))

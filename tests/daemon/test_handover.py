@@ -1,0 +1,255 @@
+"""Machines that ask for their own tokens, and a controller that answers: many of them, in virtual time."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.rig import Rig
+from tests.rigs.rig import policy as small
+from tests.rigs.snapshots import NOW, instance, policy, record, worker
+from updraft.condor.base import PoolSlots
+from updraft.condor.handover import Question, few_of_each, question
+from updraft.core.handover import Asked
+from updraft.core.model import CloudView, Instance, Known, Quota
+from updraft.core.settings import Limits
+from updraft.daemon.handover import AGAIN, CALL_AGAIN, Handover
+from updraft.errors import PoolError, PoolTimeout
+from updraft.ledger import Ledger
+from updraft.ledger.handed import handed
+from updraft.ledger.issued import Issued, note
+
+MANY = 200
+LAUNCH = "l1"
+
+
+class Collector:
+    """What machines ask and are answered, as long as the collector remembers it."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Question] = {}
+        self.answers: dict[str, Mapping[str, str]] = {}
+        self.minted: Counter[str] = Counter()
+        self.loses = False
+        self.broken = False
+
+    def questions(self, deadline: float) -> tuple[Question, ...]:
+        if self.broken:
+            raise PoolTimeout("the collector does not answer")
+        return tuple(self.asked.values())
+
+    def answer(self, answers: Sequence[Mapping[str, str]], lifetime: float, deadline: float) -> None:
+        if not self.loses:
+            self.answers |= {one["key"]: one for one in answers}
+
+    def mint_own_token(self, launch_key: str, instance: str, lifetime: float) -> str:
+        self.minted[instance] += 1
+        return f"token-of-{instance}"
+
+    def restart(self) -> None:
+        self.asked.clear()
+        self.answers.clear()
+
+
+def asks(machine: str, secret: str = "", launch: str = LAUNCH) -> Question:
+    key = hashlib.sha256(f"{machine}{secret}".encode()).hexdigest()
+    return Question(Asked(key, machine, launch, launch), key.encode())
+
+
+class Site:
+    """A controller's half, machines of one launch that boot, and whatever is at their addresses."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.ledger = Ledger(path)
+        self.collector = Collector()
+        self.now = NOW
+        self.names = [f"i-{n}" for n in range(count)]
+        self.shown = [
+            instance(name, launch_key=LAUNCH, address=f"10.0.{n >> 8}.{n & 255}")
+            for n, name in enumerate(self.names)
+        ]
+        self.at = {one.address: asks(one.id).asked.key for one in self.shown}
+        self.called: Counter[str] = Counter()
+        note(self.ledger, Issued(LAUNCH, "default", "worker-l1@d", "id", "k", NOW, NOW + 9000))
+        self.ledger.remember([record(one, launch_key=LAUNCH, requested_at=NOW) for one in self.names])
+        self.handover = self.started()
+
+    def started(self) -> Handover:
+        def call(address: str) -> str:
+            self.called[address] += 1
+            return self.at.get(address, "")
+
+        made = Handover(
+            self.ledger, call=call, seal=lambda token, cert: f"{token} for {cert.decode()}", whose=str
+        )
+        made.reconfigure(self.collector, frozenset({"default"}))
+        return made
+
+    def turn(self, seconds: float = 1.0) -> None:
+        self.now += seconds
+        listing: tuple[Instance, ...] = tuple(self.shown)
+        view = CloudView(Known(listing, self.now), Known((), self.now), Known(Quota(), self.now))
+        machines = self.ledger.view(self.now).machines
+        self.handover.turn(machines, {"c1": view}, policy(worker("default", boot_deadline=600.0)), self.now)
+
+    def ask(self, *questions: Question) -> None:
+        self.collector.asked |= {one.asked.key: one for one in questions}
+
+    def said(self, one: Question) -> Mapping[str, str]:
+        return self.collector.answers.get(one.asked.key, {})
+
+    def codes(self) -> Counter[str]:
+        return Counter(event.code for event in self.ledger.events(limit=2000))
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path / "ledger.db", 1)
+    with closing(site.ledger):
+        yield site
+
+
+def test_many_get_one_token_each_though_the_collector_is_started_anew_meanwhile(tmp_path: Path) -> None:
+    site = Site(tmp_path / "ledger.db", MANY)
+    got: dict[str, str] = {}
+    with closing(site.ledger):
+        for second in range(40):
+            if second in (3, 4, 9):
+                site.collector.restart()
+            site.collector.loses = second < 2  # nothing is heard of the first answers
+            if second == 6:
+                site.handover = site.started()
+            if second % 5 == 0:  # as machines do that have no answer
+                site.ask(*(asks(name) for name in site.names if name not in got))
+            site.turn()
+            for name in site.names:
+                sealed = site.said(asks(name)).get("UpdraftSealed")
+                if sealed:
+                    got[name] = sealed
+        assert got == {name: f"token-of-{name} for {asks(name).asked.key}" for name in site.names}
+        assert site.codes() == {"token-handed": MANY}
+        assert max(site.collector.minted.values()) <= 2, "once for each start of the controller"
+        assert set(handed(site.ledger)) == set(site.names)
+        assert max(site.called.values()) <= 2
+
+
+def test_who_asks_first_with_a_stolen_token_gets_nothing_and_the_machine_does(one: Site) -> None:
+    thief, machine = asks("i-0", "thief"), asks("i-0")
+    one.ask(thief)
+    one.turn()
+    assert "another key" in one.said(thief)["UpdraftRefused"]
+    one.ask(machine)
+    one.turn()
+    assert "UpdraftSealed" in one.said(machine)
+    one.turn(AGAIN + 1)
+    assert "another key" in one.said(thief)["UpdraftRefused"]
+    assert one.codes()["token-handed"] == 1
+    assert {event.subject for event in one.ledger.events(limit=9)} == {"i-0"}
+
+
+def test_a_thief_who_asks_with_many_keys_and_names_fills_nothing_and_keeps_no_other_launch_out(
+    one: Site,
+) -> None:
+    one.ask(*(asks("i-0", f"thief{n}") for n in range(700)))
+    one.ask(*(asks(f"i-thiefs-{n}", launch=LAUNCH) for n in range(100)))
+    one.ask(*(Question(Asked(f"k{n}", f"j-{n}", "other", LAUNCH), b"") for n in range(100)))
+    one.turn()
+    one.turn(AGAIN)
+    assert one.codes() == {"elsewhere": 1}
+    flood = [asks(f"i-{n}") for n in range(2000)] + [asks("j-1", launch="other")]
+    kept = list(few_of_each(flood))
+    assert len(kept) == 501
+    assert kept[-1].asked.instance == "j-1"
+    assert list(few_of_each([Question(Asked("k", "i", "l", ""), b"")])) == [], "no token of ours was shown"
+
+
+def test_a_machine_that_does_not_listen_yet_is_called_again(one: Site) -> None:
+    there, one.at = one.at, {}
+    one.ask(asks("i-0"))
+    one.turn()
+    one.turn()
+    assert "nobody answers" in one.said(asks("i-0"))["UpdraftWaits"]
+    assert sum(one.called.values()) == 1
+    one.at = there
+    one.turn(CALL_AGAIN)
+    assert "UpdraftSealed" in one.said(asks("i-0"))
+
+
+def test_after_a_crash_between_the_note_and_the_answer_it_is_told_to_that_key_alone(one: Site) -> None:
+    one.ask(asks("i-0"))
+    one.collector.loses = True
+    one.turn()
+    one.collector.loses = False
+    one.handover = one.started()
+    one.at = {address: asks("i-0", "thief").asked.key for address in one.at}
+    one.ask(asks("i-0", "thief"))
+    one.turn()
+    assert "was given its token before" in one.said(asks("i-0", "thief"))["UpdraftRefused"]
+    one.at = {address: asks("i-0").asked.key for address in one.at}
+    one.handover = one.started()
+    one.turn()
+    assert "UpdraftSealed" in one.said(asks("i-0"))
+
+
+def test_nobody_is_heard_while_no_machine_boots(one: Site) -> None:
+    one.ledger.change("c1", ("i-0",), joined_at=NOW)
+    one.collector.broken = True
+    one.turn()
+    one.ledger.change("c1", ("i-0",), joined_at=None)
+    with pytest.raises(PoolError):
+        one.turn()
+
+
+def test_what_a_machine_cannot_be_given_yet_is_told_to_it(one: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> str:
+        raise PoolError("a token can't be sealed; is openssl there?")
+
+    monkeypatch.setattr(one.handover, "_seal", fails)
+    one.ask(asks("i-0"))
+    one.turn()
+    assert one.said(asks("i-0")) == {
+        "UpdraftWaits": "a token can't be sealed; is openssl there?", "key": asks("i-0").asked.key
+    }  # fmt: skip
+    assert handed(one.ledger) == {}
+
+
+def test_odd_questions_are_none() -> None:
+    for odd in (
+        ("", "l", "", "QQ=="),
+        ("i", "", "", "QQ=="),
+        ("i", "l", "", ""),
+        ("i", "l", "", "no base64!"),
+    ):
+        assert question(*odd) is None
+    assert question("i", "l", "", "A" * 5000) is None
+    shown = {
+        who: question("i", "l1", who, "QQ==") for who in ("worker-l1@d", "worker-l1+i@d", "condor@d", "")
+    }
+    assert [one.asked.shown for one in shown.values() if one] == ["l1", "", "", ""]
+
+
+def test_after_a_collectors_restart_all_of_many_machines_return_and_none_is_ended(tmp_path: Path) -> None:
+    with closing(Rig(tmp_path)) as rig:
+        rig.pool.queues["schedd"].idle = 2 * MANY
+        daemon = rig.start(using=replace(small(), limits=Limits(machines=MANY)))
+        rig.turn(daemon, 60)
+        before = set(rig.alive())
+        assert len(before) == MANY
+        heard, slots = rig.clock(), rig.pool.slots
+        rig.pool.started = heard
+
+        def some(deadline: float) -> PoolSlots:
+            # Their ads come back one after the other, the last with the next update of its master.
+            seen = slots(deadline)
+            back = int(MANY * (rig.clock() - heard) / 60)
+            return PoolSlots(replace(seen.view, slots=seen.view.slots[:back]), seen.templates)
+
+        rig.pool.slots = some  # type: ignore[method-assign]
+        rig.turn(daemon, 300, 5)
+        assert set(rig.alive()) == before
+        assert rig.pool.killed_jobs == 0
+        assert not rig.pool.drains

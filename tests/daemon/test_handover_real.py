@@ -1,0 +1,224 @@
+"""A machine's own token on a real collector: who gets it, who doesn't, and what the other one is good for."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from tests.rigs.snapshots import NOW, instance, policy, record, worker
+from tests.waiting import deadline
+from updraft.bootstrap.condor_config import lines
+from updraft.bootstrap.handover import PORT
+from updraft.bootstrap.head import worker_rights
+from updraft.bootstrap.identities import ended_lines, identity_rule
+from updraft.bootstrap.lean import lean
+from updraft.condor.ended import EndedTokens
+from updraft.condor.handover import key_at, seal
+from updraft.condor.pool import HTCondorPool
+from updraft.condor.tokens import whose
+from updraft.core.model import CloudView, Instance, Known, Quota
+from updraft.daemon.handover import Handover
+from updraft.ledger import Ledger
+from updraft.ledger.issued import Issued, note
+
+pytestmark = pytest.mark.integration
+
+HEAD = lines(
+    {
+        **{name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(TRUST_DOMAIN).items()},
+        **identity_rule(TRUST_DOMAIN),
+    }
+)
+# Its own port is HTCondor's only once HTCondor runs, which here it does from the start.
+MACHINE = "DAEMON_LIST = MASTER\nUSE_SHARED_PORT = False\n"
+LAUNCH = "l1"
+TOKEN_FILE = "/etc/condor/tokens.d/worker"  # noqa: S105
+CLASS = "default"
+
+
+@dataclass
+class Site:
+    """A pool, its controller's half of the exchange, and machines of one launch."""
+
+    live: LivePool
+    pool: HTCondorPool
+    ledger: Ledger
+    handover: Handover
+    machines: dict[str, Node]
+    boot_token: str
+    shown: list[Instance]
+    begun: float = field(default_factory=time.monotonic)
+
+    def turn(self) -> None:
+        now = NOW + time.monotonic() - self.begun
+        seen = {"c1": CloudView(Known(tuple(self.shown), now), Known((), now), Known(Quota(), now))}
+        with self.live.network():
+            machines = self.ledger.view(now).machines
+            self.handover.turn(machines, seen, policy(worker(CLASS, boot_deadline=600.0)), now)
+
+    def ask(self, node: str, machine: str, patience: float = 30.0, port: int = PORT) -> "Asking":
+        """The script as at a boot, on a node, that says to be this machine."""
+        return Asking(self.machines[node], machine, patience, port)
+
+    def said(self, asking: "Asking") -> tuple[int, str]:
+        def over() -> bool:
+            self.turn()
+            return asking.process.poll() is not None
+
+        wait_for("an answer", over, 60)
+        return asking.process.returncode, asking.process.communicate()[0].decode().strip()
+
+
+class Asking:
+    def __init__(self, node: Node, machine: str, patience: float, port: int) -> None:
+        self.node = node
+        self.token = f"/root/{machine}-token"
+        told = {
+            "pool": "test", "launch": LAUNCH, "port": port, "patience": patience, "room": "/tmp",
+            "instance": "/tmp/id", "token": self.token, "done": f"/root/{machine}-done",
+        }  # fmt: skip
+        node.run("sh", "-c", "cat >/tmp/handover", text=lean("handover.py"))
+        node.run(
+            "sh",
+            "-c",
+            f"mkdir -p /root; rm -f /root/{machine}-*; echo {machine} >/tmp/id; cat >/tmp/told",
+            text=json.dumps(told),
+        )
+        self.process = subprocess.Popen(
+            [*node.enter(), "python3", "-I", "/tmp/handover", "/tmp/told"], stdout=subprocess.PIPE
+        )
+
+    def got(self) -> str:
+        return self.node.run("sh", "-c", f"cat {self.token} 2>/dev/null || :").strip()
+
+
+@pytest.fixture(scope="module", params=["", "trixie"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with (
+        live_pool(HEAD + ended_lines(), suite=request.param) as live,
+        Ledger(tmp_path_factory.mktemp("state") / "ledger.db") as ledger,
+    ):
+        live.head_key("updraft-workers")
+        access = replace(live.access(), worker_identity="worker-{launch}", own_tokens=True)
+        with live.network():
+            pool = HTCondorPool(access)
+        with pool:
+            token = pool.mint_boot_token(LAUNCH, 900.0, 9000.0)
+            note(ledger, Issued(LAUNCH, CLASS, whose(token), "id", "k", NOW, NOW + 9000))
+            machines = {name: live.start(name, 10 + n, MACHINE, token) for n, name in enumerate(("m1", "m2"))}
+            rows = [record(name, launch_key=LAUNCH, requested_at=NOW - 5) for name in ("m1", "m2", "m3")]
+            ledger.remember(rows)
+            shown = [
+                instance(name, launch_key=LAUNCH, address=node.address) for name, node in machines.items()
+            ]
+            handover = made(ledger, pool)
+            yield Site(live, pool, ledger, handover, machines, token, shown)
+
+
+def made(ledger: Ledger, pool: HTCondorPool) -> Handover:
+    handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
+    handover.reconfigure(pool, frozenset({CLASS}))
+    return handover
+
+
+SLOT = 'MyType = "Machine"\nName = "slot1@{0}@x"\nMyAddress = "<10.9.9.9:1>"\nStartdIpAddr = "<10.9.9.9:1>"\n'
+SLOT += 'State = "Unclaimed"\nUpdraftInstance = "{0}"\nUpdraftLaunch = "l1"\nUpdraftPool = "test"\n'
+
+
+def advertised(site: Site, node: str, machine: str, token: str, command: str = "UPDATE_STARTD_AD") -> bool:
+    """Does the collector take the slot of that machine from this node, with this token and no other?"""
+    script = (
+        f"d=$(mktemp -d); umask 077; echo '{token}' >$d/t; cat >/tmp/ad; "
+        "export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
+        "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d _CONDOR_SEC_TOKEN_DIRECTORY=$d; "
+        f"condor_advertise {command} /tmp/ad; rm -r $d"
+    )
+    site.machines[node].run("sh", "-c", script, text=SLOT.format(machine), check=False)
+    name = f"slot1@{machine}@x"
+    there = name in site.live.status("-any", "-af", "Name")
+    if there:
+        with site.live.network():
+            site.pool.forget([name], 10)
+    return there
+
+
+def test_a_boot_token_advertises_no_slot_and_answers_nobody(site: Site) -> None:
+    for machine in ("m1", "m2", "m9"):
+        assert not advertised(site, "m1", machine, site.boot_token)
+    assert not advertised(site, "m1", "m1", site.boot_token, "UPDATE_AD_GENERIC")
+    full = site.pool.mint_token(LAUNCH, 600)
+    assert advertised(site, "m1", "m1", full), "a machine of before has a token for all of its launch"
+
+
+def test_a_machine_gets_its_own_token_and_a_thief_of_the_other_gets_none(site: Site) -> None:
+    thief = site.ask("m2", "m1", patience=4.0)
+    code, said = site.said(thief)
+    assert code == 1, "before the machine itself has asked"
+    assert "nobody answers at 10.9." in said
+    assert thief.got() == ""
+
+    thief, honest = site.ask("m2", "m1"), site.ask("m1", "m1")
+    assert site.said(honest) == (0, "")
+    code, said = site.said(thief)
+    assert code == 1, "while the machine asks"
+    assert "with another key than is at 10.9." in said or "for another key" in said
+    assert thief.got() == ""
+    own = honest.got()
+    assert whose(own) == f"worker-l1+m1@{TRUST_DOMAIN}"
+    assert advertised(site, "m1", "m1", own)
+    for other in ("m2", "m9"):
+        assert not advertised(site, "m1", other, own), "no sibling"
+
+    assert "updraft-handover" not in site.live.status("-master", "-af", "Name"), "no question is left"
+
+    # After the machine has its token nobody else gets one, wherever he asks, and whoever decides.
+    site.handover = made(site.ledger, site.pool)
+    for node in ("m2", "m1"):
+        code, said = site.said(site.ask(node, "m1"))
+        assert (code, said) == (1, "m1 was given its token before, for another key")
+    codes = [event.code for event in site.ledger.events(limit=50)]
+    assert codes.count("token-handed") == 1
+
+
+def test_nobody_gets_a_token_for_a_machine_that_no_cloud_lists(site: Site) -> None:
+    for machine in ("m3", "nobody"):
+        code, said = site.said(site.ask("m2", machine, patience=3.0))
+        assert code == 1
+        assert f"no cloud lists {machine} yet" in said
+
+
+def test_an_answer_that_was_lost_is_told_again_to_the_same_key_by_a_controller_that_was_started_anew(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[Any] = []
+    tell: Callable[..., None] = site.pool.answer
+    monkeypatch.setattr(site.pool, "answer", lambda answers, *_: lost.extend(answers))
+    asking = site.ask("m2", "m2")
+    wait_for(
+        "an answer that is lost", lambda: (site.turn(), [one for one in lost if "UpdraftSealed" in one])[1]
+    )
+    monkeypatch.setattr(site.pool, "answer", tell)
+    site.handover = made(site.ledger, site.pool)
+    assert site.said(asking) == (0, "")
+    assert whose(asking.got()) == f"worker-l1+m2@{TRUST_DOMAIN}"
+
+
+def test_the_token_of_a_machine_that_is_gone_is_refused_and_its_siblings_is_not(site: Site) -> None:
+    tokens = {name: site.pool.mint_own_token(LAUNCH, name, 600) for name in ("m1", "m2")}
+    assert all(advertised(site, "m2", name, token) for name, token in tokens.items())
+    file = Path("/var/lib/updraft-tokens/ended.conf")
+    assert str(file) in ended_lines()
+    head = site.live.nodes["head"]
+    on_head = Path(f"/proc/{head.init}/root{file}")
+    with site.live.network():
+        ended = EndedTokens(site.pool._access, on_head, alone=True)
+        ended.revoke({whose(tokens["m1"]): NOW + 9000}, NOW)
+    wait_for("it is refused", lambda: not advertised(site, "m2", "m1", tokens["m1"]), deadline(20))
+    assert advertised(site, "m2", "m2", tokens["m2"])
