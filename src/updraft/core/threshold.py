@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from updraft.core.model import JobGroup, Offer, Reason
 from updraft.core.settings import Threshold
-from updraft.core.spare import PREFIX
 from updraft.core.verdicts import VerdictTable
 from updraft.core.wording import moment, spell
 
@@ -30,7 +29,7 @@ def ignored(
     ripe: dict[str, int] = {}
     found: dict[str, Reason] = {}
     for key, (group, count) in buying.items():
-        if key.startswith(PREFIX) or not (table.copies[table.group_at[key], columns] > 0).any():
+        if group.ready or not (table.copies[table.group_at[key], columns] > 0).any():
             continue
         due = group.oldest + threshold.wait
         if now < due:
