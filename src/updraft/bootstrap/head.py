@@ -14,6 +14,7 @@ from updraft.bootstrap.door import door_files
 from updraft.bootstrap.identities import OWN_SETTING, WORKER_USER, ended_lines, identity_rule
 from updraft.bootstrap.install import Install, install_files
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
+from updraft.bootstrap.lean import lean
 from updraft.bootstrap.reach import BROKER_KEY, BROKER_KEYS, broker_settings
 from updraft.bootstrap.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.bootstrap.scaled import scaled_files, scaled_settings
@@ -240,7 +241,7 @@ def worker_rights(trust_domain: str) -> Mapping[str, str]:
 def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
     if spec.controller_config is None:
         return []
-    unit = machine.shipped("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
+    unit = lean("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
     return [
         machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
         machine.file("/etc/systemd/system/updraft.service", unit),

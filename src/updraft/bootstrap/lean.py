@@ -11,7 +11,7 @@ def shipped(name: str) -> str:
 
 
 def lean(name: str) -> str:
-    """A shipped script without its comment lines, empty lines and (of Python) docstrings."""
+    """A shipped script or unit without its comment lines, empty lines and (of Python) docstrings."""
     text = shipped(name)
     told = set(_docstrings(ast.parse(text))) if name.endswith(".py") else set()
     kept = [

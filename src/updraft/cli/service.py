@@ -60,8 +60,6 @@ def install(call: Call, now: bool, undo: bool, replaces: bool, dry_run: bool) ->
     The unit runs this very updraft with the configuration that is in force here; both are checked first, and
     nobody but root may be able to change them.
     """
-    from updraft.setup.tree import State, Wanted, compare
-
     if undo:
         _needs_systemd()
         _uninstall()
@@ -76,6 +74,20 @@ def install(call: Call, now: bool, undo: bool, replaces: bool, dry_run: bool) ->
     check_state_dir(settings.pool.state_dir)
     _needs_systemd()
     check_roots_own(settings, file)
+    same = _enabled(target, text, replaces=replaces)
+    if now:
+        # Of one that runs already, a changed unit is taken up by a restart: its machines stay meanwhile.
+        _systemctl("start" if same else "restart", UNIT)
+    click.echo(
+        f"{UNIT} starts with this machine" + (", and has been started" if now else "; --now starts it now")
+    )
+    click.echo("to take it back: updraft service install --undo")
+
+
+def _enabled(target: str, text: str, *, replaces: bool) -> bool:
+    """Write the unit and have it start with the machine, both or neither; was it there as it is to be?"""
+    from updraft.setup.tree import State, Wanted, compare
+
     tree = _tree()
     book = tree.book()
     (change,) = compare(tree, book, [Wanted(target, text)])
@@ -90,13 +102,7 @@ def install(call: Call, now: bool, undo: bool, replaces: bool, dry_run: bool) ->
     except BaseException:
         back()
         raise
-    if now:
-        # Of one that runs already, a changed unit is taken up by a restart: its machines stay meanwhile.
-        _systemctl("start" if same else "restart", UNIT)
-    click.echo(
-        f"{UNIT} starts with this machine" + (", and has been started" if now else "; --now starts it now")
-    )
-    click.echo("to take it back: updraft service install --undo")
+    return same
 
 
 def _tree() -> "Tree":
