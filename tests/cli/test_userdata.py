@@ -36,7 +36,7 @@ driver = "fake"
 
 [classes.small]
 image = "debian"
-flavors = ["m1.small", "m1.*"]
+flavors = ["!m1.tiny", "m1.small", "m1.*"]
 lifetime = "2d"
 """
 HEAD = """\

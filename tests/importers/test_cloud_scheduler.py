@@ -278,6 +278,30 @@ def test_what_a_cloud_of_csv2_has_not_is_its_groups(csv2: importers.Import, tmp_
     assert alder.volume_type == "fast"
 
 
+def test_a_keep_alive_that_csv2_passes_over_is_the_groups(tmp_path: Path) -> None:
+    row = {"cloud_type": "openstack", "authurl": "https://k.example.org/v3", "cores_ctl": 4}
+    rows = [
+        {**row, "cloud_name": name, "vm_keep_alive": own, "cascading_vm_keep_alive": 300}
+        for name, own in (("a", 119), ("b", 0), ("c", -1), ("d", None), ("e", 300))
+    ]
+    result = made(written(tmp_path, "c.json", json.dumps(rows)))
+    (worker,) = loaded(result, tmp_path).classes.values()
+    assert worker.idle_limit == 300
+    assert row_of(result, "vm_keep_alive", "a") is Fate.REPLACED
+
+
+@pytest.mark.parametrize("limit", ["0", "-1"])
+def test_a_boot_timeout_that_is_none_leaves_the_time_to_register(limit: str, tmp_path: Path) -> None:
+    result = timed(tmp_path, "condor_register_time_limit: 15\n", f"boot_timeout: {limit}\n")
+    assert loaded(result, tmp_path).classes["default"].boot_deadline == 15 * MINUTE
+
+
+def test_a_sample_in_which_all_is_commented_out_is_one_clear_sentence(tmp_path: Path) -> None:
+    text = "# all of it\n#[example]\n#cloud_type: OpenStackNative\n#vm_slots: 10\n"
+    with pytest.raises(UsageError, match="every cloud in it is commented out"):
+        made(written(tmp_path, "cloud_resources.conf", text))
+
+
 @pytest.mark.parametrize(("most", "limit"), [(65536, 64 * 2**10), (-1, None), (0, 0)])
 def test_a_ceiling_of_memory_is_one(most: int, limit: int | None, tmp_path: Path) -> None:
     row = {
@@ -330,7 +354,7 @@ def test_groups_and_aliases_of_csv2_are_classes(csv2: importers.Import, tmp_path
     for name, like in (("particles-2m", group), ("canada-2m", alias)):
         other = settings.classes[name]
         assert (other.clouds, other.image) == (("birch",), "worker-old")
-        assert (other.idle_limit, like.idle_limit) == (2 * MINUTE, 5 * MINUTE), "60 s count as csv2's least"
+        assert (other.idle_limit, like.idle_limit) == (2 * MINUTE, 5 * MINUTE)
         assert (other.attributes, other.layers) == (like.attributes, like.layers)
 
 

@@ -53,7 +53,7 @@ def _pool(wanted: Wanted) -> str:
 
 
 def _cloud(wanted: Wanted) -> str:
-    first = next((one for one in wanted.flavors if not set("*?[") & set(one)), "small")
+    first = next((one for one in wanted.flavors if not set("*?[!") & set(one)), "small")
     return _joined(
         [
             f"[clouds.{_key(wanted.cloud)}]",

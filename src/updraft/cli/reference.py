@@ -25,7 +25,7 @@ from updraft.config.known import TABLES
 from updraft.config.part import Part
 from updraft.config.units import spell
 from updraft.importers.equivalents import COLUMNS as EQUIVALENT
-from updraft.importers.equivalents import configuration, equivalents
+from updraft.importers.equivalents import configuration, equivalents, meanings
 from updraft.importers.tables import tables
 
 SOURCE = Path(errors.__file__).parent
@@ -352,7 +352,17 @@ def import_page() -> str:
         f"## {title}\n\n{markdown_table(titles, rows)}"
         for title, titles, rows in tables(importers.ECM, importers.ELASTIQ)
     )
-    return page("Import", intro, *parts)
+    return page("Import", intro, *parts, *_meanings())
+
+
+def _meanings() -> Iterator[str]:
+    yield (
+        "## What values meant\n\nHow the programs themselves read their values, by release, where that isn't "
+        "plain or has changed: looked up in their source."
+    )
+    for one in meanings():
+        rows = [[f"`{key}`", *rest] for key, *rest in one.rows]
+        yield f"### {one.name}\n\n{markdown_table(['key', 'releases', 'meaning', 'in its source'], rows)}"
 
 
 def cloud_scheduler_page() -> str:

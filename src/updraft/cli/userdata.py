@@ -108,7 +108,7 @@ def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, st
     if cloud and cloud not in clouds:
         raise UsageError(f"class {name} is not for a cloud {cloud}; it is for {', '.join(clouds)}")
     cloud = cloud or clouds[0]
-    plain = [one for one in found.flavors if not set(one) & set("*?[")]
+    plain = [one for one in found.flavors if not set(one) & set("*?[!")]
     offer = Offer(
         worker_class=name,
         cloud=cloud,

@@ -165,6 +165,9 @@ def idle(site: Site, cloud: CloudDraft, value: Value, rule: Rule, unit: float = 
 
 def boot(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:
     """How long a machine may take to run, a part of the time to join."""
+    if numbers.whole(value) <= 0:
+        site.say(value, Fate.NOT_NEEDED, "it was no limit; condor_register_time_limit is what holds")
+        return
     cloud.boot = numbers.duration(value)
     site.taken(value, rule, f"{spelled(numbers.in_words(cloud.boot))} more")
 

@@ -92,6 +92,9 @@ CLOUD_RULES = (
         "together with condor_register_time_limit; the deadline in force is learned from real boots",
         Kind.SECONDS,
     ),
+    of_cloud(
+        "enabled", "enabled", "enabled", "until 1.10.1; later versions began with none enabled", Kind.SWITCH
+    ),
     Rule(CLOUD, "vm_lifetime", Fate.REPLACED, "the one of cloud_scheduler.conf is what was used: lifetime"),
     Rule(
         CLOUD, "reverse_dns_lookup", Fate.NOT_NEEDED, "machines are known by their ids, never by host names"
@@ -100,6 +103,8 @@ CLOUD_RULES = (
         CLOUD,
         Fate.NOT_NEEDED,
         "a key of Nimbus and StratusLab, which are gone",
+        "hypervisor",
+        "vm_domain_name",
         "contextualization",
         "image_attach_device",
         "scratch_attach_device",

@@ -134,6 +134,15 @@ GLOBAL_RULES = (
     ),
     Rule(
         _G,
+        "retire_missing_vms",
+        Fate.REPLACED,
+        "a machine that the pool has lost ends only when no job has a lease there",
+    ),
+    Rule(
+        _G, "scheduling_algoritm", Fate.NOT_NEEDED, "misspelled so in the sample; Cloud Scheduler ignored it"
+    ),
+    Rule(
+        _G,
         "clean_shutdown_idle",
         Fate.REPLACED,
         "no machine is bought for a job that would not match it; `updraft explain JOB` says why it waits",
@@ -229,6 +238,7 @@ GLOBAL_RULES = (
         _G,
         Fate.NOT_NEEDED,
         "a key of Nimbus, which is gone",
+        "workspace_path",
         "image_attach_device",
         "scratch_attach_device",
     ),
@@ -267,6 +277,12 @@ JOB_RULES = (
         "default_VMUserData",
         Fate.REPLACED,
         "nothing is fetched by the controller: put the file beside updraft.toml, and name it in layers",
+    ),
+    *alike(
+        _J,
+        Fate.NOT_NEEDED,
+        "the image and the flavor say it",
+        *("default_VMCPUArch", "default_VMHypervisor", "default_VMLoc"),
     ),
     Rule(_J, "default_VMName", Fate.NOT_NEEDED, "machines are named by updraft, after their class"),
     *alike(

@@ -99,7 +99,7 @@ def _cloud(export: Export, file: str, record: Record) -> None:
     name, group = columns.get("cloud_name", ""), columns.get("group_name", "")
     several = len({one.columns.get("group_name") for _, one in export.of("cloud")}) > 1
     title = f"{group}-{name}" if several and group else name
-    unset = {key for key in columns if key.endswith("vm_keep_alive") and columns[key] == "0"}
+    unset = {key for key in columns if key.endswith("vm_keep_alive") and _short(columns[key])}
     found = {
         key: Value(file, record.line, title, key, "" if key in unset else text)
         for key, text in columns.items()
@@ -115,12 +115,21 @@ def _cloud(export: Export, file: str, record: Record) -> None:
             text = "no driver here speaks to it: the cloud is left out. There are openstack and amazon"
             site.say(value, Fate.LOOK, text)
             continue
+        if value.key in unset:
+            text = "csv2 passed over less than 120 s: the group's counts, where that is as long"
+            site.say(value, Fate.REPLACED, text)
+            continue
         own = value.key.removeprefix("cascading_")
         if own != value.key and cloud.text(own):
             site.say(value, Fate.NOT_NEEDED, f"the cloud has its own: {own}")
             continue
         step = STEPS[rule.target] if driver and rule and rule.target else None
         site.handle(value, rule, partial(step, site, cloud) if step else None)
+
+
+def _short(text: str) -> bool:
+    """Whether csv2 passed over a keep-alive, and took the group's, or its least."""
+    return text.lstrip("-").isdigit() and int(text) < LEAST_IDLE
 
 
 def _keep_alive(site: Site, cloud: CloudDraft, value: Value, rule: Rule) -> None:

@@ -107,7 +107,8 @@ CLOUD_RULES = (
         "vm_keep_alive",
         "idle_limit",
         "idle_limit",
-        "never less than 2m, as with csv2; for clouds with another time there is a class of its own",
+        "less than 120 s is passed over, as by csv2: the group's counts then; for clouds with another time "
+        "there is a class of its own",
         Kind.SECONDS,
     ),
     of_cloud("vm_keyname", "key_name", "key_name", "the key pair for logging in to the workers"),
@@ -147,7 +148,13 @@ CLOUD_RULES = (
         "csv2 never used it",
         *("server_meta_ctl", "instances_ctl", "personality_ctl", "image_meta_ctl", "personality_size_ctl"),
         *("server_groups_ctl", "security_group_rules_ctl", "keypairs_ctl", "security_groups_ctl"),
-        *("server_group_members_ctl", "floating_ips_ctl", "obsolete_keyname", "machine_subprocess_pid"),
+        *(
+            "server_group_members_ctl",
+            "floating_ips_ctl",
+            "obsolete_keyname",
+            "keyname",
+            "machine_subprocess_pid",
+        ),
     ),
     *alike(
         CLOUD,
@@ -166,6 +173,14 @@ CLOUD_RULES = (
 
 GROUP_RULES = (
     of_class(GROUP, "group_name", "group", "attributes.group_name", "the class"),
+    Rule(
+        GROUP,
+        "condor_central_manager",
+        Fate.TAKEN,
+        "as htcondor_fqdn, in csv2 2.0",
+        "collector",
+        "[pool] collector",
+    ),
     Rule(
         GROUP,
         "htcondor_fqdn",

@@ -18,6 +18,7 @@ from updraft.importers.targets import (
 
 RULES = (
     FLAVOR.of("", "FLAVOR_VMS"),
+    FLAVOR.because("as FLAVOR_VMS, in ECM until 2017").of("", "WNS_FLAVOR"),
     MAXIMUM.of("", "MAX_VMS", "3"),
     MINIMUM.of("", "MIN_VMS", "0"),
     SLOTS.of(

@@ -1,6 +1,6 @@
 """What users of Cloud Scheduler and csv2 type, and what it is here: tables for the reference.
 
-The rows are data (files/equivalents.toml); a test holds whatever they name to the code.
+The rows are data (files/equivalents.toml, files/meanings.toml); a test holds whatever they name to the code.
 """
 
 import tomllib
@@ -33,6 +33,25 @@ def equivalents() -> list[Equivalents]:
             one.get("intro", ""),
         )
         for one in tomllib.loads(text)["tables"]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """What values of a program meant: key, releases, meaning, and where its source says so, in each row."""
+
+    name: str
+    rows: tuple[tuple[str, str, str, str], ...]
+
+
+def meanings() -> list[Meanings]:
+    """A table for each program, from files/meanings.toml."""
+    text = (resources.files("updraft.importers") / "files" / "meanings.toml").read_text(encoding="utf-8")
+    return [
+        Meanings(
+            one["name"], tuple((key, releases, told, where) for key, releases, told, where in one["rows"])
+        )
+        for one in tomllib.loads(text)["programs"]
     ]
 
 

@@ -40,7 +40,7 @@ class Record:
             return "alias"
         if {"metadata_name", "metadata"} <= has:
             return "metadata"
-        if {"group_name", "htcondor_fqdn"} <= has:
+        if "group_name" in has and {"htcondor_fqdn", "condor_central_manager"} & has:
             return "group"
         return "exclusion" if {"group_name", "cloud_name", "flavor_name"} == has else ""
 

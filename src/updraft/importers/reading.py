@@ -54,7 +54,7 @@ class Source:
     text: str = field(repr=False)
 
 
-ECM_KEYS = ("FLAVOR_VMS", "MAX_VMS", "MIN_VMS", "JOBS_PER_VM", "IDLE_TIME", "KEY_NAME")
+ECM_KEYS = ("FLAVOR_VMS", "WNS_FLAVOR", "MAX_VMS", "MIN_VMS", "JOBS_PER_VM", "IDLE_TIME", "KEY_NAME")
 _ELASTIQ = re.compile(r"^\[(elastiq|ec2|quota|substitute|debug)\]\s*$", re.MULTILINE)
 _MASTER = re.compile(r"^(SLAVE_USERDATA|IMAGE_ID)=", re.MULTILINE)
 _EC2RC = re.compile(r"^\s*(export\s+)?EC2_(URL|ACCESS_KEY|SECRET_KEY)=", re.MULTILINE)
@@ -62,6 +62,7 @@ _ECM = re.compile(rf"^\s*({'|'.join(ECM_KEYS)})\s*=", re.MULTILINE)
 _INSTANCE = re.compile(r"i-[0-9A-Za-z]+")
 _USER_DATA = re.compile(r"#!|#cloud-config|\[(amiconfig|cernvm|ucernvm)|mime-version:|content-type:", re.I)
 _RESOURCES = re.compile(r"^cloud_type\s*[:=]", re.MULTILINE | re.IGNORECASE)
+_ALL_OUT = re.compile(r"^\s*#\s*cloud_type\s*[:=]", re.MULTILINE | re.IGNORECASE)
 _SCHEDULER = re.compile(r"^\[(global|job)\]\s*$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _SHELL = re.compile(r"(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
@@ -101,6 +102,10 @@ def _form(path: Path, text: str) -> Form:
         return Form.EC2RC
     if all(_INSTANCE.fullmatch(word) for word in text.split()):
         return Form.STATE
+    if _ALL_OUT.search(text):
+        raise UsageError(
+            f"{path}: every cloud in it is commented out; take the # from the lines of those that are yours"
+        )
     raise UsageError(
         f"{path}: is neither an elastiq.conf ([elastiq], [ec2], [quota]) nor an ecm.conf (FLAVOR_VMS= and "
         "the like), no cloud_resources.conf (cloud_type:), cloud_scheduler.conf ([global], [job]) or export "

@@ -94,6 +94,8 @@ def ceiling(policy: Policy, offer: Offer) -> int | None:
             numbers.append(limits.machines)
         if limits.cores is not None:
             numbers.append(limits.cores // cores)
+        if limits.memory is not None:
+            numbers.append(limits.memory // max(1, offer.resources.memory))
         if limits.cost_per_hour is not None and price > 0:
             numbers.append(int(limits.cost_per_hour / price + 1e-9))
     worker = policy.classes.get(offer.worker_class)
