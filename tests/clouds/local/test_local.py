@@ -21,6 +21,7 @@ from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
 from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.errors import AuthFailed, NoCapacity, ProblemFound, QuotaExceeded, UsageError
+from updraft.observe.boots import unread
 
 pytestmark = pytest.mark.integration
 
@@ -274,6 +275,20 @@ def test_a_boot_crashes_hangs_or_has_no_user_data(site: Site) -> None:
     assert BOOTED not in site.admin.console(hangs)
     site.admin.terminate([hangs])
     site.ended(hangs)
+
+
+def test_a_boot_whose_metadata_want_a_token_says_within_a_minute_that_it_cannot_read_them(site: Site) -> None:
+    """The real cloud-init, on a machine whose firmware doesn't say that it is Amazon's."""
+    site.cloud.set_faults(Fault(FaultKind.WANTS_TOKEN, flavor="medium"))
+    (refused,) = site.launch(key="refused", flavor="medium")
+    until(lambda: unread(site.admin.console(refused)), 60, "its console says so", every=0.2)
+    assert "http://169.254.169.254/2009-04-04/meta-data/instance-id answers 401" in unread(
+        site.admin.console(refused)
+    )
+    assert process.run_in(site.cloud, refused, ["ls", "/root/written"]).returncode != 0
+    good = site.boot(key="good")
+    assert unread(site.admin.console(good)) == ""
+    site.admin.terminate([refused, good])
 
 
 def states(site: Site, machine: str) -> list[str]:
