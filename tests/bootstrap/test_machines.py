@@ -280,7 +280,6 @@ def test_a_head_gives_jobs_with_terms_their_requirements_and_puts_no_text_of_the
     _, *rules = text.partition("@=end")[2].partition("@end")[0].split("\n  ")
     assert [rule.split()[0] for rule in rules] == ["REQUIREMENTS", "COPY", "SET"]
     assert "$" not in "".join(rules)  # a macro of theirs would be read
-
     for name in RESTRICTIVE:
         assert f"{name} isnt undefined" in rules[0]
         assert f"MY.{name}" in rules[2]

@@ -523,6 +523,21 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 
+def test_a_boot_that_cannot_read_its_user_data_is_a_problem(capsys: Capture, site: Path) -> None:
+    text = "machine i-1 of cloud here can't read its user-data: it says so"
+    told = {
+        "at": time.time(),
+        "pool": "demo",
+        "standing": None,
+        "warnings": [{"code": "unread-boot", "text": text}],
+    }
+    with ledger_of(site) as ledger:
+        ledger.save_cycle(told, time.time())
+    code, rows = found(capsys)
+    assert code != 0
+    assert rows["pool: boots"][:2] == ("problem", text)
+
+
 @pytest.mark.parametrize(
     ("sort", "whose", "remedy"),
     [

@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import KINDS, Everything, Queue
 from updraft.condor.base import PoolSlots
-from updraft.core.left_out import ODD_OFFER
+from updraft.core.left_out import ODD_OFFER, UNREAD_BOOT
 from updraft.core.model import (
     CloudOffer,
     CollectorLoad,
@@ -20,6 +20,7 @@ from updraft.core.model import (
     Known,
     Launch,
     LaunchState,
+    Reason,
     Resources,
     ScheddView,
     Unknown,
@@ -571,6 +572,27 @@ def test_what_a_cloud_sells_oddly_is_left_out_and_told_of_once(
     assert rig.ledger is not None
     told = [one.text for one in rig.ledger.events() if one.code == ODD_OFFER]
     assert sorted(told) == sorted(said), "once each"
+
+
+def test_a_boot_that_cannot_read_its_user_data_is_told_within_a_minute_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, {"boots": [{"start": "4s", "join": "1h"}]})
+    line = "url_helper.py[WARNING]: Calling 'http://169.254.169.254/x' failed [0/30s]: 401 Client Error"
+    monkeypatch.setattr(rig.driver, "console", lambda _machine: line)
+    rig.pool.queues["schedd"].idle = 1
+    daemon = rig.start(decide=Planning())
+    launched = rig.clock()
+    said: list[Reason] = []
+    while not said and rig.clock() <= launched + 60:
+        cycle = daemon.cycle()
+        said = [one for one in cycle.plan.warnings if one.code == UNREAD_BOOT]
+        rig.clock.forward(2)
+    assert "can't read its user-data" in said[0].text
+    daemon.cycle()
+    assert rig.ledger is not None
+    assert [one.text for one in rig.ledger.events() if one.code == UNREAD_BOOT] == [said[0].text]
+    rig.close()
 
 
 def test_a_class_of_which_a_look_can_make_nothing_is_left_out(rig: Rig) -> None:

@@ -20,6 +20,7 @@ from updraft.core.left_out import (
     ODD_OFFER,
     ODD_SLOT,
     UNREAD_ANNEX,
+    UNREAD_BOOT,
 )
 from updraft.errors import PoolDenied, UpdraftError
 
@@ -287,6 +288,8 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
         elif code == ODD_OFFER:
             yield POOL.warning("odd offer", text, "ask whoever runs that cloud; all else is bought meanwhile")
+        elif code == UNREAD_BOOT:
+            yield POOL.problem("boots", text, "see its console at the cloud, and docs/howto/ec2.md")
         elif code == UNREAD_ANNEX:
             yield POOL.warning("annex left out", text, "create it again: that replaces what can't be read")
         elif code in _REMEDIES:

@@ -20,6 +20,7 @@ OTHERS = (LEFT_OUT_OFFER, LEFT_OUT_CLASS, LEFT_OUT_ANNEX, LEFT_OUT_CLOUD)
 ODD_SLOT = "odd-slot"
 ODD_INSTANCE = "odd-instance"
 ODD_OFFER = "odd-offer"
+UNREAD_BOOT = "unread-boot"
 _NAMED = 50
 _EACH = 5
 
@@ -60,6 +61,7 @@ _CONCERNS: Mapping[str, tuple[str, ...]] = {
     ODD_SLOT: ("machine",),
     ODD_INSTANCE: ("machine",),
     ODD_OFFER: ("cloud",),
+    UNREAD_BOOT: ("machine",),
     LEFT_OUT_OFFER: ("cloud", "worker_class"),
     LEFT_OUT_CLASS: ("worker_class",),
     LEFT_OUT_ANNEX: ("annex",),

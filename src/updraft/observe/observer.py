@@ -45,6 +45,7 @@ from updraft.core.spare import spare_groups
 from updraft.core.sparing import LOOKED_AT, Sparing, sold
 from updraft.core.variants import most_for, wanted
 from updraft.observe import places
+from updraft.observe.boots import Boots
 from updraft.observe.byid import ById
 from updraft.observe.gate import PACE, Gate
 from updraft.observe.offers import Kinds, Shelf
@@ -113,6 +114,7 @@ class _Cloud:
         self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, asking=asking)
         self.quota: Asker[Quota] = Asker(what, stale_after=late, asking=asking)
         self.by_id = ById(what, late, asking)
+        self.boots = Boots(name, late, asking)
 
     def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
         remembers = driver if isinstance(driver, Remembering) else None
@@ -276,8 +278,21 @@ class Observer:
             now=clock(),
             collector=self._same.collector(made.collector),
             pace=self._gate.look(said, ledger, clock()),
-            left_out=(*self._sparing.warnings, *self._odd_instances(), *self._odd_offers()),
+            left_out=(
+                *self._sparing.warnings,
+                *self._odd_instances(),
+                *self._odd_offers(),
+                *self._unread_boots(clouds, ledger, clock),
+            ),
         )
+
+    def _unread_boots(
+        self, clouds: Mapping[str, CloudView], ledger: LedgerView, clock: Callable[[], float]
+    ) -> Iterator[Reason]:
+        for name, driver in self.drivers.items():
+            shown = clouds[name].machines
+            if isinstance(shown, Known):
+                yield from self._clouds[name].boots.look(driver, shown.value, ledger.machines, clock)
 
     def _odd_instances(self) -> Iterator[Reason]:
         """What says which items of the clouds' listings nothing can be made of."""

@@ -60,7 +60,7 @@ def test_a_launch_is_one_call_with_all_that_a_machine_needs(harness: EC2Harness,
     sent = call.parameters
     assert (sent["MinCount"], sent["MaxCount"], sent["ClientToken"]) == ("1", "50", asked.key)
     assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
-    assert sent["MetadataOptions.HttpTokens"] == "required"
+    assert sent["MetadataOptions.HttpTokens"] == "optional"  # as cloud-init asks where it isn't Amazon
     assert sent["MetadataOptions.HttpPutResponseHopLimit"] == "1"
     assert (sent["KeyName"], sent["SecurityGroup.1"]) == ("mine", "default")
     (one, *_) = endpoint.standing()
@@ -170,6 +170,27 @@ def test_a_launch_template_is_passed_on_and_what_is_ours_goes_before_it(harness:
     assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
     assert sent["MetadataOptions.HttpPutResponseHopLimit"] == "1"
     assert machine.flavor == harness.flavor, "the offer's, not the template's"
+
+
+@pytest.mark.parametrize(
+    ("said", "amazon", "asked"),
+    [
+        (None, False, "optional"),
+        (None, True, "required"),
+        ("required", False, "required"),
+        ("optional", True, "optional"),
+    ],
+)
+def test_a_token_for_the_metadata_is_required_where_cloud_init_gets_one(
+    harness: EC2Harness, monkeypatch: pytest.MonkeyPatch, said: str | None, amazon: bool, asked: str
+) -> None:
+    monkeypatch.setattr(Connection, "amazon", property(lambda _: amazon))
+    driver = harness.driver(metadata_tokens=said, image_owners=["self"])
+    driver.launch(request(harness))
+    (call,) = harness.endpoint.calls("RunInstances")
+    assert call.parameters["MetadataOptions.HttpTokens"] == asked
+    assert call.parameters["MetadataOptions.HttpPutResponseHopLimit"] == "1"
+    assert driver.known.has("metadata-options") is True
 
 
 # --------------------------------------------------------------------------------------------------- spot

@@ -32,7 +32,7 @@ def test_only_a_launch_with_a_lease_asks_that_tags_be_shown(harness: EC2Harness)
     assert OPTION not in sent(harness)
     driver.launch(leased(harness))
     assert sent(harness)[OPTION] == "enabled"
-    assert sent(harness)["MetadataOptions.HttpTokens"] == "required"
+    assert sent(harness)["MetadataOptions.HttpTokens"] == "optional"
 
 
 def test_tags_that_the_metadata_service_cannot_show_are_not_asked_to_be_shown(harness: EC2Harness) -> None:

@@ -22,6 +22,7 @@ from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.machine import Blueprint, Console, Process
 from updraft.errors import AuthFailed, NoCapacity, ProblemFound, QuotaExceeded, UsageError
+from updraft.observe.boots import unread
 
 pytestmark = pytest.mark.integration
 
@@ -290,6 +291,20 @@ def test_a_machine_that_has_ended_does_not_hang_another(tmp_path: Path) -> None:
         state = Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0]
         other.kill()
     assert state != "T"
+
+
+def test_a_boot_whose_metadata_want_a_token_says_within_a_minute_that_it_cannot_read_them(site: Site) -> None:
+    """The real cloud-init, on a machine whose firmware doesn't say that it is Amazon's."""
+    site.cloud.set_faults(Fault(FaultKind.WANTS_TOKEN, flavor="medium"))
+    (refused,) = site.launch(key="refused", flavor="medium")
+    until(lambda: unread(site.admin.console(refused)), 60, "its console says so", every=0.2)
+    assert "http://169.254.169.254/2009-04-04/meta-data/instance-id answers 401" in unread(
+        site.admin.console(refused)
+    )
+    assert process.run_in(site.cloud, refused, ["ls", "/root/written"]).returncode != 0
+    good = site.boot(key="good")
+    assert unread(site.admin.console(good)) == ""
+    site.admin.terminate([refused, good])
 
 
 def states(site: Site, machine: str) -> list[str]:

@@ -130,14 +130,20 @@ class Capabilities:
 
 
 def learn_from_launch(
-    known: Capabilities, asked: Iterable[Feature], made: Iterable[Mapping[str, Any]]
+    known: Capabilities,
+    asked: Iterable[Feature],
+    made: Iterable[Mapping[str, Any]],
+    tokens: str = "required",
 ) -> None:
-    """What the answer to a launch shows and what it leaves out of what was asked for."""
+    """What the answer to a launch shows and what it leaves out of what was asked for.
+
+    `tokens` is what was asked of the metadata service ("required" or "optional").
+    """
     shows: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
         "client-token": lambda one: bool(one.get("ClientToken")),
         "tag-on-create": lambda one: bool(one.get("Tags")),
         "spot": lambda one: one.get("InstanceLifecycle") == "spot",
-        "metadata-options": lambda one: one.get("MetadataOptions", {}).get("HttpTokens") == "required",
+        "metadata-options": lambda one: one.get("MetadataOptions", {}).get("HttpTokens") == tokens,
         "metadata-tags": lambda one: one.get("MetadataOptions", {}).get("InstanceMetadataTags") == "enabled",
     }
     instances = list(made)

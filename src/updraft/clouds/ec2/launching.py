@@ -62,7 +62,7 @@ class Launcher:
             answer = self._asked(request, tags, token)
         made = list(answer.get("Instances", ()))
         self._listing.made(one["InstanceId"] for one in made)
-        learn_from_launch(self._known, self._features(request), made)
+        learn_from_launch(self._known, self._features(request), made, self._tokens)
         return self._tagged(made, tags)
 
     def tags(self, request: LaunchRequest) -> dict[str, str]:
@@ -161,7 +161,9 @@ class Launcher:
                     }
                 ]
             },
-            "metadata-options": {"MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}},
+            "metadata-options": {
+                "MetadataOptions": {"HttpTokens": self._tokens, "HttpPutResponseHopLimit": 1}
+            },
             "shutdown-behavior": {"InstanceInitiatedShutdownBehavior": self._settings.on_shutdown},
             "spot": {"InstanceMarketOptions": self._spot(request.flavor)},
         }
@@ -171,6 +173,17 @@ class Launcher:
         if {"metadata-tags", "metadata-options"} <= set(features):
             found["MetadataOptions"] = {**found["MetadataOptions"], "InstanceMetadataTags": "enabled"}
         return found
+
+    @property
+    def _tokens(self) -> str:
+        """Whether the metadata service is to want a token (IMDSv2).
+
+        cloud-init gets one only where its Ec2 source takes the machine for Amazon's (in DataSourceEc2.py,
+        `_maybe_fetch_api_token` by IDMSV2_SUPPORTED_CLOUD_PLATFORMS, which is ["aws"]): where the system UUID
+        begins with "ec2" (`identify_aws`). On all others, known by name or not, it asks by version 1, and a
+        service that wants a token answers 401 until it gives up.
+        """
+        return self._settings.metadata_tokens or ("required" if self._connection.amazon else "optional")
 
     def _place(self, request: LaunchRequest) -> dict[str, Any]:
         """Zone and network."""

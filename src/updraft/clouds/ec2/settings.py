@@ -129,6 +129,10 @@ class Settings(_Model):
     """Name or ARN of the instance profile (role) of the machines. None: none, which is best."""
     on_shutdown: Literal["terminate", "stop"] = "terminate"
     """What becomes of a machine that shuts itself down. A worker that does is over; a head comes back."""
+    metadata_tokens: Literal["required", "optional"] | None = None
+    """Whether machines answer for their user-data by IMDSv2 only ("required"), or by version 1 as well. None:
+    required at Amazon, optional elsewhere, since cloud-init asks by version 1 wherever the machine's firmware
+    doesn't say that it is Amazon's: there a machine could never read its user-data."""
     root_volume: Size | None = None
     """Size of the root volume, at least the image's own. None: the image's."""
     launch_template: str | None = None

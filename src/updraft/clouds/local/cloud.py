@@ -284,6 +284,7 @@ class Cloud:
         machine = Machine(f"i-{secrets.token_hex(8)}", order, flavor, address, dict(order.tags))
         machine.times[PENDING] = now
         machine.has_user_data = not self._faults.machine(FaultKind.NO_USER_DATA, _what(order), now)
+        machine.wants_token = self._faults.machine(FaultKind.WANTS_TOKEN, _what(order), now)
         self._machines[machine.id] = machine
         self._note(machine)
         return machine

@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     BOOT_CRASHES = "boot-crashes"  # the machine's host dies `seconds` after its system's start
     BOOT_HANGS = "boot-hangs"  # `seconds` after its system's start every process of it stops for good
     NO_USER_DATA = "no-user-data"  # the machine boots, and the metadata service has no user-data for it
+    WANTS_TOKEN = "wants-token"  # the metadata service answers it by version 2 only  # noqa: S105
     SAME_ADDRESS = "same-address"  # the machine has the address that became free last
     NO_CAPACITY = "no-capacity"  # launches are refused: no room
     # calls: an occasion is a call

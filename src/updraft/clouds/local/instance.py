@@ -45,6 +45,7 @@ class Machine:
     process: Process | None = None
     stop_now: threading.Event = field(default_factory=threading.Event)
     has_user_data: bool = True
+    wants_token: bool = False
 
     def state_at(self, then: float) -> str:
         """The state that it had at a time; "" before it was asked for."""

@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, b"")
         elif token is not None and not self.server.valid(self.client_address[0], token):
             self._answer(401, b"")
-        elif "/security-credentials/" in self.path and token is None:
+        elif token is None and (machine.wants_token or "/security-credentials/" in self.path):
             # What could be tricked into fetching an address for somebody can't set a header.
             self._answer(401, b"")
         else:
