@@ -1,7 +1,9 @@
 """A worker's half of the exchange by which it gets its own token: what it says, waits for and takes."""
 
 import json
+import random
 import socket
+import string
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.reading import TOKEN, shipped, worker, written
-from updraft.bootstrap import EC2_LIMIT, worker_user_data
+from tests.rigs.reading import TOKEN, parts, shipped, worker, written
+from updraft.bootstrap import EC2_LIMIT, Layer, worker_user_data
 from updraft.bootstrap.reach import Reach
 from updraft.condor.handover import key_at, question, seal
 
@@ -68,6 +70,13 @@ def test_it_is_only_there_where_the_machine_asks_and_fits() -> None:
     asks = worker_user_data(worker(asks=True))
     assert set(written(asks)) >= FILES
     assert len(asks) < EC2_LIMIT - 2000, "room for a site's own layers"
+    noise = "".join(random.Random(1).choices(string.ascii_letters, k=2000))
+    script_of_the_site = Layer("the site's", f"#!/bin/sh\ntrue\n# {noise}\n")
+    behind_a_broker = Reach(broker="head?sock=broker", token=TOKEN)
+    with_script = worker_user_data(worker(asks=True, layers=(script_of_the_site,), reach=behind_a_broker))
+    assert len(with_script) < EC2_LIMIT, "with a script of the site, too"
+    assert set(written(with_script)) >= FILES
+    assert [text for kind, text in parts(with_script) if "true" in text.split("\n")]
     told = json.loads(written(asks)["/etc/updraft/handover.json"]["content"])
     assert (told["port"], told["token"]) == (9618, "/etc/condor/tokens.d/updraft")
     behind = worker(asks=True, reach=Reach(broker="head?sock=broker", token=TOKEN))

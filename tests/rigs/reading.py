@@ -40,7 +40,10 @@ def parts(data: bytes) -> list[tuple[str, str]]:
         if not part.is_multipart():
             payload = part.get_payload(decode=True)
             assert isinstance(payload, bytes)
-            found.append((part.get_content_type(), payload.decode()))
+            text = plain(payload)
+            unpacked = text is not payload and text.startswith(b"#cloud-config\n")
+            kind = "text/cloud-config" if unpacked else part.get_content_type()
+            found.append((kind, text.decode()))
     return found
 
 

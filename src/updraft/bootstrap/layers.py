@@ -79,9 +79,10 @@ def parse_layer(name: str, text: str) -> Layer:
 def compose(layers: Iterable[Layer], *, limit: int = EC2_LIMIT, cernvm: bool = False) -> bytes:
     """The layers as user-data: one `#cloud-config` where that says it all, else a MIME multi-part.
 
-    Compressed where that is smaller; with `cernvm` each part by itself, because CernVM's boot loader and
-    amiconfig search the plain text for what is theirs. The same layers give the same bytes. Raises
-    BootstrapError where layers contradict each other, or where the result has more than `limit` bytes.
+    Compressed where that is smaller; each part by itself where only that fits, and with `cernvm`, because
+    CernVM's boot loader and amiconfig search the plain text for what is theirs. The same layers give the
+    same bytes. Raises BootstrapError where layers contradict each other, or where the result has more than
+    `limit` bytes.
     """
     layers = tuple(layers)
     parts = _parts(layers)
@@ -91,6 +92,9 @@ def compose(layers: Iterable[Layer], *, limit: int = EC2_LIMIT, cernvm: bool = F
         single = len(parts) == 1 and not isinstance(parts[0].content, str)
         plain = render(parts[0]).encode() if single else _multipart(parts)
         result = min(plain, gzip.compress(plain, mtime=0), key=len)
+        if len(result) > limit and not single:
+            # What MIME sends as base64 is hard to compress afterwards.
+            result = min(result, _multipart(parts, packed=True), key=len)
     if len(result) > limit:
         raise BootstrapError(_too_large(layers, len(result), limit))
     return result
