@@ -22,7 +22,7 @@ from updraft.bootstrap.worker import worker_config
 from updraft.condor import base
 from updraft.config.attributes import is_taken
 from updraft.core.model import CloudOffer, Variant
-from updraft.core.terms import LABEL, RESTRICTIVE, TAKES, says
+from updraft.core.terms import LABEL, RESTRICTIVE, TAKES, says, takes
 from updraft.errors import BootstrapError
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "schema-cloud-config-v1.json").read_text())
@@ -35,7 +35,7 @@ HEAD = HeadSpec(
 
 def settings(data: bytes) -> dict[str, str]:
     """HTCondor's configuration as written, by name."""
-    text = written(data)[CONFIG]["content"]
+    text = written(data)[CONFIG]["content"].replace("\\\n", "")
     return dict(line.split(" = ", 1) for line in text.splitlines() if " = " in line)
 
 
@@ -85,7 +85,8 @@ def test_the_worker_advertises_the_names_that_the_pool_reads() -> None:
 @pytest.mark.parametrize("universes", [(), ("docker",), ("apptainer",)])
 def test_a_site_can_not_name_an_attribute_like_a_setting_of_ours(universes: tuple[str, ...]) -> None:
     spec = worker(static_slots=2, cpus=2, memory=100, install=Install(universes=universes))
-    ours = {line.partition(" = ")[0] for line in worker_config(spec).splitlines() if line}
+    joined = worker_config(spec).replace("\\\n", "")
+    ours = {line.partition(" = ")[0] for line in joined.splitlines() if line}
     assert {name for name in ours if not is_taken(name)} == {LABEL}  # which a site may say otherwise
 
 
@@ -93,7 +94,7 @@ def test_a_site_can_not_name_an_attribute_like_a_setting_of_ours(universes: tupl
 @given(st.text(max_size=30))
 def test_no_name_escapes_from_its_string(name: str) -> None:
     try:
-        text = worker_config(worker(flavor=name))
+        text = worker_config(worker(flavor=name)).replace("\\\n", "")
     except BootstrapError:
         assert re.search(r'["\\\x00-\x1f\x7f]', name)
         return
@@ -302,3 +303,11 @@ def test_the_last_file_of_a_worker_adds_the_terms_to_whatever_start_is_set() -> 
     assert (
         written(worker_user_data(worker()))[last]["content"] == "START = ($(START:True)) && MY.UpdraftTakes\n"
     )
+
+
+def test_no_line_of_a_workers_configuration_makes_its_user_data_large() -> None:
+    """One that MIME can't send as it is doubles all of it. HTCondor joins what is parted."""
+    text = worker_config(worker())
+    assert max(map(len, text.split("\n"))) < 900
+    (joined,) = (line for line in text.replace("\\\n", "").split("\n") if line.startswith("UpdraftTakes ="))
+    assert joined == f"UpdraftTakes = {takes()}".replace("$", "$(DOLLAR)")

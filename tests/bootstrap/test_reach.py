@@ -19,7 +19,7 @@ BEHIND = Reach(broker="head.test:9618?sock=broker", token=TOKEN)
 
 def told(reach: Reach) -> dict[str, str]:
     """HTCondor's settings of such a worker."""
-    lines = written(worker_user_data(worker(reach=reach)))[CONFIG]["content"].splitlines()
+    lines = written(worker_user_data(worker(reach=reach)))[CONFIG]["content"].replace("\\\n", "").splitlines()
     return dict(line.split(" = ", 1) for line in lines)
 
 
@@ -63,7 +63,7 @@ def head(broker: bool) -> Mapping[str, Mapping[str, str]]:
 
 def test_the_daemon_right_is_at_the_broker_and_its_key_is_apart_from_the_others() -> None:
     files = head(broker=True)
-    config = files[CONFIG]["content"].splitlines()
+    config = files[CONFIG]["content"].replace("\\\n", "").splitlines()
     lines = dict(line.split(" = ", 1) for line in config if " = " in line)
     assert lines["DAEMON_LIST"].split()[-1] == "BROKER"
     assert lines["BROKER.ALLOW_DAEMON"].split()[-1] == "worker-*@pool.test"

@@ -129,7 +129,7 @@ def test_turns_are_those_of_standing(data: st.DataObject) -> None:
         },
     )
     cores = {name: data.draw(st.integers(0, 9)) for name in names[:-1]}
-    who = Standing(shares, cores, 50, high=parties if data.draw(st.booleans()) else {})
+    who = Standing(shares, cores, total=50, high=parties if data.draw(st.booleans()) else {})
     mine = [*names, *(party for each in who.high.values() for party in each)]
     slices = slices_of(dict.fromkeys(mine, 20), who)
     slices.give(0, data.draw(st.integers(0, 14)))

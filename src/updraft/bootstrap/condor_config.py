@@ -20,6 +20,8 @@ else
 endif
 """
 
+_LONG = 400
+_ELSE = " ?: TARGET."  # HTCondor joins what is parted here as it was
 _HOST = re.compile(r"[A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?")
 
@@ -70,8 +72,17 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def lines(settings: Mapping[str, str | int | bool]) -> str:
-    """`name = value` lines; numbers and truth values as HTCondor writes them."""
-    return "".join(f"{name} = {value}\n" for name, value in settings.items())
+    """`name = value` lines; numbers and truth values as HTCondor writes them.
+
+    A very long one goes on after a `\\`: one line too long for MIME's plain text has all of it sent as base64,
+    and user-data twice as large.
+    """
+    return "".join(_line(f"{name} = {value}") for name, value in settings.items())
+
+
+def _line(text: str) -> str:
+    long = len(text) > _LONG
+    return (text.replace(_ELSE, _ELSE.replace("TARGET", "\\\nTARGET")) if long else text) + "\n"
 
 
 def _literal(text: str) -> str:

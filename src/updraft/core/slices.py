@@ -114,7 +114,8 @@ class Slices:
             used, quota = self._quotas()
             below = (self._group >= 0) & (tier == _USER) & (used < quota)[self._group]
             tier = np.where(below, _QUOTA, tier)
-            level = np.where(below, (used / quota)[self._group], level)
+            part = np.divide(used, quota, out=np.zeros_like(used), where=quota > 0)
+            level = np.where(below, part[self._group], level)
         return tier, level
 
     def _quotas(self) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -147,4 +148,6 @@ def test_a_workers_user_data_says_whose_it_is() -> None:
     wanted = {TAG_POOL: "physics", TAG_CLASS: "default", TAG_LAUNCH: "default-1-0", TAG_GENERATION: "abc"}
     wanted[TAG_IDENTITY] = "0123456789ab"
     assert claims_in(worker_user_data(spec)) == wanted
+    packed = replace(spec, cernvm=True)
+    assert claims_in(worker_user_data(packed)) == wanted, "each part compressed by itself"
     assert claims_in(gzip.compress(b"nothing")) == claims_in(b"\x1f\x8bbroken") == {}

@@ -101,13 +101,18 @@ def claims_in(user_data: bytes) -> dict[str, str]:
 
 
 def _text(user_data: bytes) -> str:
-    raw = user_data
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _LARGEST)
-        except zlib.error:
-            return ""
+    raw = _unpacked(user_data)
     if raw[:200].lower().startswith((b"content-type: multipart", b"mime-version")):
         parts = [part.get_payload(decode=True) for part in email.message_from_bytes(raw).walk()]
-        raw = b"\n".join(part for part in parts if isinstance(part, bytes))
+        raw = b"\n".join(_unpacked(part) for part in parts if isinstance(part, bytes))
     return raw.decode("utf-8", "replace")
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """What was compressed; nothing where it can't be read."""
+    if raw[:2] != b"\x1f\x8b":
+        return raw
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _LARGEST)
+    except zlib.error:
+        return b""
