@@ -74,8 +74,8 @@ def split_address(address: str) -> tuple[str, int]:
 def lines(settings: Mapping[str, str | int | bool]) -> str:
     """`name = value` lines; numbers and truth values as HTCondor writes them.
 
-    A very long one goes on after a `\\`: by one line that is too long for MIME's plain text all of it is sent as
-    base64, and user-data are twice as large.
+    A very long one goes on after a backslash: by one line that is too long for MIME's plain text all of it is
+    sent as base64, and user-data are twice as large.
     """
     return "".join(_line(f"{name} = {value}") for name, value in settings.items())
 
