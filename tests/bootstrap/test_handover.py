@@ -17,7 +17,8 @@ from updraft.bootstrap.reach import Reach
 from updraft.condor.handover import key_at, question, seal
 
 FILES = {"/usr/local/lib/updraft/handover", "/etc/updraft/handover.json"}
-PORT = 19618
+with socket.create_server(("", 0)) as _free:
+    PORT: int = _free.getsockname()[1]  # of this process alone: others run these tests, too
 OWN = TOKEN.replace("eyJzdWIiOiJ3b3JrZXItTDEifQ", "eyJzdWIiOiJvd24ifQ")
 script: Any = shipped("handover")
 withdrawn: list[str] = []

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.bootstrap.test_machines import SCHEMA
 from tests.rigs.reading import cloud_config, written
 from updraft.bootstrap import EC2_LIMIT
-from updraft.bootstrap.machine import shipped
+from updraft.bootstrap.lean import lean
 from updraft.bootstrap.source import WHEEL
 from updraft.bootstrap.transforms import groups_config, schedd_config
 from updraft.bootstrap.worker import worker_config, worker_user_data
@@ -149,7 +149,7 @@ def test_a_heads_has_a_pool_its_controller_and_a_first_user(run: Any, tmp_path: 
     jsonschema.Draft4Validator(SCHEMA).validate(config)
     assert files["/etc/updraft/updraft.toml"]["content"] == HEAD
     assert files["/etc/updraft/site.yaml"]["content"].startswith("#cloud-config\ntimezone")
-    assert files["/etc/systemd/system/updraft.service"]["content"] == shipped("updraft.service")
+    assert files["/etc/systemd/system/updraft.service"]["content"] == lean("updraft.service")
     [anna] = [one for one in config["users"] if one != "default"]
     assert anna["name"] == "anna"
     assert anna["ssh_authorized_keys"] == ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@home"]

@@ -27,7 +27,7 @@ def config(start: str = "", **changes: object) -> str:
     made = worker(cloud="c1", sold=Resources(1, 1024, 20 * GIB), price=0.1, worker_class="wn", **changes)
     said = [
         line
-        for line in worker_config(made).splitlines()
+        for line in worker_config(made).replace("\\\n", "").splitlines()
         if line.startswith(("Updraft", "VMType", "STARTD_ATTRS"))
     ]
     return "\n".join([start, *said, START])

@@ -12,11 +12,12 @@ cloud-init merges it. Scripts stay parts too; cloud-init runs them in the last s
 before the `runcmd` of the merged cloud-config.
 """
 
+import base64
 import gzip
 import hashlib
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.mime.application import MIMEApplication
 from email.mime.multipart import MIMEMultipart
 from email.mime.nonmultipart import MIMENonMultipart
 from email.mime.text import MIMEText
@@ -173,9 +174,10 @@ def _shape(value: Any) -> str:
 def _multipart(parts: Sequence[Layer], packed: bool = False) -> bytes:
     texts = [render(part) for part in parts]
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    message = MIMEMultipart("mixed", boundary=f"==updraft-{digest[:32]}==")
+    message = MIMEMultipart("mixed", boundary=f"=={digest[:16]}==")
     for index, (part, text) in enumerate(zip(parts, texts, strict=True)):
         piece = _piece(part, text, packed)
+        del piece["MIME-Version"]  # the whole has it
         # cloud-init names the file after it and runs scripts in the order of their names.
         piece.add_header("Content-Disposition", "attachment", filename=f"part-{index:03}")
         message.attach(piece)
@@ -187,7 +189,11 @@ def _piece(part: Layer, text: str, packed: bool) -> MIMENonMultipart:
         return MIMEText(text, "amiconfig", "us-ascii" if _plain(text) else "utf-8")
     if packed:
         # cloud-init unpacks it and sees by its first line what it is.
-        return MIMEApplication(gzip.compress(text.encode(), mtime=0), "x-gzip")
+        piece = MIMENonMultipart("application", "x-gzip")
+        coded = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        piece.set_payload("\n".join(textwrap.wrap(coded, _LONGEST_LINE)))
+        piece["Content-Transfer-Encoding"] = "base64"
+        return piece
     subtype = "x-shellscript" if part.is_script else "cloud-config"
     return MIMEText(text, subtype, "us-ascii" if _plain(text) else "utf-8")
 
