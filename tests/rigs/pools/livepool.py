@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import TypeVar
 
@@ -192,6 +193,24 @@ class Node:
 _ENV = ("PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8")
 
 
+@contextlib.contextmanager
+def _forked_here() -> Iterator[None]:
+    """What `multiprocessing` forks is in the network where its server began: meanwhile it has another one."""
+    names = ("ensure_running", "connect_to_new_process", "get_inherited_fds", "set_forkserver_preload")
+    before = {name: getattr(forkserver, name) for name in names}
+    server = forkserver.ForkServer()
+    for name in names:
+        setattr(forkserver, name, getattr(server, name))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(forkserver, name, function)
+        alive = server._forkserver_alive_fd  # type: ignore[attr-defined]  # closed, it ends with its last child
+        if alive is not None:
+            os.close(alive)
+
+
 class LivePool:
     """A head and its workers. Made by the fixture; ended by `close`, or with this process."""
 
@@ -336,7 +355,8 @@ class LivePool:
             if libc.setns(pool.fileno(), _CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "setns")
             try:
-                yield
+                with _forked_here():
+                    yield
             finally:
                 libc.setns(own.fileno(), _CLONE_NEWNET)
 
