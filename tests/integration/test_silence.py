@@ -107,7 +107,8 @@ def test_a_machine_that_joined_while_the_controller_slept_keeps_its_job_though_i
     real_pool: Any,
 ) -> None:
     text = settings(worker={"boot_deadline": "10s"}, timings={"collector_age": "5s", "end_patience": "5s"})
-    pool: RealPool = real_pool(Wishes(settings=text))
+    # A machine that has to be given a token of its own can't join meanwhile: this one has it from the start.
+    pool: RealPool = real_pool(Wishes(settings=text, head_settings={"UPDRAFT_OWN_TOKENS": "False"}))
     until(lambda: acting(pool), 60, "the controller acts")
     kill_service(pool)
     cluster = pool.submit(waiters(1, "done"))
