@@ -20,8 +20,8 @@ PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount --make-rprivate /
 mount -t tmpfs none /mnt
 for place in etc usr/local var; do
-    mkdir -p /mnt/up/$place /mnt/work/$place
-    mount -t overlay none -o lowerdir=/$place,upperdir=/mnt/up/$place,workdir=/mnt/work/$place /$place
+    mkdir -p /mnt/up/$place /mnt/spare/$place
+    mount -t overlay none -o lowerdir=/$place,upperdir=/mnt/up/$place,workdir=/mnt/spare/$place /$place
 done
 mkdir -p /usr/local/lib/updraft /usr/local/bin
 for script in starter accounts; do cp {shipped}/$script.sh /usr/local/lib/updraft/$script; done
