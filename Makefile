@@ -25,7 +25,7 @@ demo: $(INSTALLED) cloud ## a pool that grows and shrinks with its queue, on thi
 	@$(BIN)/updraft demo $(DEMO)
 
 demo-jobs: $(INSTALLED) cloud ## the three demonstration jobs of examples/ on a pool of their own (root)
-	@$(BIN)/python -m updraft.cli.demo_jobs examples
+	@$(BIN)/python -m updraft.cli.demo.jobs examples
 
 # The real parts are taken from machine images, built once (a minute and a half); it takes root.
 images: $(INSTALLED) cloud

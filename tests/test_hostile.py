@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.reading import worker as user_data_of
 from tests.rigs.snapshots import FLAVORS, policy, snapshot, worker
-from updraft.bootstrap.worker import worker_config
-from updraft.condor.groups import MAX_GROUPS, group
-from updraft.condor.terms import NAMES as TERMS
-from updraft.core.kinds import kind_key
-from updraft.core.match import Matcher
+from updraft.bootstrap.worker.userdata import worker_config
+from updraft.condor.demand.groups import MAX_GROUPS, group
+from updraft.condor.demand.terms import NAMES as TERMS
+from updraft.core.matching.match import Matcher
 from updraft.core.model import JobGroup, Kind
 from updraft.core.plan import plan
-from updraft.core.variants import MOST_EACH, choices, wanted
+from updraft.core.slots.kinds import kind_key
+from updraft.core.slots.variants import MOST_EACH, choices, wanted
 
 IN_ACCESS, IN_OPEN = 0x1, 0x20
 SLOT = "[ Cpus = 8; Memory = 16384; Disk = 80000000; Requirements = TARGET.RequestCpus <= MY.Cpus ]"

@@ -9,8 +9,8 @@ import pytest
 from tests.rigs.reading import parts
 from updraft import DISTRIBUTION
 from updraft.bootstrap import HeadSpec, Install, compose, head_user_data
-from updraft.bootstrap.seeding import SeedSpec, seed_layers
-from updraft.bootstrap.source import WHEEL
+from updraft.bootstrap.head.source import WHEEL
+from updraft.bootstrap.images.seeding import SeedSpec, seed_layers
 
 ROOT = Path(__file__).parents[1]
 WHERE = ("README.md", "CHANGELOG.md", "Makefile", "docs", "examples", "tools", ".ci", "src")

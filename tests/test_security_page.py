@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from updraft.condor import revoked
+from updraft.condor.tokens import revoked
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")

@@ -16,11 +16,11 @@ import highspy
 import numpy as np
 
 from tests.bench.rows import Measured
-from updraft.core.catalogue import usable
-from updraft.core.match import asked, by_quantity
+from updraft.core.buying.shopping import Shopping, buy
+from updraft.core.matching.match import asked, by_quantity
+from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Resources, Verdict
-from updraft.core.packing import Shopping, buy
-from updraft.core.verdicts import VerdictTable
+from updraft.core.slots.catalogue import usable
 
 CLOUDS = ("c1", "c2", "c3")
 # Family: GiB for each core, price of a core, GPUs for each eight cores, sizes in cores.

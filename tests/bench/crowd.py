@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from updraft.condor.base import PoolSlots
-from updraft.core.catalogue import imagine, usable
-from updraft.core.kinds import kind_key
 from updraft.core.model import Child, CloudOffer, CollectorView, JobGroup, Resources, ScheddView, Slot
 from updraft.core.settings import Limits, Policy, WorkerClass
+from updraft.core.slots.catalogue import imagine, usable
+from updraft.core.slots.kinds import kind_key
 
 POOL = "crowd"
 SCHEDD = "head.crowd.test"

@@ -16,11 +16,11 @@ from tests.bench import crowd
 from tests.bench.cycle_ads import send
 from tests.bench.rows import spread
 from tests.bench.whole import children, cloud, daemon, memory, timed
-from updraft.cli import serving
+from updraft.app import serving
 from updraft.condor.access import PoolAccess
-from updraft.condor.children import Children
-from updraft.condor.judge import Judge
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.process.children import Children
+from updraft.condor.process.judge import Judge
 from updraft.core.model import Phase
 from updraft.daemon import Cycle
 from updraft.garbage import look_seldom

@@ -18,7 +18,7 @@ from tests.bench import large
 from tests.bench.large import Size
 from tests.bench.rows import Measured, spread
 from tests.bench.whole import children, memory, timed
-from updraft.condor.judge import Judge
+from updraft.condor.process.judge import Judge
 from updraft.core.model import AtWork, Known, Plan, Snapshot
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy

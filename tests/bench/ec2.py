@@ -17,13 +17,11 @@ from tests.bench import crowd
 from tests.bench.quiet import Quiet
 from tests.rigs.clouds.ec2site import IMAGE, KEYS, REGION, EC2Site
 from updraft.act import Actor
-from updraft.cli import serving, wiring
+from updraft.app import serving, wiring
 from updraft.clouds.ec2 import from_settings
 from updraft.clouds.paced import Paced
 from updraft.condor.base import PoolSlots
-from updraft.condor.judge import Judge
-from updraft.core.catalogue import imagine, usable
-from updraft.core.kinds import kind_key
+from updraft.condor.process.judge import Judge
 from updraft.core.model import (
     Child,
     CloudOffer,
@@ -37,6 +35,8 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.catalogue import imagine, usable
+from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Daemon, Parts, Switch
 from updraft.ledger import Ledger
 

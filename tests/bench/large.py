@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tests.bench import crowd
-from updraft.core.catalogue import imagine, usable
-from updraft.core.kinds import kind_key
 from updraft.core.model import (
     Child,
     CloudOffer,
@@ -36,6 +34,8 @@ from updraft.core.model import (
     Snapshot,
 )
 from updraft.core.settings import Limits, Policy, WorkerClass
+from updraft.core.slots.catalogue import imagine, usable
+from updraft.core.slots.kinds import kind_key
 
 NOW = 1_700_000_000.0
 AGE = 7200.0

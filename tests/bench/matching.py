@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.bench.rows import Measured, spread
-from updraft.condor.judge import Judge
-from updraft.core.catalogue import imagine
+from updraft.condor.process.judge import Judge
+from updraft.core.matching.verdicts import UNDECIDED
 from updraft.core.model import CloudOffer, JobGroup, Kind, Resources
 from updraft.core.settings import WorkerClass
-from updraft.core.verdicts import UNDECIDED
+from updraft.core.slots.catalogue import imagine
 
 GROUPS, KINDS, OWNERS = 1_000, 2_000, 50
 HARD = 0.05

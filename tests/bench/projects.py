@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import SkippedError
-from updraft.cli import serving
+from updraft.app import serving
 
 SMALL, LARGE, BEYOND = 25, 175, 20
 PATIENCE = 1500.0

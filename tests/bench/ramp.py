@@ -16,8 +16,8 @@ from updraft.core.plan import plan as core_plan
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.rivals import RIVALS
-from updraft.sim.workload import DISK, GIB, Arrival
-from updraft.sim.world import Decide, simulate
+from updraft.sim.workloads.workload import DISK, GIB, Arrival
+from updraft.sim.world.simulation import Decide, simulate
 
 MACHINES = 1000
 CORES = 4

@@ -27,13 +27,13 @@ from updraft.core.settings import Policy
 from updraft.garbage import look_seldom
 from updraft.sim.conditions import Conditions
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.metrics import clairvoyant, metrics
+from updraft.sim.reports.metrics import clairvoyant, metrics
 from updraft.sim.rivals import RIVALS
-from updraft.sim.sources import Workload, first_of, fitted
-from updraft.sim.stock import bought, slots_of
 from updraft.sim.sweep import front
-from updraft.sim.swf import read_swf
-from updraft.sim.world import simulate
+from updraft.sim.workloads.sources import Workload, first_of, fitted
+from updraft.sim.workloads.swf import read_swf
+from updraft.sim.world.simulation import simulate
+from updraft.sim.world.stock import bought, slots_of
 
 FILES = {"lcg": LCG, "nasa": "NASA-iPSC-1993-3.1-cln.swf.gz"}
 TITLES = {"lcg": "LCG-2005", "nasa": "NASA-iPSC"}
@@ -243,7 +243,7 @@ def line(point: Point) -> str:
 
 def draw(points: Sequence[Point], title: str, path: Path) -> None:
     """All that finished by cost and mean wait, and updraft's front."""
-    from updraft.sim.charts import Dot, landscape, save
+    from updraft.sim.reports.charts import Dot, landscape, save
 
     def dot(one: Point) -> Dot:
         return Dot(one.name, one.cost, one.wait, one.rival, one.killed > 0)

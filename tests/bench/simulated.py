@@ -15,9 +15,9 @@ from typing import Any
 from tests.bench.rows import Measured, SkippedError
 from updraft.garbage import look_seldom
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.metrics import clairvoyant, metrics
-from updraft.sim.swf import read_swf
-from updraft.sim.world import simulate
+from updraft.sim.reports.metrics import clairvoyant, metrics
+from updraft.sim.workloads.swf import read_swf
+from updraft.sim.world.simulation import simulate
 
 LCG = "LCG-2005.swf.gz"
 SIZES = (4, 8, 16, 32)  # cores: what a site buys for a thousand of them

@@ -18,10 +18,10 @@ from typing import Any
 from tests.bench import crowd
 from tests.bench.rows import Measured, Row, spread
 from tests.bench.whole import CrowdPool, cloud, daemon, timed
-from updraft.cli import serving
+from updraft.app import serving
 from updraft.clouds.fake import FakeCloud
 from updraft.condor.base import PoolSlots
-from updraft.condor.judge import Judge
+from updraft.condor.process.judge import Judge
 from updraft.daemon import Cycle, Daemon
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger

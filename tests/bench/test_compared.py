@@ -10,8 +10,8 @@ from tests.bench import rivals as compared
 from tests.bench.rivals import JUDGED, NAMES, Field, Point, beaten_by, not_worse_than, own_front
 from tests.bench.rows import Measured, Row, SkippedError, chosen
 from updraft.sim.rivals import RIVALS
-from updraft.sim.sources import made
-from updraft.sim.workload import burst
+from updraft.sim.workloads.sources import made
+from updraft.sim.workloads.workload import burst
 
 
 def ours(cost: float, wait: float, name: str = JUDGED, **others: float) -> Point:
@@ -166,7 +166,7 @@ def test_rows_that_take_long_come_by_name_alone(tmp_path: Path) -> None:
 
 
 def test_who_waits_many_times_as_long_is_named_beside_the_plot() -> None:
-    from updraft.sim.charts import Dot, landscape
+    from updraft.sim.reports.charts import Dot, landscape
 
     dots = [
         *(Dot(f"d{at}", 1.1 + at / 10, 60.0 + at) for at in range(4)),

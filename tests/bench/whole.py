@@ -16,12 +16,12 @@ from tests.bench import crowd
 from tests.bench.quiet import Quiet
 from tests.bench.rows import spread
 from updraft.act import Actor
-from updraft.cli import serving, wiring
+from updraft.app import serving, wiring
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.condor.base import PoolSlots
-from updraft.condor.children import Children
-from updraft.condor.judge import Judge
+from updraft.condor.process.children import Children
+from updraft.condor.process.judge import Judge
 from updraft.core.model import (
     Launch,
     LaunchRecord,

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from updraft.bootstrap import unfit
-from updraft.bootstrap.baking import ATTR_TRIAL, bake_settings, baking_layer, verdict
+from updraft.bootstrap.images import unfit
+from updraft.bootstrap.images.baking import ATTR_TRIAL, bake_settings, baking_layer, verdict
 from updraft.bootstrap.machine import shipped
 
 TOLD = json.loads(bake_settings())

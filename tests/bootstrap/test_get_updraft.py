@@ -26,9 +26,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from updraft import DISTRIBUTION, __version__
-from updraft.bootstrap import source
+from updraft.bootstrap.head import source
+from updraft.bootstrap.head.source import WHEEL
 from updraft.bootstrap.machine import shipped
-from updraft.bootstrap.source import WHEEL
 
 OWN_TOOLS = ("cat", "grep", "ln", "mkdir", "sh")
 

@@ -218,8 +218,8 @@ def test_closing_is_done_when_we_or_somebody_else_began_it() -> None:
 def test_a_machine_ends_before_its_token_does(lifetime: int, drain: int, boot: int) -> None:
     """Tokens aren't renewed: a machine that boots as late as it may still ends by itself before."""
     from tests.rigs.reading import worker
-    from updraft.bootstrap.worker import guard_settings
-    from updraft.condor.tokens import life
+    from updraft.bootstrap.worker.userdata import guard_settings
+    from updraft.condor.tokens.workers import life
 
     spec = worker(lifetime=float(lifetime), drain_deadline=float(drain), boot_deadline=float(boot))
     settings = json.loads(guard_settings(spec))["settings"]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.rigs.reading import TOKEN, parts, shipped, worker, written
 from updraft.bootstrap import EC2_LIMIT, Layer, worker_user_data
-from updraft.bootstrap.reach import Reach
-from updraft.condor.handover import key_at, question, seal
+from updraft.bootstrap.worker.reach import Reach
+from updraft.condor.collector.handover import key_at, question, seal
 
 FILES = {"/usr/local/lib/updraft/handover", "/etc/updraft/handover.json"}
 with socket.create_server(("", 0)) as _free:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.rigs.reading import cloud_config, plain, written
 from updraft.bootstrap import HeadSpec, Install, head_user_data
-from updraft.bootstrap.head import SAMPLES
+from updraft.bootstrap.head.source import WHEEL
+from updraft.bootstrap.head.userdata import SAMPLES
 from updraft.bootstrap.machine import shipped
-from updraft.bootstrap.source import WHEEL
 from updraft.errors import BootstrapError, UsageError
 
 WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"

@@ -20,8 +20,16 @@ import pytest
 
 from tests.rigs.reading import cloud_config, parts, worker, written
 from updraft.bootstrap import Install, parse_layer, worker_user_data
-from updraft.bootstrap.install import CERNVM, CERNVM_KEY, HTCONDOR, PINNED, install_files, series, wanted
 from updraft.bootstrap.lean import lean
+from updraft.bootstrap.worker.install import (
+    CERNVM,
+    CERNVM_KEY,
+    HTCONDOR,
+    PINNED,
+    install_files,
+    series,
+    wanted,
+)
 from updraft.errors import BootstrapError
 
 SHIPPED = Path(str(files("updraft.bootstrap").joinpath("files")))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.rigs.reading import cloud_config, shipped, worker, written
 from tests.waiting import until
 from updraft.bootstrap import worker_user_data
-from updraft.bootstrap.lease import CLOSING, GRACE
+from updraft.bootstrap.worker.lease import CLOSING, GRACE
 from updraft.core.model import Variant
 from updraft.errors import BootstrapError
 

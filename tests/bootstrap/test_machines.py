@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from tests.rigs.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
-from updraft.bootstrap.install import Install
-from updraft.bootstrap.transforms import FILE, GROUPS_FILE, groups_config, guarded, schedd_config
-from updraft.bootstrap.worker import worker_config
+from updraft.bootstrap.head.transforms import FILE, GROUPS_FILE, groups_config, guarded, schedd_config
+from updraft.bootstrap.worker.install import Install
+from updraft.bootstrap.worker.userdata import worker_config
 from updraft.condor import base
 from updraft.config.attributes import is_taken
 from updraft.core.model import CloudOffer, Variant
-from updraft.core.terms import LABEL, RESTRICTIVE, TAKES, says, takes
+from updraft.core.slots.terms import LABEL, RESTRICTIVE, TAKES, says, takes
 from updraft.errors import BootstrapError
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "schema-cloud-config-v1.json").read_text())

@@ -9,8 +9,8 @@ import pytest
 
 from tests.rigs.reading import TOKEN, shipped, worker, written
 from updraft.bootstrap import HeadSpec, head_user_data, worker_user_data
-from updraft.bootstrap.head import workers_of
-from updraft.bootstrap.reach import BROKER_KEYS, Reach, broker_settings
+from updraft.bootstrap.head.userdata import workers_of
+from updraft.bootstrap.worker.reach import BROKER_KEYS, Reach, broker_settings
 from updraft.errors import BootstrapError
 
 CONFIG = "/etc/condor/config.d/90-updraft.conf"

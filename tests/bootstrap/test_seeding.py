@@ -7,9 +7,9 @@ import pytest
 
 from tests.rigs.reading import cloud_config, written
 from updraft.bootstrap import Install, Layer, compose
+from updraft.bootstrap.head.source import WHEEL
+from updraft.bootstrap.images.seeding import SeedSpec, seed_layers
 from updraft.bootstrap.machine import shipped
-from updraft.bootstrap.seeding import SeedSpec, seed_layers
-from updraft.bootstrap.source import WHEEL
 from updraft.errors import UsageError
 
 WHEEL_AT = f"https://wheels.test/{WHEEL}#sha256={'ab' * 32}"

@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from updraft import DISTRIBUTION, requirements
-from updraft.bootstrap import source as sources
-from updraft.bootstrap.source import WHEEL, checked_source, chosen_source, own_source
+from updraft.bootstrap.head import source as sources
+from updraft.bootstrap.head.source import WHEEL, checked_source, chosen_source, own_source
 from updraft.errors import UsageError
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from updraft.cli import serving
+from updraft.app import serving
 
 SETTINGS = Path("/etc/updraft/updraft.toml")
 CLOCK, STEP = Path("/run/chaos/clock"), Path("/run/chaos/step")

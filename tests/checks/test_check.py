@@ -22,7 +22,7 @@ from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import Finding, ImageInfo
 from updraft.clouds.fake import FakeCloud
-from updraft.condor.probe import RIGHTS, WORKER_RIGHTS, CollectorSeen, ScheddSeen, plain_version
+from updraft.condor.support.probe import RIGHTS, WORKER_RIGHTS, CollectorSeen, ScheddSeen, plain_version
 from updraft.core.model import MachineRecord, Reason
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 from updraft.ledger import Ledger
@@ -98,7 +98,7 @@ class StubProbe:
 def probe(monkeypatch: pytest.MonkeyPatch) -> StubProbe:
     stub = StubProbe()
     monkeypatch.setattr("updraft.checks.role.role_of_machine", lambda *_: "")
-    monkeypatch.setattr("updraft.condor.probe.PoolProbe", lambda access: stub)
+    monkeypatch.setattr("updraft.condor.support.probe.PoolProbe", lambda access: stub)
     return stub
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from updraft.app import wiring
 from updraft.checks import brokers
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding, State
-from updraft.cli import wiring
 from updraft.config import load
 from updraft.errors import PoolError
 

@@ -16,15 +16,17 @@ from tests.checks.test_check import StubProbe
 from tests.rigs.annexworlds import with_annexes
 from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft import config
+from updraft.app import wiring
 from updraft.checks import reach
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Finding, State
-from updraft.cli import annex_making, main, wiring
+from updraft.cli import main
+from updraft.cli.annexes import making as annex_making
 from updraft.cli.schemas import FORMS
 from updraft.core.model import Annex, Launch, MachineRecord, Plan, Reason
 from updraft.core.plan import plan
 from updraft.core.settings import Limits
-from updraft.core.variants import LONGEST, read
+from updraft.core.slots.variants import LONGEST, read
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, annexes
 from updraft.ledger.issued import Issued, note
@@ -462,7 +464,7 @@ def test_a_pool_that_refuses_workers_is_looked_at_before_anything_is_paid_for(
 ) -> None:
     (tmp_path / "updraft.toml").write_text(SETTINGS.replace('"demo"', '"demo"\ncollector = "127.0.0.1:1"'))
     probe = StubProbe()
-    monkeypatch.setattr("updraft.condor.probe.PoolProbe", lambda _access: probe)
+    monkeypatch.setattr("updraft.condor.support.probe.PoolProbe", lambda _access: probe)
     settings = config.load(tmp_path / "updraft.toml")
     annex = Annex("big", "ann", "default", 1, 0, 9.0, 9.0)
     found = annex_making.check_reach(settings, annex)

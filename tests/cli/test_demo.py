@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from updraft.cli import demo, main
+from updraft.cli import main
+from updraft.cli.demo import demo
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.process import LocalCloud

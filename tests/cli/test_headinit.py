@@ -48,8 +48,8 @@ def launch_is_open(ledger: Ledger) -> None:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     """This machine, with an updraft.toml at its place."""
-    from updraft.setup import host as hosts
-    from updraft.setup import tree as trees
+    from updraft.provision.setup import host as hosts
+    from updraft.provision.setup import tree as trees
 
     made, real = FakeHost(), trees.Tree
     made.settings |= {"TRUST_DOMAIN": "mine.pool", "UID_DOMAIN": "mine.pool", "CONDOR_HOST": "10.0.0.1"}
@@ -59,9 +59,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made.starts = {"updraft.service": partial(open_ledger, tmp_path)}
     monkeypatch.setattr(hosts, "Host", lambda: made)
     monkeypatch.setattr(trees, "Tree", lambda: real(tmp_path / "root"))
-    monkeypatch.setattr("updraft.cli.service.CODE", ())
-    monkeypatch.setattr("updraft.setup.strict.TRUSTED", {0, os.getuid()})
-    monkeypatch.setattr("updraft.cli.service.program_here", lambda: "/usr/local/bin/updraft")
+    monkeypatch.setattr("updraft.cli.setup.service.CODE", ())
+    monkeypatch.setattr("updraft.provision.setup.strict.TRUSTED", {0, os.getuid()})
+    monkeypatch.setattr("updraft.cli.setup.service.program_here", lambda: "/usr/local/bin/updraft")
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.delenv("SUDO_USER", raising=False)
     return made

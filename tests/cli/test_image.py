@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from updraft.cli import main, wiring
+from updraft.app import wiring
+from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.clouds.fake.imaging import FakeImaging

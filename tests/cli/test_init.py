@@ -17,12 +17,15 @@ import pytest
 
 from tests.waiting import deadline
 from updraft import config
-from updraft.bootstrap.head import HeadSpec, head_config
-from updraft.bootstrap.identities import ENDED_SETTING, OWN_SETTING, REQUIREMENTS
-from updraft.cli import init_asking, init_cloud, init_pool, main
+from updraft.bootstrap.head.identities import ENDED_SETTING, OWN_SETTING, REQUIREMENTS
+from updraft.bootstrap.head.userdata import HeadSpec, head_config
+from updraft.cli import main
+from updraft.cli.setup import asking as init_asking
+from updraft.cli.setup import cloud as init_cloud
 from updraft.clouds.base import ImageInfo
 from updraft.clouds.fake import FakeCloud
 from updraft.core.model import CloudOffer, Resources
+from updraft.provision import pool_needs as init_pool
 
 Capture = pytest.CaptureFixture[str]
 FLAGS = ("--driver", "fake", "--image", "worker", "--pool-name", "physics")
@@ -221,7 +224,7 @@ def test_a_private_key_that_cannot_be_saved_leaves_no_key_pair_to_choose(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(FakeCloud, "create_key_pair", creates)
-    monkeypatch.setattr("updraft.cli.init_cloud.os.fsync", full)
+    monkeypatch.setattr("updraft.cli.setup.cloud.os.fsync", full)
     faults = [] if deletable else ["--set", 'faults=[{error="auth-failed", call="delete_key_pair"}]']
     code, _, err = run(capsys, *FLAGS, *faults, "--key", "mine", "--key-file", "keys/mine.pem")
     assert code == 2

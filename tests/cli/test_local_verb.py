@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from updraft.cli import main
-from updraft.cli.local import usual_state
+from updraft.cli.setup.local import usual_state
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
@@ -63,8 +63,8 @@ def test_up_says_what_a_head_in_it_needs_and_what_this_host_does(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     image = SimpleNamespace(name="forky", layers=())
-    monkeypatch.setattr("updraft.cli.local.images.build", lambda *_args, **_more: image)
-    monkeypatch.setattr("updraft.cli.local.process.start", lambda _config, _state: Standing())
+    monkeypatch.setattr("updraft.cli.setup.local.images.build", lambda *_args, **_more: image)
+    monkeypatch.setattr("updraft.cli.setup.local.process.start", lambda _config, _state: Standing())
     assert main.call(["local", "up"]) == 0
     said = capsys.readouterr().out
     assert 'endpoint = "unix:/srv/mine/api.sock"' in said
@@ -75,7 +75,7 @@ def test_up_says_what_a_head_in_it_needs_and_what_this_host_does(
 def test_machines_that_have_ended_are_not_those_it_has(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("updraft.cli.local.process.find", lambda _state: Standing())
+    monkeypatch.setattr("updraft.cli.setup.local.process.find", lambda _state: Standing())
     assert main.call(["local", "status"]) == 0
     said = capsys.readouterr().out
     assert "has 1 machine; 1 ended lately." in said

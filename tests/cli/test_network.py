@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from updraft.cli import main, wiring
+from updraft.app import wiring
+from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings

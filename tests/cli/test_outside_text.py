@@ -31,27 +31,21 @@ import updraft
 from tests.cli.test_verbs import SETTINGS, ledger_of, run, save_cycle
 from tests.rigs.pools.realpool import at_a_terminal
 from tests.waiting import until
+from updraft.app.terminal import plain_streams, printable
 from updraft.checks import Finding, State
-from updraft.cli import (
-    annex_rows,
-    catalogue,
-    check,
-    cloud,
-    explain,
-    headlaunch,
-    image,
-    importing,
-    look,
-    show,
-    status,
-    tallies,
-    tokens,
-)
+from updraft.cli.annexes import rows as annex_rows
+from updraft.cli.demo import show
 from updraft.cli.drawing import LEAST, column_widths
+from updraft.cli.heads import launch as headlaunch
+from updraft.cli.images import catalogue, image
+from updraft.cli.operating import cloud
 from updraft.cli.output import Column, console, table, waiting
-from updraft.cli.terminal import plain_streams, printable
+from updraft.cli.running import look
+from updraft.cli.setup import check, importing
+from updraft.cli.tokens import tokens
+from updraft.cli.watching import explain, status, tallies
 from updraft.core.model import Annex, MachineRecord, Phase, Reason
-from updraft.importers.report import Fate, Report, Row
+from updraft.importers.output.report import Fate, Report, Row
 from updraft.ledger import Ledger, RequestKind, annexes
 
 Capture = pytest.CaptureFixture[str]
@@ -311,7 +305,7 @@ def test_everything_is_drawn_on_one_console() -> None:
         name for name, text in sources.items() if re.search(r"^\s*(from|import) rich\b", text, re.MULTILINE)
     }
     makers = {name for name in of_rich if re.search(r"\b(Console|get_console|print_json)\(", sources[name])}
-    assert "cli/show.py" in of_rich
+    assert "cli/demo/show.py" in of_rich
     assert makers <= {"cli/drawing.py"}, "others take updraft.cli.output.console"
 
 

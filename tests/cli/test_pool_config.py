@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.rigs.reading import cloud_config, worker, written
+from updraft.app.poolsize import CHILDREN, children, heard_every, largest
 from updraft.bootstrap import HeadSpec, head_user_data, quick
-from updraft.bootstrap.head import head_config, paced
-from updraft.bootstrap.worker import worker_user_data
+from updraft.bootstrap.head.userdata import head_config, paced
+from updraft.bootstrap.worker.userdata import worker_user_data
 from updraft.cli.main import updraft
-from updraft.cli.poolsize import CHILDREN, children, heard_every, largest
 from updraft.cli.schemas import FORMS
 from updraft.config import load
 from updraft.config.model import Settings
@@ -132,7 +132,7 @@ def test_only_children_that_the_head_says_it_has_are_reported_to(read: Read) -> 
 
 
 def test_a_launched_worker_has_the_interval_and_the_children_of_its_pool(read: Read) -> None:
-    from updraft.cli.wiring import worker_spec
+    from updraft.app.wiring import worker_spec
 
     told = {CHILDREN: "9", "COLLECTOR_HOST": "10.0.0.2", "TRUST_DOMAIN": "a.test", "UID_DOMAIN": "a.test"}
     offer = Offer("small", "here", "z", "m", "on-demand", "debian", "g", Resources(), "")

@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 from tests.load.test_figures import FINE, REAL
-from updraft.cli import main, pool_load
+from updraft.cli import main
+from updraft.cli.pools import load as pool_load
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.image import Image
 from updraft.demo import pool as demo
@@ -36,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
     monkeypatch.setattr(runs, "run_all", run_all)
     monkeypatch.setattr(demo, "find_or_build", lambda *_: Image("forky", ()))
     monkeypatch.setattr(pool_load.os, "geteuid", lambda: 0)
-    monkeypatch.setattr("updraft.cli.demo.clean_up_after_signals", lambda: None)
+    monkeypatch.setattr("updraft.cli.demo.demo.clean_up_after_signals", lambda: None)
     return wishes
 
 

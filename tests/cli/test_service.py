@@ -15,8 +15,9 @@ import pytest
 from tests.rigs.machines import picture
 from updraft import config
 from updraft.bootstrap.machine import shipped
-from updraft.cli import main, service
+from updraft.cli import main
 from updraft.cli.schemas import FORMS
+from updraft.cli.setup import service
 from updraft.ledger import Ledger
 
 SETTINGS = """\
@@ -47,7 +48,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(service, "UNITS", tmp_path / "units")
     monkeypatch.setattr(service, "STATE", str(tmp_path / "installed"))
     monkeypatch.setattr(service, "CODE", (tmp_path / "lib",))
-    monkeypatch.setattr("updraft.setup.strict.TRUSTED", {0, os.getuid()})
+    monkeypatch.setattr("updraft.provision.setup.strict.TRUSTED", {0, os.getuid()})
     for name in ("units", "lib", "lib/package"):
         (tmp_path / name).mkdir()
     return tmp_path

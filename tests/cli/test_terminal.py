@@ -11,9 +11,10 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.cli import main, serving
+from updraft.app import serving
+from updraft.app.terminal import plain_streams, printable
+from updraft.cli import main
 from updraft.cli.output import Column, console, json_text, table
-from updraft.cli.terminal import plain_streams, printable
 
 WIPES = "\x1b[2J\x1b]0;owned\x07\x9b31m‮evil\x7f"
 

@@ -12,11 +12,13 @@ import pytest
 from tests.rigs.snapshots import record
 from updraft import config
 from updraft.act.launching import note_token
-from updraft.cli import main, token_work, wiring
+from updraft.app import wiring
+from updraft.cli import main
 from updraft.cli.schemas import FORMS
-from updraft.condor import revoked
-from updraft.condor.revoking import Revoker
-from updraft.condor.tokens import key_names
+from updraft.cli.tokens import work as token_work
+from updraft.condor.tokens import revoked
+from updraft.condor.tokens.revoking import Revoker
+from updraft.condor.tokens.workers import key_names
 from updraft.ledger import Ledger
 from updraft.ledger.issued import Issued, issued, note
 from updraft.ledger.retention import Retention

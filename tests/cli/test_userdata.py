@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 
 from tests.bootstrap.test_machines import SCHEMA
 from tests.rigs.reading import cloud_config, written
+from updraft.app import wiring
 from updraft.bootstrap import EC2_LIMIT
+from updraft.bootstrap.head.source import WHEEL
+from updraft.bootstrap.head.transforms import groups_config, schedd_config
 from updraft.bootstrap.lean import lean
-from updraft.bootstrap.source import WHEEL
-from updraft.bootstrap.transforms import groups_config, schedd_config
-from updraft.bootstrap.worker import worker_config, worker_user_data
-from updraft.cli import wiring
+from updraft.bootstrap.worker.userdata import worker_config, worker_user_data
 from updraft.cli.main import updraft
 from updraft.condor.pool import HTCondorPool
 from updraft.config import load

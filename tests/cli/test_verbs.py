@@ -16,11 +16,12 @@ import jsonschema
 import pytest
 
 from updraft import config
-from updraft.cli import main, wishes
-from updraft.cli.documents import SILENT_AFTER
+from updraft.cli import main
+from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
-from updraft.condor import lookup
+from updraft.cli.watching.documents import SILENT_AFTER
 from updraft.condor.base import PoolSlots
+from updraft.condor.support import lookup
 from updraft.core.model import (
     CollectorView,
     JobGroup,
@@ -518,7 +519,7 @@ def test_destroy_asks_first(site: Path, capsys: Capture, monkeypatch: pytest.Mon
 def pool(site: Path, monkeypatch: pytest.MonkeyPatch) -> StubPool:
     """A pool in place of HTCondor, and no machines from before."""
     stub = StubPool()
-    monkeypatch.setattr("updraft.cli.wiring.HTCondorPool", lambda access: stub)
+    monkeypatch.setattr("updraft.app.wiring.HTCondorPool", lambda access: stub)
     for left in (site / "state").glob("ledger*"):
         left.unlink()
     return stub
@@ -682,7 +683,7 @@ def test_a_bug_asks_for_a_report_and_shows_its_traceback_on_request(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("updraft.cli.status.status_document", broken)
+    monkeypatch.setattr("updraft.cli.watching.status.status_document", broken)
     code, _, err = run(capsys, "status")
     assert code == 1
     assert "please report it" in err
@@ -695,7 +696,7 @@ def test_an_interrupt_is_130_and_quiet(site: Path, capsys: Capture, monkeypatch:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("updraft.cli.status.status_document", interrupted)
+    monkeypatch.setattr("updraft.cli.watching.status.status_document", interrupted)
     code, out, err = run(capsys, "status")
     assert (code, out, err.strip()) == (130, "", "")
 

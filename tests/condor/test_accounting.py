@@ -2,7 +2,7 @@
 
 import classad2
 
-from updraft.condor.accounting import shares_of
+from updraft.condor.collector.accounting import shares_of
 from updraft.core.model import AccountingGroup
 
 

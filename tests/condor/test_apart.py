@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.waiting import deadline
-from updraft.condor import apart
-from updraft.condor.apart import Apart, ApartView, joined
-from updraft.condor.demand import ScheddMemory
-from updraft.condor.groups import left_out, pending
+from updraft.condor.demand import apart
+from updraft.condor.demand.apart import Apart, ApartView, joined
+from updraft.condor.demand.groups import left_out, pending
+from updraft.condor.demand.schedd import ScheddMemory
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolTimeout
 

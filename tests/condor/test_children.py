@@ -15,14 +15,14 @@ import pytest
 
 from tests.rigs.pools.livepool import wait_for
 from updraft.condor.access import PoolAccess, config_lines, environment
-from updraft.condor.children import Children, prepare
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.tools import Tools
+from updraft.condor.process.children import Children, prepare
+from updraft.condor.process.tools import Tools
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 
 PARENT = """
 import ctypes, os
-from updraft.condor.children import Children, expect_sudden_death
+from updraft.condor.process.children import Children, expect_sudden_death
 def hold():
     print("held", flush=True)
     ctypes.PyDLL(None).sleep(60)  # a PyDLL's functions keep the interpreter to themselves
@@ -115,7 +115,7 @@ def slowly(environment: Mapping[str, str]) -> None:
 @pytest.mark.slow
 def test_what_a_child_takes_to_begin_is_no_silence_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a source that is late once is asked by a new child, which is late too, and so for ever."""
-    monkeypatch.setattr("updraft.condor.children.prepare", slowly)
+    monkeypatch.setattr("updraft.condor.process.children.prepare", slowly)
     made = Children({})
     try:
         first = made.call("a", 1.5, os.getpid)
@@ -127,8 +127,8 @@ def test_what_a_child_takes_to_begin_is_no_silence_of_its_source(monkeypatch: py
 
 
 def test_a_child_that_does_not_begin_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("updraft.condor.children.prepare", slowly)
-    monkeypatch.setattr("updraft.condor.children._BEGIN", 0.2)
+    monkeypatch.setattr("updraft.condor.process.children.prepare", slowly)
+    monkeypatch.setattr("updraft.condor.process.children._BEGIN", 0.2)
     made = Children({})
     try:
         with pytest.raises(PoolTimeout, match=r"^the process that asks a did not begin within 0\.2 s$"):

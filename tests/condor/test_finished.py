@@ -3,9 +3,9 @@
 import classad2
 import pytest
 
-from updraft.condor.finished import Finished, added, likely, refreshed, said
-from updraft.condor.groups import group
-from updraft.core.runtimes import expected
+from updraft.condor.demand.finished import Finished, added, likely, refreshed, said
+from updraft.condor.demand.groups import group
+from updraft.core.demand.runtimes import expected
 
 
 def row(**values: object) -> classad2.ClassAd:

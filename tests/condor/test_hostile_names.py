@@ -1,13 +1,13 @@
 """The hostile ads of the tests have a bad value for everything that updraft reads."""
 
 from tests.rigs.pools.hostile import JOB_NAMES, MACHINE_NAMES
-from updraft.condor.conditions import ALWAYS
-from updraft.condor.finished import RUN_TIME_NAMES
-from updraft.condor.groups import FACTORY
-from updraft.condor.places import PLACES
-from updraft.condor.reread import MARKS
-from updraft.condor.slot_ads import PROJECTION
-from updraft.condor.terms import NAMES
+from updraft.condor.collector.slot_ads import PROJECTION
+from updraft.condor.demand.conditions import ALWAYS
+from updraft.condor.demand.finished import RUN_TIME_NAMES
+from updraft.condor.demand.groups import FACTORY
+from updraft.condor.demand.places import PLACES
+from updraft.condor.demand.reread import MARKS
+from updraft.condor.demand.terms import NAMES
 
 # A schedd lets nobody change these. A job's state decides which of the jobs are counted.
 NOT_THE_OWNERS = {"ClusterId", "ProcId", "JobUniverse", "Owner", "User", "JobStatus"}

@@ -12,10 +12,10 @@ from tests.condor.test_livepool import SCHEDD
 from tests.rigs.pools import hostile
 from tests.rigs.pools.livepool import LivePool, live_pool
 from tests.waiting import deadline, patience, until
-from updraft.condor.groups import pending
+from updraft.condor.demand.groups import pending
 from updraft.condor.pool import HTCondorPool
-from updraft.core.kinds import problem
 from updraft.core.model import ScheddView
+from updraft.core.slots.kinds import problem
 
 pytestmark = [pytest.mark.integration, pytest.mark.extended, pytest.mark.timeout(900)]
 

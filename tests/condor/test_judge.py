@@ -11,9 +11,9 @@ import pytest
 from pebble.pool.base_pool import PoolStatus
 
 from tests.waiting import until
-from updraft.condor.judge import Judge
-from updraft.core.bulk import Work
-from updraft.core.memory import Memo
+from updraft.condor.process.judge import Judge
+from updraft.core.matching.bulk import Work
+from updraft.core.matching.memory import Memo
 from updraft.core.model import JobGroup, Kind, Resources
 
 ONE = Resources(1, 1, 1)

@@ -11,7 +11,7 @@ from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, l
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
-from updraft.condor.demand import _LOOKS_FOR_HISTORY
+from updraft.condor.demand.schedd import _LOOKS_FOR_HISTORY
 from updraft.condor.pool import HTCondorPool
 from updraft.core.model import DrainMode, ScheddView, Slot
 from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout

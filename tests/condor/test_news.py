@@ -5,7 +5,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.condor.news import NOTHING, Listener, News, Teller
+from updraft.condor.process.news import NOTHING, Listener, News, Teller
 
 LOOKS = st.lists(
     st.tuples(st.lists(st.integers(0, 9), max_size=8), st.sampled_from(("heard", "lost", "new child")))

@@ -8,12 +8,12 @@ import pytest
 
 from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
-from updraft.condor.history import past_jobs
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.support.history import past_jobs
 from updraft.errors import UsageError
-from updraft.sim.history import NEEDED, history, read_history
-from updraft.sim.records import json_record
-from updraft.sim.sources import Gaps, Workload
+from updraft.sim.workloads.history import NEEDED, history, read_history
+from updraft.sim.workloads.records import json_record
+from updraft.sim.workloads.sources import Gaps, Workload
 
 pytestmark = pytest.mark.integration
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.waiting import deadline
 from updraft.condor.access import PoolAccess
-from updraft.condor.collector import read_schedds
-from updraft.condor.probe import PoolProbe, ScheddSeen
+from updraft.condor.collector.views import read_schedds
+from updraft.condor.support.probe import PoolProbe, ScheddSeen
 
 
 def test_a_token_that_is_shown_is_not_taken_for_the_next_ones(tmp_path: Path) -> None:

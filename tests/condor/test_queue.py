@@ -7,12 +7,12 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.conditions import RUNNING, WAITING_OR_RUNNING
-from updraft.condor.groups import unread_groups
-from updraft.condor.naming import bounded, names_to_group_by
-from updraft.condor.places import running_jobs
-from updraft.condor.queue import ALL, UNTOLD, Queue
-from updraft.core.kinds import problem
+from updraft.condor.demand.conditions import RUNNING, WAITING_OR_RUNNING
+from updraft.condor.demand.groups import unread_groups
+from updraft.condor.demand.naming import bounded, names_to_group_by
+from updraft.condor.demand.places import running_jobs
+from updraft.condor.demand.queue import ALL, UNTOLD, Queue
+from updraft.core.slots.kinds import problem
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")
 POISON = "Poison"

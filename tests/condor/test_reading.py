@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.condor.byname import among
-from updraft.condor.children import mapped
-from updraft.condor.collector import SlotMemory, learn, settle_children, slot
-from updraft.condor.collectors import collector_loads, collector_started
-from updraft.condor.groups import MAX_GROUPS, group, unmade
-from updraft.condor.naming import names_to_group_by, referred_names
-from updraft.condor.places import running_job
-from updraft.condor.queue import Queue
-from updraft.condor.request import UndecidableError, request_of, too_large
-from updraft.condor.reread import MARKS, Reread
-from updraft.condor.tools import DrainingAlreadyError, failed
-from updraft.core.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
+from updraft.condor.collector.byname import among
+from updraft.condor.collector.collectors import collector_loads, collector_started
+from updraft.condor.collector.views import SlotMemory, learn, settle_children, slot
+from updraft.condor.demand.groups import MAX_GROUPS, group, unmade
+from updraft.condor.demand.naming import names_to_group_by, referred_names
+from updraft.condor.demand.places import running_job
+from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.request import UndecidableError, request_of, too_large
+from updraft.condor.demand.reread import MARKS, Reread
+from updraft.condor.process.children import mapped
+from updraft.condor.process.tools import DrainingAlreadyError, failed
 from updraft.core.model import CollectorLoad, Resources
+from updraft.core.slots.kinds import PROBLEM_ATTR, foreign_kind_key, kind_key, template
 from updraft.errors import DrainRefused, PoolDenied, PoolError, PoolTimeout
 
 DATA = Path(__file__).parent / "data"

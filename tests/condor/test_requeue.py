@@ -13,8 +13,8 @@ import pytest
 from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor import jobs as giving_back
 from updraft.condor.access import PoolAccess, environment
-from updraft.condor.children import Children
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.process.children import Children
 from updraft.errors import PoolDenied, PoolTimeout
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from tests.condor.test_queue import NAMES, POISON, Schedd, job
-from updraft.condor.conditions import WAITING_OR_RUNNING
-from updraft.condor.demand import ScheddMemory, looked
-from updraft.condor.groups import is_suspect
-from updraft.condor.lookup import JobName, jobs_in
-from updraft.condor.queue import Queue
-from updraft.condor.searching import Budget, Search, suspects
-from updraft.core.kinds import problem
+from updraft.condor.demand.conditions import WAITING_OR_RUNNING
+from updraft.condor.demand.groups import is_suspect
+from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.schedd import ScheddMemory, looked
+from updraft.condor.demand.searching import Budget, Search, suspects
+from updraft.condor.support.lookup import JobName, jobs_in
 from updraft.core.model import JobGroup, ScheddView
+from updraft.core.slots.kinds import problem
 
 TOOK = 0.5
 LIMIT = 3.0

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from updraft.condor.shadows import shadows_of
+from updraft.condor.process.shadows import shadows_of
 
 BOOT = 1_000_000
 SCHEDD = "<10.0.0.1:9618?addrs=10.0.0.1-9618&noUDP&sock=schedd_7_aa>"

@@ -8,9 +8,9 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.collector import SlotMemory, learn, settle_children, slot
-from updraft.condor.reread import Reread
-from updraft.condor.slot_ads import Odd, SlotAds, whole
+from updraft.condor.collector.slot_ads import Odd, SlotAds, whole
+from updraft.condor.collector.views import SlotMemory, learn, settle_children, slot
+from updraft.condor.demand.reread import Reread
 from updraft.core.model import Slot
 
 POISON = '"can\'t be read"'

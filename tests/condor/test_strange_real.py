@@ -13,10 +13,10 @@ from tests.condor.test_livepool import SCHEDD
 from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
-from updraft.condor.lookup import JobName, find_jobs
 from updraft.condor.pool import HTCondorPool
-from updraft.core.kinds import problem
+from updraft.condor.support.lookup import JobName, find_jobs
 from updraft.core.model import JobGroup, ScheddView, Slot
+from updraft.core.slots.kinds import problem
 
 pytestmark = pytest.mark.integration
 

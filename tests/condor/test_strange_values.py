@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.snapshots import FLAVORS, policy, snapshot
-from updraft.condor.accounting import shares_of
 from updraft.condor.advalues import quantities, text, value
-from updraft.condor.collector import SlotMemory, learn, slot
-from updraft.condor.collectors import collector_loads
-from updraft.condor.finished import Finished, added
-from updraft.condor.groups import group
-from updraft.condor.naming import referred_names, stated_names
-from updraft.condor.places import running_job
-from updraft.condor.references import references
-from updraft.core.kinds import LARGEST, kind_key, problem
-from updraft.core.left_out import LEFT_OUT, ODD_SLOT
-from updraft.core.match import Matcher
+from updraft.condor.collector.accounting import shares_of
+from updraft.condor.collector.collectors import collector_loads
+from updraft.condor.collector.views import SlotMemory, learn, slot
+from updraft.condor.demand.finished import Finished, added
+from updraft.condor.demand.groups import group
+from updraft.condor.demand.naming import referred_names, stated_names
+from updraft.condor.demand.places import running_job
+from updraft.condor.demand.references import references
+from updraft.core.demand.left_out import LEFT_OUT, ODD_SLOT
+from updraft.core.matching.match import Matcher
 from updraft.core.model import CollectorView, Kind, Known, Resources, ScheddView
 from updraft.core.plan import plan
+from updraft.core.slots.kinds import LARGEST, kind_key, problem
 
 STRANGE = (
     *("1e308", "-1e308", "-1e30", 'real("NaN")', 'real("INF")', '-real("INF")', "0.5", "-1", "0"),

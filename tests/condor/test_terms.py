@@ -8,10 +8,10 @@ from typing import Any
 import classad2
 import pytest
 
-from updraft.condor.groups import group
-from updraft.condor.naming import MAX_NAMES, newest, terms_said, with_terms
-from updraft.condor.queue import Queue
-from updraft.condor.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
+from updraft.condor.demand.groups import group
+from updraft.condor.demand.naming import MAX_NAMES, newest, terms_said, with_terms
+from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
 from updraft.core.model import NO_TERMS, Terms
 from updraft.recording.codec import Decoder, Encoder
 

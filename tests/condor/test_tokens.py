@@ -11,14 +11,15 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 (what it adds to the language of ads)
-from updraft.bootstrap import identities
+from updraft.bootstrap.head import identities
 from updraft.condor import base
 from updraft.condor.access import PoolAccess
-from updraft.condor.collector import slot
+from updraft.condor.collector.views import slot
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.revoked import SESSION, Revoked, more, read, text, write
-from updraft.condor.revoking import _any_of
-from updraft.condor.tokens import (
+from updraft.condor.process.tools import Tools
+from updraft.condor.tokens.revoked import SESSION, Revoked, more, read, text, write
+from updraft.condor.tokens.revoking import _any_of
+from updraft.condor.tokens.workers import (
     claims,
     drop_keys,
     is_of,
@@ -28,7 +29,6 @@ from updraft.condor.tokens import (
     newest_key,
     user_of,
 )
-from updraft.condor.tools import Tools
 from updraft.errors import PoolError
 
 DOMAIN = "pool.test"

@@ -8,7 +8,7 @@ from tests.condor.test_livepool import MARKS, SCHEDD, when
 from tests.rigs.pools.livepool import COLLECTOR, LivePool, Node, live_pool, wait_for
 from updraft.bootstrap.sizing import PoolSize, child_of, configuration, rendered
 from updraft.condor.pool import HTCondorPool
-from updraft.core.joining import BUSY, WINDOW, paced
+from updraft.core.limits.pace import BUSY, WINDOW, paced
 from updraft.core.model import CollectorLoad, DrainMode, JoinPace, Slot
 
 pytestmark = pytest.mark.integration

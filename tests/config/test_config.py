@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from updraft import config
-from updraft.bootstrap.reach import Reach
-from updraft.cli.wiring import reach
+from updraft.app.wiring import reach
+from updraft.bootstrap.worker.reach import Reach
 from updraft.config import units
 from updraft.config.lines import key_lines
 from updraft.config.model import Settings, Timings

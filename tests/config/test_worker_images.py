@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from updraft.app.wiring import installed
 from updraft.bootstrap import Install
-from updraft.cli.wiring import installed
 from updraft.config import load
 from updraft.config.worker import WorkerClass
 from updraft.errors import ConfigError

@@ -1,6 +1,6 @@
 """Jobs of high priority: whose counts, that they come first, and what idle machines do for them.
 
-Covers `parties` and `pressing`.
+Covers `submitters` and `pressing`.
 """
 
 from dataclasses import replace
@@ -20,10 +20,10 @@ from tests.rigs.snapshots import (
     worker,
 )
 from updraft.core.model import Drain, JobGroup, Known, Plan, Resources, Shares, Snapshot, Terms
-from updraft.core.parties import high, short, weight
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, UserLimits, WorkerClass
-from updraft.core.shares import Standing
+from updraft.core.sharing.shares import Standing
+from updraft.core.sharing.submitters import high, short, weight
 
 SMALLS = (offer("small"),)
 

@@ -1,6 +1,6 @@
 """What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
 
-Covers `fates`, `entries`, `census`, `lifecycle`, `policy`, `placing` and `supply`, where they look things up.
+Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `placing` and `room`, where things are looked up.
 """
 
 from dataclasses import replace
@@ -10,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
-from updraft.core.census import adopt
-from updraft.core.entries import idle_claims
-from updraft.core.fates import Look, jobs_there
-from updraft.core.lifecycle import changed
+from updraft.core.demand.fitting import turns
+from updraft.core.demand.room import Demand
+from updraft.core.machines.cache import Roll
+from updraft.core.machines.census import adopt
+from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
+from updraft.core.machines.entries import idle_claims
+from updraft.core.machines.fates import Look, jobs_there
+from updraft.core.machines.lifecycle import changed
+from updraft.core.matching.verdicts import table_of
 from updraft.core.model import (
     Child,
     JobGroup,
@@ -29,13 +34,8 @@ from updraft.core.model import (
     Slot,
     Verdict,
 )
-from updraft.core.packing import turns
 from updraft.core.placing import matched
-from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
-from updraft.core.roll import Roll
 from updraft.core.settings import Policy, Timings
-from updraft.core.supply import Demand
-from updraft.core.verdicts import table_of
 
 NAMES = ("ann", "ann@pool", "bob", "grp.ann", "bob@other")
 

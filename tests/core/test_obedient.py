@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import FLAVORS, NOW, group, instance, policy, slot, snapshot, worker
-from updraft.core.kinds import kind_key
 from updraft.core.model import (
     Adopt,
     CloudState,
@@ -30,6 +29,7 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
+from updraft.core.slots.kinds import kind_key
 
 
 @dataclass

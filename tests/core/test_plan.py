@@ -3,7 +3,7 @@
 A case says what differs from a quiet pool: machines (each with what cloud, ledger and pool say of it), job
 groups, settings. Times are in seconds before now where a key ends in `_ago`.
 
-Covers `plan` and what only whole plans show: `lifecycle`, `placing`, `policy`, `supply`, `outlooks` and
+Covers `plan` and what only whole plans show: `lifecycle`, `placing`, `cooldowns`, `room`, `outlooks` and
 `kinds`.
 """
 
@@ -29,7 +29,6 @@ from tests.rigs.snapshots import (
     snapshot,
     worker,
 )
-from updraft.core.kinds import kind_key
 from updraft.core.model import (
     Action,
     Child,
@@ -60,6 +59,7 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, UserLimits
+from updraft.core.slots.kinds import kind_key
 
 CASES = sorted((Path(__file__).parent / "cases" / "plan").glob("*.json"))
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 
 from tests.rigs.snapshots import NOW, policies, snapshots
-from updraft.core.joining import joins_left
+from updraft.core.limits.pace import joins_left
+from updraft.core.machines.cache import Roll
+from updraft.core.machines.cooldowns import cooldowns, image_key, outstanding
 from updraft.core.model import (
     Drain,
     DrainMode,
@@ -22,8 +24,6 @@ from updraft.core.model import (
     Unknown,
 )
 from updraft.core.plan import plan
-from updraft.core.policy import cooldowns, image_key, outstanding
-from updraft.core.roll import Roll
 from updraft.core.settings import Policy
 
 SCALING_IN = ("idle-limit",)

@@ -22,8 +22,8 @@ from tests.rigs.snapshots import (
     verdicts,
     worker,
 )
-from updraft.core.kinds import problem
-from updraft.core.left_out import LEFT_OUT
+from updraft.core.demand.left_out import LEFT_OUT
+from updraft.core.demand.room import Demand
 from updraft.core.model import (
     Annex,
     Drain,
@@ -39,8 +39,8 @@ from updraft.core.model import (
 from updraft.core.placing import place
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Limits, Policy
+from updraft.core.slots.kinds import problem
 from updraft.core.sparing import AGAIN, Item, policy_without, sparing, without
-from updraft.core.supply import Demand
 
 KINDS = (kind("small"), kind("large"))
 Bad = Callable[[Collection[JobGroup]], bool]

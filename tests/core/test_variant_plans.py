@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.rigs import snapshots
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from tests.rigs.snapshots import NOW, POOL, group, policy, snapshot
-from updraft.core.bulk import judge_all
-from updraft.core.catalogue import imagine, learned
-from updraft.core.kinds import kind_key, template
-from updraft.core.memory import Memo
+from updraft.core.matching.bulk import judge_all
+from updraft.core.matching.memory import Memo
 from updraft.core.model import CloudOffer, JobGroup, Known, Launch, Offer, Resources, Snapshot, Terms
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.core.variants import read, wanted
+from updraft.core.slots.catalogue import imagine, learned
+from updraft.core.slots.kinds import kind_key, template
+from updraft.core.slots.variants import read, wanted
 from updraft.observe import Kinds
 from updraft.observe.offers import Shelf
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rigs.rig import POOL, Rig
 from updraft.clouds.base import TAG_CLASS, TAG_POOL, TAG_RETIRING
-from updraft.core.lifecycle import LET_GO
+from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import Annex, DrainMode, Snapshot
 from updraft.daemon import requests
 from updraft.errors import CloudUnavailable, UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.snapshots import NOW, snapshot
-from updraft.cli.serving import annex_desk
+from updraft.app.serving import annex_desk
 from updraft.clouds.base import Leases
 from updraft.config import load
 from updraft.core.model import Annex, MachineRecord, Plan

@@ -12,7 +12,7 @@ from updraft.clouds.base import TAG_LEASE, TAG_VARIANT
 from updraft.clouds.fake.faults import Fault
 from updraft.core.model import Annex
 from updraft.core.settings import Limits
-from updraft.core.variants import annex_of
+from updraft.core.slots.variants import annex_of
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger import Ledger, Reader, RequestKind, annexes
 

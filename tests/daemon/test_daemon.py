@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
-from updraft.cli.tallies import cloud_line
-from updraft.condor.groups import left_out
+from updraft.cli.watching.tallies import cloud_line
+from updraft.condor.demand.groups import left_out
 from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy

@@ -13,8 +13,8 @@ from tests.rigs.rig import Rig
 from tests.rigs.rig import policy as small
 from tests.rigs.snapshots import NOW, instance, policy, record, worker
 from updraft.condor.base import PoolSlots
-from updraft.condor.handover import Question, few_of_each, question
-from updraft.core.handover import Asked
+from updraft.condor.collector.handover import Question, few_of_each, question
+from updraft.core.machines.handover import Asked
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.core.settings import Limits
 from updraft.daemon.handover import AGAIN, CALL_AGAIN, Handover

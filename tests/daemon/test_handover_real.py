@@ -15,14 +15,14 @@ from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, w
 from tests.rigs.snapshots import NOW, instance, policy, record, worker
 from tests.waiting import deadline
 from updraft.bootstrap.condor_config import lines
-from updraft.bootstrap.handover import PORT
-from updraft.bootstrap.head import worker_rights
-from updraft.bootstrap.identities import ended_lines, identity_rule
+from updraft.bootstrap.head.identities import ended_lines, identity_rule
+from updraft.bootstrap.head.userdata import worker_rights
 from updraft.bootstrap.lean import lean
-from updraft.condor.ended import EndedTokens
-from updraft.condor.handover import key_at, seal
+from updraft.bootstrap.worker.handover import PORT
+from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.tokens import whose
+from updraft.condor.tokens.ended import EndedTokens
+from updraft.condor.tokens.workers import whose
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.daemon.handover import Handover
 from updraft.ledger import Ledger

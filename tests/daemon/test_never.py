@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.rigs.rig import POOL, Rig, nothing
 from tests.rigs.virtualpool import Clock, VirtualPool
-from updraft.cli import serving
+from updraft.app import serving
 from updraft.clouds.fake import Fault
 from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.rig import Rig
-from updraft.condor.tokens import launch_of
+from updraft.condor.tokens.workers import launch_of
 from updraft.core.model import Reason, Snapshot
 from updraft.daemon import Daemon
 from updraft.daemon.tokens import REVOKE_EVERY, TokenKeeper

@@ -12,18 +12,18 @@ from tests.rigs.virtualpool import Queue, VirtualPool
 from updraft.act import Actor, Lanes
 from updraft.clouds.base import TAG_VARIANT
 from updraft.clouds.fake import FakeInstance, Site
-from updraft.core.bulk import judge_all
-from updraft.core.catalogue import imagine, learned
-from updraft.core.kinds import kind_key
-from updraft.core.match import Matcher
-from updraft.core.memory import Memo
+from updraft.core.matching.bulk import judge_all
+from updraft.core.matching.match import Matcher
+from updraft.core.matching.memory import Memo
 from updraft.core.model import JobGroup, Kind, LaunchState, Reason, Resources, Terms, Verdicts
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.catalogue import imagine, learned
+from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Daemon, Parts
 from updraft.ledger import Ledger
 from updraft.observe import VIRTUAL, Kinds, Observer
-from updraft.sim.engine import real_kind
+from updraft.sim.virtual.engine import real_kind
 
 ASK = Resources(1, 1024, 1024)
 

@@ -10,12 +10,12 @@ import pytest
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from updraft.bootstrap import parse_layer
-from updraft.cli.demo_jobs import report
+from updraft.cli.demo.jobs import report
 from updraft.config.cvmfs import advertised
-from updraft.core.catalogue import imagine
-from updraft.core.match import judge
+from updraft.core.matching.match import judge
 from updraft.core.model import CloudOffer, JobGroup, Resources
 from updraft.core.settings import WorkerClass
+from updraft.core.slots.catalogue import imagine
 from updraft.demo import examples
 from updraft.demo.examples import Outcome
 from updraft.errors import UsageError

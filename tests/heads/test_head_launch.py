@@ -10,9 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from updraft.bootstrap import source
-from updraft.bootstrap.source import WHEEL
-from updraft.cli import headmaking, main, wiring
+from updraft.app import wiring
+from updraft.bootstrap.head import source
+from updraft.bootstrap.head.source import WHEEL
+from updraft.cli import main
+from updraft.cli.heads import making as headmaking
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.ec2.heads import EC2Heads
@@ -25,7 +27,7 @@ from updraft.clouds.networking import Group, Rule, group_source
 from updraft.clouds.openstack.heads import OpenStackHeads
 from updraft.config.model import Cloud, Settings
 from updraft.errors import BadRequest, UsageError
-from updraft.heads.machines import Patience
+from updraft.provision.heads.machines import Patience
 
 SETTINGS = """\
 [pool]

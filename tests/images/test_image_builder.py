@@ -10,11 +10,11 @@ import pytest
 from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.imaging import MachineImage
-from updraft.condor.trial import Outcome
+from updraft.condor.support.trial import Outcome
 from updraft.errors import CloudError, DrainRefused, ImageError, UpdraftError
-from updraft.images.builder import LIFETIME, Builder, Deadlines, Order, cheapest, pool_name
-from updraft.images.transfer import Place
-from updraft.images.waiting import Watch
+from updraft.provision.images.builder import LIFETIME, Builder, Deadlines, Order, cheapest, pool_name
+from updraft.provision.images.transfer import Place
+from updraft.provision.images.waiting import Watch
 
 SHORT = Deadlines(boot=100, trial=100, clean=100, stop=100, image=100)
 FINE = Outcome(True, True, "fine")

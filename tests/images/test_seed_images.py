@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from tests.rigs.reading import plain
-from updraft.bootstrap import source
-from updraft.bootstrap.source import WHEEL
-from updraft.cli import headimage, main, wiring
+from updraft.app import wiring
+from updraft.bootstrap.head import source
+from updraft.bootstrap.head.source import WHEEL
+from updraft.cli import main
+from updraft.cli.heads import image as headimage
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.config.model import Cloud, Settings
-from updraft.images.waiting import Watch
+from updraft.provision.images.waiting import Watch
 
 SETTINGS = """\
 [pool]

@@ -15,11 +15,12 @@ from updraft.clouds.ec2.settings import Settings as Ec2Settings
 from updraft.clouds.openstack.settings import Settings as OpenStackSettings
 from updraft.config.model import Settings
 from updraft.errors import UsageError
-from updraft.importers import CLOUD_SCHEDULER, CSV2, Fate, jsons
-from updraft.importers.cs1_rules import CLOUD_RULES
-from updraft.importers.drafts import CLOUD
-from updraft.importers.reading import read, values
-from updraft.importers.rules import Program
+from updraft.importers import CLOUD_SCHEDULER, CSV2, Fate
+from updraft.importers.formats import jsons
+from updraft.importers.formats.reading import read, values
+from updraft.importers.output.drafts import CLOUD
+from updraft.importers.output.rules import Program
+from updraft.importers.programs.cs1_rules import CLOUD_RULES
 
 DATA = Path(__file__).parent / "data"
 CS1 = DATA / "cs1"

@@ -9,11 +9,11 @@ import pytest
 from updraft.cli.verbs import VERBS, installed, load_verb
 from updraft.clouds.ec2.settings import Settings as Ec2Settings
 from updraft.clouds.openstack.settings import Settings as OpenStackSettings
-from updraft.condor.terms import NAMES
+from updraft.condor.demand.terms import NAMES
 from updraft.config.known import TABLES
 from updraft.importers import CLOUD_SCHEDULER, CSV2
-from updraft.importers.equivalents import Equivalents, configuration, equivalents
-from updraft.importers.rules import Program
+from updraft.importers.output.rules import Program
+from updraft.importers.programs.equivalents import Equivalents, configuration, equivalents
 
 # What `cloud_status --help`, `cloud_admin --help` and `cloudscheduler` list, from their sources.
 CLOUD_STATUS = "-f -s -p -a -c -m -n -j -d -q -i -b -t -g -l -o -u -r -x -z -w -v"

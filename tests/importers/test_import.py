@@ -17,11 +17,11 @@ from updraft.config.model import Settings
 from updraft.core.settings import Threshold
 from updraft.errors import UsageError
 from updraft.importers import ECM, ELASTIQ, Fate
-from updraft.importers.reading import read, values
-from updraft.importers.result import Result, Section, Setting
-from updraft.importers.rules import Program
-from updraft.importers.toml import text_of
-from updraft.importers.userdata import Part
+from updraft.importers.formats.reading import read, values
+from updraft.importers.output.result import Result, Section, Setting
+from updraft.importers.output.rules import Program
+from updraft.importers.output.toml import text_of
+from updraft.importers.output.userdata import Part
 
 DATA = Path(__file__).parent / "data"
 HOUR = 3600.0

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from updraft.importers import PROGRAMS
-from updraft.importers.equivalents import meanings
-from updraft.importers.rules import Program
+from updraft.importers.output.rules import Program
+from updraft.importers.programs.equivalents import meanings
 
 READ = json.loads((Path(__file__).parent / "data" / "releases.json").read_text())
 

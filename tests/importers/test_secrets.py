@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.importers.secrets import MASK, masked
+from updraft.importers.formats.secrets import MASK, masked
 
 CANARY = "canary-1x"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from updraft import config
+from updraft.app.wiring import worker_spec
 from updraft.bootstrap.variables import OF_THE_HEAD, fill
-from updraft.cli.wiring import worker_spec
 from updraft.config.checks import HEAD_VARIABLES
 from updraft.config.model import Settings
 from updraft.core.model import Launch, Offer, Reason, Resources

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.rigs.pools.realpool import RealPools, patience, until
-from updraft.bootstrap.head import SIGNING_KEY
+from updraft.bootstrap.head.userdata import SIGNING_KEY
 from updraft.demo.pool import RealPool, Wishes
 
 pytestmark = pytest.mark.long

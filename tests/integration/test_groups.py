@@ -7,10 +7,10 @@ import pytest
 
 from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from tests.rigs.snapshots import policy, snapshot, worker
-from updraft.bootstrap.transforms import GROUPS_FILE, groups_config, guarded
+from updraft.bootstrap.head.transforms import GROUPS_FILE, groups_config, guarded
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.probe import PoolProbe
+from updraft.condor.support.probe import PoolProbe
 from updraft.core.model import JobGroup
 from updraft.core.plan import plan
 from updraft.core.settings import Limits

@@ -23,7 +23,7 @@ from updraft.clouds.local import process
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import USER, RealPool
-from updraft.setup.files import DROP_IN, START
+from updraft.provision.setup.files import DROP_IN, START
 
 FILE = "/etc/updraft/updraft.toml"
 NAME = "head.site"

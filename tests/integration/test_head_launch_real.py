@@ -22,7 +22,7 @@ from tests.rigs.pools import mirror as mirrors
 from tests.rigs.pools.controlling import await_done, outcomes
 from tests.rigs.pools.realpool import say, tell, until
 from updraft import DISTRIBUTION, requirements
-from updraft.bootstrap.source import WHEEL
+from updraft.bootstrap.head.source import WHEEL
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local.image import Image
 from updraft.clouds.local.layers import digest_of, layer

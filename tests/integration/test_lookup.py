@@ -6,8 +6,8 @@ import pytest
 
 from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
-from updraft.condor.lookup import JobName, find_jobs
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.support.lookup import JobName, find_jobs
 from updraft.errors import UsageError
 
 pytestmark = pytest.mark.integration

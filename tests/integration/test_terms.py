@@ -6,12 +6,12 @@ import pytest
 
 from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, live_pool, wait_for
 from tests.rigs.reading import worker
-from updraft.bootstrap.transforms import schedd_config
-from updraft.bootstrap.worker import START, worker_config
+from updraft.bootstrap.head.transforms import schedd_config
+from updraft.bootstrap.worker.userdata import START, worker_config
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.core.model import Resources, Variant
-from updraft.core.terms import OWN_REQUIREMENTS
+from updraft.core.slots.terms import OWN_REQUIREMENTS
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from updraft.condor import loading
+from updraft.condor.support import loading
 from updraft.load.schedule import Kind, Load, events
 from updraft.load.sender import Order, Result, Sender
 

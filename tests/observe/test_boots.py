@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, instance, record
-from updraft.core.left_out import UNREAD_BOOT
+from updraft.core.demand.left_out import UNREAD_BOOT
 from updraft.core.model import Reason
 from updraft.observe.boots import AGAIN, FIRST, Boots, unread
 from updraft.observe.sources import VIRTUAL

@@ -5,7 +5,7 @@ from typing import Any
 import classad2
 import pytest
 
-from updraft.condor.collectors import collector_loads
+from updraft.condor.collector.collectors import collector_loads
 from updraft.core.model import CollectorView, Known, LedgerView
 from updraft.observe.gate import Gate
 

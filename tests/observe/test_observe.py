@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.rig import Rig, policy
 from tests.rigs.virtualpool import KINDS, Everything, Queue
 from updraft.condor.base import PoolSlots
-from updraft.core.left_out import ODD_OFFER, UNREAD_BOOT
+from updraft.core.demand.left_out import ODD_OFFER, UNREAD_BOOT
 from updraft.core.model import (
     CloudOffer,
     CollectorLoad,

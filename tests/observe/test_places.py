@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.rigs.rig import Rig, policy
-from updraft.core.bulk import judge_all
-from updraft.core.catalogue import imagine, learned
-from updraft.core.kinds import apart_key, kind_key
-from updraft.core.memory import Memo
+from updraft.core.matching.bulk import judge_all
+from updraft.core.matching.memory import Memo
 from updraft.core.model import CloudOffer, JobGroup, Kind, Known, Resources, ScheddView, Verdicts
 from updraft.core.settings import WorkerClass
+from updraft.core.slots.catalogue import imagine, learned
+from updraft.core.slots.kinds import apart_key, kind_key
 from updraft.observe import Kinds
 from updraft.observe.offers import Shelf
 from updraft.observe.places import placed, read

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from tests.rigs.annexworlds import annex, with_annexes
 from tests.rigs.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
 from updraft.cli import main
+from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import Plan, Reason, Snapshot, Verdict
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, Spare
-from updraft.core.verdicts import VerdictTable
 from updraft.errors import UsageError
 from updraft.recording import Recorder, decisions, replay
 from updraft.recording.codec import Decoder, Encoder, UnreadableError, canonical

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.rigs.virtualpool import VirtualPool
-from updraft.cli import serving, wiring
+from updraft.app import serving, wiring
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot

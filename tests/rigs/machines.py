@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from updraft.setup.host import Host
+from updraft.provision.setup.host import Host
 
 SETTINGS = {
     "TRUST_DOMAIN": "pool.test",

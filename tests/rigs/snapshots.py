@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from updraft.core.kinds import kind_key
 from updraft.core.model import (
     Child,
     CloudOffer,
@@ -36,6 +35,7 @@ from updraft.core.model import (
     Verdict,
 )
 from updraft.core.settings import CloudRule, Limits, Policy, Threshold, Timings, WorkerClass
+from updraft.core.slots.kinds import kind_key
 
 NOW = 1_000_000.0
 POOL = "test"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_VARIANT
 from updraft.clouds.fake import FakeInstance, Site
 from updraft.condor.base import ControllerAd, PoolSlots
-from updraft.core.kinds import kind_key
 from updraft.core.model import (
     NO_TERMS,
     PLAIN,
@@ -26,6 +25,7 @@ from updraft.core.model import (
     Verdicts,
 )
 from updraft.core.settings import WorkerClass
+from updraft.core.slots.kinds import kind_key
 from updraft.errors import DrainRefused, PoolTimeout
 from updraft.observe import Kinds
 

@@ -13,14 +13,14 @@ import pytest
 from tests.rigs.machines import DAEMONS, FakeHost, picture
 from tests.waiting import until
 from updraft.bootstrap import HeadSpec, quick
-from updraft.bootstrap.head import head_config
+from updraft.bootstrap.head.userdata import head_config
 from updraft.errors import ProblemFound, UsageError
-from updraft.setup import steps
-from updraft.setup.atwork import check_undisturbed
-from updraft.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
-from updraft.setup.host import Host, Services, check_name, missing, remove_account
-from updraft.setup.selftest import run_one
-from updraft.setup.tree import Tree
+from updraft.provision.setup import steps
+from updraft.provision.setup.atwork import check_undisturbed
+from updraft.provision.setup.files import NOTED, POOL_KEY, SAMPLES, START, TOKEN, UNIT, Place
+from updraft.provision.setup.host import Host, Services, check_name, missing, remove_account
+from updraft.provision.setup.selftest import run_one
+from updraft.provision.setup.tree import Tree
 
 SPEC = quick(HeadSpec("pool.test", "pool.test", condor_host="head.test", users=("anna",)))
 PLACE = Place(unit="[Service]\nExecStart=/usr/local/bin/updraft run\n", run="/usr/local/bin/updraft run")
@@ -474,7 +474,7 @@ def runs(host: FakeHost, monkeypatch: pytest.MonkeyPatch, folder: Path, *statuse
     """A queue in which the job has these statuses, one after the other; 0 is no longer in it, and done."""
     left = list(statuses)
     folder.mkdir()
-    monkeypatch.setattr("updraft.setup.selftest.tempfile.mkdtemp", lambda prefix: str(folder))
+    monkeypatch.setattr("updraft.provision.setup.selftest.tempfile.mkdtemp", lambda prefix: str(folder))
     answer = host.answer
 
     def answers(words: list[str], user: str, at: Path) -> tuple[int, str]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.setup import strict
-from updraft.setup.strict import changeable, changeable_below
+from updraft.provision.setup import strict
+from updraft.provision.setup.strict import changeable, changeable_below
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to give files away")
 OTHER = 65534

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.rigs.machines import picture
 from updraft.errors import ProblemFound, UsageError
-from updraft.setup import applying
-from updraft.setup import tree as trees
-from updraft.setup.tree import STATE, State, Tree, Wanted
+from updraft.provision.setup import applying
+from updraft.provision.setup import tree as trees
+from updraft.provision.setup.tree import STATE, State, Tree, Wanted
 
 CONF = "/etc/condor/config.d/90-updraft.conf"
 KEY = "/etc/condor/passwords.d/key"

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.rigs.sim.simtools import Killer, Watch, engine, policy, shape
-from updraft.sim.engine import Crash, Engine
-from updraft.sim.pool import Pace
-from updraft.sim.workload import burst as jobs
+from updraft.sim.virtual.engine import Crash, Engine
+from updraft.sim.virtual.pool import Pace
+from updraft.sim.workloads.workload import burst as jobs
 
 HOUR = 3600.0
 PROMPT = Pace(start=0.0, reuse=0.0)

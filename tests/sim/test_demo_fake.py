@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from tests.waiting import patience
-from updraft.cli.demo_fake import closing_of, demo_engine, demo_fake, over
-from updraft.cli.show import Closing, Decision, Scene, Stage, closing_table
+from updraft.cli.demo.fake import closing_of, demo_engine, demo_fake, over
+from updraft.cli.demo.show import Closing, Decision, Scene, Stage, closing_table
 from updraft.core.model import Phase
 
 

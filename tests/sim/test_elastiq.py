@@ -14,7 +14,7 @@ from tests.rigs.snapshots import NOW, group, instance, record, slot, snapshot, w
 from tests.rigs.snapshots import policy as site_policy
 from updraft import importers
 from updraft.cli.main import call
-from updraft.condor.collector import slot as slot_of
+from updraft.condor.collector.views import slot as slot_of
 from updraft.core.model import (
     CloudState,
     Drain,
@@ -24,10 +24,10 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
-from updraft.sim.engine import Engine
-from updraft.sim.pool import Pace
 from updraft.sim.rivals.elastiq import Elastiq, ElastiqRule, Numbers, Seen, hosts_of
-from updraft.sim.workload import Arrival, burst, stream
+from updraft.sim.virtual.engine import Engine
+from updraft.sim.virtual.pool import Pace
+from updraft.sim.workloads.workload import Arrival, burst, stream
 
 HOUR = 3600.0
 ALONE = ("ada",)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from updraft.errors import UsageError
-from updraft.sim.generate import PRESETS, Recipe, from_file, generated, interpolated, jobs
+from updraft.sim.workloads.generate import PRESETS, Recipe, from_file, generated, interpolated, jobs
 
 FIGURES = {"lcg": ["jobs=20000"], "bursts": [], "days": [], "tails": []}
 

@@ -10,9 +10,9 @@ import pytest
 
 from updraft.core.model import Resources
 from updraft.errors import UsageError
-from updraft.sim.history import read_history
-from updraft.sim.sources import Gaps
-from updraft.sim.workload import DISK
+from updraft.sim.workloads.history import read_history
+from updraft.sim.workloads.sources import Gaps
+from updraft.sim.workloads.workload import DISK
 
 BEGAN = 1_760_000_000
 

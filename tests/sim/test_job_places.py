@@ -8,8 +8,8 @@ import pytest
 from tests.rigs.sim.simtools import engine, policy
 from updraft.core.model import CloudOffer, Resources
 from updraft.core.settings import Policy
-from updraft.sim.workload import Arrival
-from updraft.sim.world import Boots, Conditions, SimCloud, simulate
+from updraft.sim.workloads.workload import Arrival
+from updraft.sim.world.simulation import Boots, Conditions, SimCloud, simulate
 
 SIZE = Resources(2, 8192, 40 << 20)
 ONE = Resources(1, 1000, 1024)

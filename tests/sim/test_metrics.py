@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from updraft.core.model import CloudOffer, Resources
-from updraft.sim.bound import clairvoyant
-from updraft.sim.metrics import elasticity, metrics
-from updraft.sim.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
-from updraft.sim.workload import Arrival
+from updraft.sim.reports.bound import clairvoyant
+from updraft.sim.reports.metrics import elasticity, metrics
+from updraft.sim.workloads.workload import Arrival
+from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
 
 NEVER = math.nan
 

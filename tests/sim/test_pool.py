@@ -5,16 +5,16 @@ import pytest
 from updraft.clouds.base import TAG_CLASS, LaunchRequest
 from updraft.clouds.fake import FakeCloud, FakeInstance, Site, site_settings
 from updraft.condor.base import ControllerAd
-from updraft.core.catalogue import imagine
-from updraft.core.match import Matcher
+from updraft.core.matching.match import Matcher
 from updraft.core.model import CloudOffer, DrainMode, Kind, Resources, Slot
 from updraft.core.settings import WorkerClass
+from updraft.core.slots.catalogue import imagine
 from updraft.errors import DrainRefused, PoolTimeout
-from updraft.sim.clock import Timeline
-from updraft.sim.machine import CLAIM_WORKLIFE
-from updraft.sim.pool import CLASSAD_LIFETIME, SimPool
-from updraft.sim.schedd import LEASE, JobState
-from updraft.sim.workload import Arrival, Shape, burst, stream
+from updraft.sim.virtual.clock import Timeline
+from updraft.sim.virtual.machine import CLAIM_WORKLIFE
+from updraft.sim.virtual.pool import CLASSAD_LIFETIME, SimPool
+from updraft.sim.virtual.schedd import LEASE, JobState
+from updraft.sim.workloads.workload import Arrival, Shape, burst, stream
 
 ONE = Resources(1, 1000, 1024)
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.rigs.sim.outcomes import outcome, run
 from updraft.errors import UsageError
-from updraft.sim import report
-from updraft.sim.charts import costs, thinned, time_scale, under_way
 from updraft.sim.conditions import Conditions
-from updraft.sim.figures import duration, money, share
+from updraft.sim.reports import page as report
+from updraft.sim.reports.charts import costs, thinned, time_scale, under_way
+from updraft.sim.reports.figures import duration, money, share
 from updraft.sim.runs import best, document
-from updraft.sim.sources import made
-from updraft.sim.workload import burst
+from updraft.sim.workloads.sources import made
+from updraft.sim.workloads.workload import burst
 
 JOBS = made(
     "jobs <b>&</b>.swf", burst(40), notes=["a note"], left_out={"have no run time": 3}, sha256="ab" * 32

@@ -25,14 +25,14 @@ from updraft.core.model import (
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
 from updraft.ledger import Ledger
-from updraft.sim.engine import Decide, Engine
-from updraft.sim.machine import SimMachine
-from updraft.sim.memory import MemoryLedger
-from updraft.sim.negotiator import Match
-from updraft.sim.pool import Pace
-from updraft.sim.schedd import SimSchedd
-from updraft.sim.workload import burst as jobs
-from updraft.sim.workload import bursts, stream
+from updraft.sim.virtual.engine import Decide, Engine
+from updraft.sim.virtual.machine import SimMachine
+from updraft.sim.virtual.memory import MemoryLedger
+from updraft.sim.virtual.negotiator import Match
+from updraft.sim.virtual.pool import Pace
+from updraft.sim.virtual.schedd import SimSchedd
+from updraft.sim.workloads.workload import burst as jobs
+from updraft.sim.workloads.workload import bursts, stream
 
 HOUR = 3600.0
 

@@ -5,8 +5,8 @@ import pytest
 from tests.rigs.fairness import fair
 from tests.rigs.sim.simtools import ONE, Watch, engine
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.sim.engine import Engine
-from updraft.sim.workload import Arrival
+from updraft.sim.virtual.engine import Engine
+from updraft.sim.workloads.workload import Arrival
 
 CAP = 160
 USERS = [f"u{n:02}" for n in range(20)]

@@ -12,8 +12,8 @@ from updraft.core.model import Resources
 from updraft.core.settings import Policy, WorkerClass
 from updraft.errors import UsageError
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.stock import bought, clouds_of, read_offers, slots_of
 from updraft.sim.sweep import Setting, axis, front, swept
+from updraft.sim.world.stock import bought, clouds_of, read_offers, slots_of
 
 POLICY = Policy(
     "p", {"small": WorkerClass("small", "1", ("cloud",)), "large": WorkerClass("large", "1", ("cloud",))}

@@ -7,9 +7,9 @@ import pytest
 
 from updraft.core.model import Resources
 from updraft.errors import UsageError
-from updraft.sim.sources import Gaps, days_of, first_of, fitted
-from updraft.sim.swf import read_swf
-from updraft.sim.workload import DISK
+from updraft.sim.workloads.sources import Gaps, days_of, first_of, fitted
+from updraft.sim.workloads.swf import read_swf
+from updraft.sim.workloads.workload import DISK
 
 HEADER = """\
 ; Version: 2.2

@@ -22,13 +22,13 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.sim.engine import Engine
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.metrics import metrics
-from updraft.sim.outcome import Outcome
-from updraft.sim.pool import Pace
-from updraft.sim.workload import Arrival, Shape, burst, bursts, stream
-from updraft.sim.world import Boots, Conditions, SimCloud, simulate
+from updraft.sim.reports.metrics import metrics
+from updraft.sim.virtual.engine import Engine
+from updraft.sim.virtual.pool import Pace
+from updraft.sim.workloads.workload import Arrival, Shape, burst, bursts, stream
+from updraft.sim.world.outcome import Outcome
+from updraft.sim.world.simulation import Boots, Conditions, SimCloud, simulate
 
 GIB = 1024
 ONE = Resources(1, 1000, 1024)

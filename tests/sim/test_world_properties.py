@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from updraft.core.model import CloudOffer, Known, Plan, Resources, Snapshot
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Limits, Policy, WorkerClass
-from updraft.sim.bound import clairvoyant
-from updraft.sim.metrics import metrics
-from updraft.sim.outcome import Outcome
-from updraft.sim.workload import Arrival
-from updraft.sim.world import Boots, Conditions, SimCloud, World, simulate
+from updraft.sim.reports.bound import clairvoyant
+from updraft.sim.reports.metrics import metrics
+from updraft.sim.workloads.workload import Arrival
+from updraft.sim.world.outcome import Outcome
+from updraft.sim.world.simulation import Boots, Conditions, SimCloud, World, simulate
 
 GIB = 1024
 OFFERS = tuple(

@@ -16,11 +16,11 @@ from updraft.clouds.base import (
     LaunchRequest,
 )
 from updraft.condor.base import Pool
-from updraft.condor.tokens import boot_life, claims, life
-from updraft.core.launching import intended
+from updraft.condor.tokens.workers import boot_life, claims, life
+from updraft.core.buying.launches import intended
 from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
 from updraft.core.settings import Policy
-from updraft.core.variants import refusal
+from updraft.core.slots.variants import refusal
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, UpdraftError
 from updraft.ledger import Ledger
 from updraft.ledger.issued import Issued, note

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from updraft.clouds.base import TAG_LEASE, Driver
 from updraft.core.model import Known, Snapshot
-from updraft.core.variants import annex_of
+from updraft.core.slots.variants import annex_of
 
 Key = tuple[str, str]
 AGAIN = 30.0  # seconds until what failed is tried again

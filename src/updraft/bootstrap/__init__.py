@@ -1,9 +1,9 @@
 """User-data as data: layers that are merged and rendered for cloud-init, for workers and for a head."""
 
-from updraft.bootstrap.head import HeadSpec, head_user_data, quick
-from updraft.bootstrap.install import Install
+from updraft.bootstrap.head.userdata import HeadSpec, head_user_data, quick
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose, parse_layer
-from updraft.bootstrap.worker import WorkerSpec, worker_user_data
+from updraft.bootstrap.worker.install import Install
+from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 
 __all__ = [
     "EC2_LIMIT",

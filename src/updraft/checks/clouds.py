@@ -10,8 +10,8 @@ from updraft.checks.finding import Area, Finding
 from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, image_finder_of
 from updraft.config.model import Settings
 from updraft.config.worker import WorkerClass
-from updraft.core.choice import chosen
 from updraft.core.model import CloudOffer, Quota
+from updraft.core.slots.choice import chosen
 from updraft.errors import AuthFailed, BadRequest, ConfigError, UpdraftError
 
 ASKED = ("machines", "offers", "quota", "images", "key_pairs", "findings")

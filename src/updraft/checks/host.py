@@ -13,8 +13,8 @@ from updraft import __version__
 from updraft.checks.finding import Area, Finding
 from updraft.config.model import Settings
 from updraft.config.units import spell
+from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.model import MachineRecord
-from updraft.core.policy import CLOUD_ERROR, NEVER_JOINED
 from updraft.errors import LedgerError
 from updraft.ledger.identity import Host, elsewhere, found
 

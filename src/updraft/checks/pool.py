@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from updraft.bootstrap.transforms import guarded
+from updraft.bootstrap.head.transforms import guarded
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
-from updraft.condor.probe import CollectorSeen, ScheddSeen
+from updraft.condor.support.probe import CollectorSeen, ScheddSeen
 from updraft.config.units import spell
-from updraft.core.left_out import (
+from updraft.core.demand.left_out import (
     LEFT_OUT,
     LEFT_OUT_ANNEX,
     LEFT_OUT_CLASS,

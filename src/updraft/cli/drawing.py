@@ -15,8 +15,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from updraft.app.terminal import printable
 from updraft.cli.output import Column
-from updraft.cli.terminal import printable
 
 LONGEST_NAME = 36
 LONGEST_NUMBER = 20  # what is longer in a column of numbers is none, and may be folded

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from updraft import __version__, config
-from updraft.cli.terminal import plain_streams
+from updraft.app.terminal import plain_streams
 from updraft.cli.verbs import Verbs
 from updraft.errors import UpdraftError
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.terminal import plain_streams, printable, raw
+from updraft.app.terminal import plain_streams, printable, raw
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -24,9 +24,9 @@ from updraft.config.drivers import driver_entry, driver_names, settings_model
 from updraft.config.known import TABLES
 from updraft.config.part import Part
 from updraft.config.units import spell
-from updraft.importers.equivalents import COLUMNS as EQUIVALENT
-from updraft.importers.equivalents import configuration, equivalents, meanings
-from updraft.importers.tables import tables
+from updraft.importers.programs.equivalents import COLUMNS as EQUIVALENT
+from updraft.importers.programs.equivalents import configuration, equivalents, meanings
+from updraft.importers.programs.tables import tables
 
 SOURCE = Path(errors.__file__).parent
 NOTE = "<!-- Written by `make docs` from the code; change it there. -->\n"

@@ -5,17 +5,17 @@ A key that is here stays, with its meaning, as long as `version` is 1; new keys 
 
 from collections.abc import Mapping
 
-from updraft.cli.annex_schemas import ANNEX, ANNEX_FORMS
+from updraft.cli.annexes.schemas import ANNEX, ANNEX_FORMS
 from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
-from updraft.cli.head_schemas import HEAD_FORMS
-from updraft.cli.image_schemas import IMAGE_FORMS
-from updraft.cli.load_schemas import LOAD_FORMS
-from updraft.cli.pool_schemas import POOL_FORMS
-from updraft.cli.tally_schemas import CLOUD_FORMS, TALLIES
-from updraft.cli.token_schemas import TOKEN_FORMS
+from updraft.cli.heads.schemas import HEAD_FORMS
+from updraft.cli.images.schemas import IMAGE_FORMS
+from updraft.cli.pools.load_schemas import LOAD_FORMS
+from updraft.cli.pools.schemas import POOL_FORMS
+from updraft.cli.tokens.schemas import TOKEN_FORMS
+from updraft.cli.watching.tally_schemas import CLOUD_FORMS, TALLIES
 
 RESOURCES = _form(
     "A quantity of machine.",

@@ -8,41 +8,41 @@ import click
 
 # verb: (module:command, what `updraft --help` says of it). In the order in which a person meets them.
 VERBS: Mapping[str, tuple[str, str]] = {
-    "demo": ("updraft.cli.demo:demo", "See it all work on this machine alone, then clean up."),
-    "init": ("updraft.cli.init:init", "Write an updraft.toml: asks at a terminal, else takes flags."),
-    "check": ("updraft.cli.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
-    "images": ("updraft.cli.catalogue:images", "List the images that the clouds have."),
-    "offers": ("updraft.cli.catalogue:offers", "List what the clouds sell, with prices and what is left."),
+    "demo": ("demo.demo:demo", "See it all work on this machine alone, then clean up."),
+    "init": ("setup.init:init", "Write an updraft.toml: asks at a terminal, else takes flags."),
+    "check": ("setup.check:check", "Look at all that a pool needs; say what is amiss and what to do."),
+    "images": ("images.catalogue:images", "List the images that the clouds have."),
+    "offers": ("images.catalogue:offers", "List what the clouds sell, with prices and what is left."),
     "network": (
-        "updraft.cli.network:network",
+        "setup.network:network",
         "Compare security groups with what the pool needs; change them.",
     ),
-    "image": ("updraft.cli.image:image", "Build, make, move, share and delete machine images."),
-    "config": ("updraft.cli.settings:config", "Check updraft.toml."),
-    "import": ("updraft.cli.importing:import_", "Turn an earlier system's configuration into updraft.toml."),
-    "plan": ("updraft.cli.look:plan", "Look once, and show what would be done and why. Does nothing."),
-    "run": ("updraft.cli.look:run", "Run the daemon, in the foreground."),
-    "replay": ("updraft.cli.replay:replay", "Make recorded decisions again, and compare them."),
-    "status": ("updraft.cli.status:status", "Show the pool: jobs, machines, what is going on."),
-    "machines": ("updraft.cli.status:machines", "List the machines, each with its phase and the reason."),
-    "cloud": ("updraft.cli.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
-    "annex": ("updraft.cli.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
-    "events": ("updraft.cli.events:events", "Show what happened, and why."),
-    "simulate": ("updraft.cli.simulate:simulate", "What jobs would cost and how long they would wait."),
-    "explain": ("updraft.cli.explain:explain", "Why a job waits; what will become of a machine."),
-    "drain": ("updraft.cli.wishes:drain", "Close machines to new jobs; they go when their jobs are done."),
-    "undrain": ("updraft.cli.wishes:undrain", "Take a drain back."),
-    "terminate": ("updraft.cli.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
-    "userdata": ("updraft.cli.userdata:userdata", "Show what a worker or a head is told at its first boot."),
-    "pool": ("updraft.cli.pool:pool", "HTCondor's configuration for a pool of a size, and its proof."),
-    "head": ("updraft.cli.head:head", "Make this machine a head, or launch one in a cloud; bake images."),
-    "service": ("updraft.cli.service:service", "The systemd unit: install it, look at it, read its log."),
-    "tokens": ("updraft.cli.tokens:tokens", "The tokens of workers: list, revoke, rotate their key."),
-    "adopt": ("updraft.cli.wishes:adopt", "Take an instance into the pool's care."),
-    "disown": ("updraft.cli.wishes:disown", "Let go of a machine: it stays, and is yours to end."),
-    "destroy": ("updraft.cli.wishes:destroy", "Drain and remove every machine of the pool."),
-    "local": ("updraft.cli.local:local", "The cloud on one machine: start, look, stop."),
-    "version": ("updraft.cli.settings:version", "Say which updraft this is."),
+    "image": ("images.image:image", "Build, make, move, share and delete machine images."),
+    "config": ("setup.settings:config", "Check updraft.toml."),
+    "import": ("setup.importing:import_", "Turn an earlier system's configuration into updraft.toml."),
+    "plan": ("running.look:plan", "Look once, and show what would be done and why. Does nothing."),
+    "run": ("running.look:run", "Run the daemon, in the foreground."),
+    "replay": ("running.replay:replay", "Make recorded decisions again, and compare them."),
+    "status": ("watching.status:status", "Show the pool: jobs, machines, what is going on."),
+    "machines": ("watching.status:machines", "List the machines, each with its phase and the reason."),
+    "cloud": ("operating.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
+    "annex": ("annexes.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
+    "events": ("watching.events:events", "Show what happened, and why."),
+    "simulate": ("simulating.simulate:simulate", "What jobs would cost and how long they would wait."),
+    "explain": ("watching.explain:explain", "Why a job waits; what will become of a machine."),
+    "drain": ("operating.wishes:drain", "Close machines to new jobs; they go when their jobs are done."),
+    "undrain": ("operating.wishes:undrain", "Take a drain back."),
+    "terminate": ("operating.wishes:terminate", "End machines now; busy ones only with --kill-jobs."),
+    "userdata": ("running.userdata:userdata", "Show what a worker or a head is told at its first boot."),
+    "pool": ("pools.pool:pool", "HTCondor's configuration for a pool of a size, and its proof."),
+    "head": ("heads.head:head", "Make this machine a head, or launch one in a cloud; bake images."),
+    "service": ("setup.service:service", "The systemd unit: install it, look at it, read its log."),
+    "tokens": ("tokens.tokens:tokens", "The tokens of workers: list, revoke, rotate their key."),
+    "adopt": ("operating.wishes:adopt", "Take an instance into the pool's care."),
+    "disown": ("operating.wishes:disown", "Let go of a machine: it stays, and is yours to end."),
+    "destroy": ("operating.wishes:destroy", "Drain and remove every machine of the pool."),
+    "local": ("setup.local:local", "The cloud on one machine: start, look, stop."),
+    "version": ("setup.settings:version", "Say which updraft this is."),
 }
 
 
@@ -78,11 +78,11 @@ class Verbs(click.Group):
 def load_verb(name: str) -> click.Command:
     """The command of a verb of the table."""
     module, _, attribute = VERBS[name][0].partition(":")
-    command = getattr(import_module(module), attribute)
+    command = getattr(import_module(f"updraft.cli.{module}"), attribute)
     assert isinstance(command, click.Command)  # noqa: S101 (the table above is ours; a test loads all of it)
     return command
 
 
 def installed(name: str) -> bool:
     """True where the code of this verb is there."""
-    return find_spec(VERBS[name][0].partition(":")[0]) is not None
+    return find_spec("" + VERBS[name][0].partition(":")[0]) is not None

@@ -8,8 +8,8 @@ import math
 from enum import Enum
 from typing import Any
 
-from updraft.core.kinds import LARGEST
 from updraft.core.model import Resources
+from updraft.core.slots.kinds import LARGEST
 
 _MOST_PARTS = 10_000
 _RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")

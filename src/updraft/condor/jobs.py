@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 
 from updraft.condor.advalues import real
-from updraft.condor.conditions import RUNNING
-from updraft.condor.demand import locate
-from updraft.condor.holds import held_by, hold, job_id, release
-from updraft.condor.places import HOSTS
-from updraft.condor.shadows import end, shadows_of
+from updraft.condor.demand.conditions import RUNNING
+from updraft.condor.demand.holds import held_by, hold, job_id, release
+from updraft.condor.demand.places import HOSTS
+from updraft.condor.demand.schedd import locate
+from updraft.condor.process.shadows import end, shadows_of
 from updraft.condor.written import quoted, says, says_number, says_text
 from updraft.errors import PoolError
 

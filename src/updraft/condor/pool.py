@@ -12,18 +12,18 @@ from types import TracebackType
 
 import classad2
 
-from updraft.condor import collector as ads
-from updraft.condor import controllers, handover
 from updraft.condor.access import PoolAccess, environment
-from updraft.condor.apart import Apart
 from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
-from updraft.condor.children import Children
-from updraft.condor.demand import ScheddMemory, read_demand
-from updraft.condor.handover import Question
+from updraft.condor.collector import controllers, handover
+from updraft.condor.collector import views as ads
+from updraft.condor.collector.handover import Question
+from updraft.condor.demand.apart import Apart
+from updraft.condor.demand.schedd import ScheddMemory, read_demand
 from updraft.condor.jobs import requeue_jobs
-from updraft.condor.news import Listener
-from updraft.condor.tokens import newest_key, own_user, user_of
-from updraft.condor.tools import DrainingAlreadyError, Tools
+from updraft.condor.process.children import Children
+from updraft.condor.process.news import Listener
+from updraft.condor.process.tools import DrainingAlreadyError, Tools
+from updraft.condor.tokens.workers import newest_key, own_user, user_of
 from updraft.core.model import DrainMode, ScheddView, Slot
 from updraft.errors import DrainRefused, PoolError
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from updraft.core import terms
+from updraft.core.slots import terms
 
 if TYPE_CHECKING:
     from updraft.config.model import Pool

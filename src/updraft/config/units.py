@@ -5,7 +5,7 @@ from typing import Annotated
 import durationpy
 from pydantic import BeforeValidator, ByteSize
 
-from updraft.core.wording import spell
+from updraft.core.reasons import spell
 
 __all__ = ["LONGEST", "Duration", "Size", "is_number", "seconds", "sized", "spell"]
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from updraft.core.filling import Filling
-from updraft.core.kinds import problem
+from updraft.core.buying.shopping import Shopping
+from updraft.core.demand.filling import Filling
+from updraft.core.demand.room import Demand
+from updraft.core.matching.verdicts import MISSING, VerdictTable
 from updraft.core.model import NO_TERMS, GroupOutlook, JobGroup, Offer, Reason, Snapshot
 from updraft.core.settings import WorkerClass
-from updraft.core.shopping import Shopping
-from updraft.core.supply import Demand
-from updraft.core.terms_refused import refused_terms
-from updraft.core.verdicts import MISSING, VerdictTable
+from updraft.core.slots.kinds import problem
+from updraft.core.slots.terms import refused_terms
 
 # What fails is worked out anew for each pair that is asked about, and a plan is made every few seconds: so
 # many pairs in one decision, and so many of one group. `explain` asks about all pairs of the one in question.

@@ -6,27 +6,29 @@ What is to be said of each job group then is in `outlooks`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from updraft.core.annex_use import bound_to_annexes
-from updraft.core.budget import Budget
-from updraft.core.census import Census
-from updraft.core.entries import Entry, idle_claims
-from updraft.core.holdings import caps
+from updraft.core.annexes.use import bound_to_annexes
+from updraft.core.buying.shopping import Shopping
+from updraft.core.buying.tiers import buy_by_priority
+from updraft.core.buying.wanting import Wanted, wanted
+from updraft.core.demand.filling import Filling, fill
+from updraft.core.demand.fitting import turns
+from updraft.core.demand.holdings import caps
+from updraft.core.demand.room import Demand, Room, room
+from updraft.core.demand.sequence import lasting, too_long
+from updraft.core.demand.threshold import ignored
+from updraft.core.demand.untaken import CODE, NO_HELP, allowed, noticed, recalled, resting
+from updraft.core.limits.budget import Budget
+from updraft.core.machines.census import Census
+from updraft.core.machines.cooldowns import Outstanding
+from updraft.core.machines.entries import Entry, idle_claims
+from updraft.core.machines.pressing import CALM, Pressing, pressing
+from updraft.core.matching.verdicts import VerdictTable, table_of
 from updraft.core.model import Child, CollectorView, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
-from updraft.core.packing import Filling, Shopping, fill, turns
-from updraft.core.parties import parted, parties, short, user_of
-from updraft.core.policy import Outstanding
-from updraft.core.pressing import CALM, Pressing, pressing
-from updraft.core.sequence import lasting, too_long
 from updraft.core.settings import Policy
-from updraft.core.shares import Held, Standing, standing
-from updraft.core.supply import Demand, Room, room
-from updraft.core.threshold import ignored
-from updraft.core.tiers import buy_by_priority
-from updraft.core.untaken import CODE, NO_HELP, allowed, noticed, recalled, resting
-from updraft.core.variants import kept_as_asked, not_on_sale
-from updraft.core.verdicts import VerdictTable, table_of
-from updraft.core.wanting import Wanted, wanted
+from updraft.core.sharing.shares import Held, Standing, standing
+from updraft.core.sharing.submitters import parted, parties, short, user_of
+from updraft.core.slots.variants import kept_as_asked, not_on_sale
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def place(
         want = wanted(some, queue.all, here, coming, table, snapshot, policy, who)
         shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
         if who.high:
-            urgent = pressing(want.groups, shopping, snapshot.offers, table, policy)
+            urgent = pressing(want.groups, shopping.left, shopping.unmet, snapshot.offers, table, policy)
     found = Found(
         claimed,
         here,

@@ -10,15 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from updraft.core.annexes import annexed, parted, unknown
-from updraft.core.budget import budget
-from updraft.core.census import Census, Key, of_others
-from updraft.core.entries import Entry, by_rank, entry, keep_first, on_the_way
-from updraft.core.fates import Fate, Look
-from updraft.core.joining import slowed
-from updraft.core.launching import Wish, launches, minimum
-from updraft.core.leaving import fate, left_on_hold
-from updraft.core.left_out import left_out
+from updraft.core.annexes.progress import annexed, parted, unknown
+from updraft.core.buying.launches import Wish, launches, minimum
+from updraft.core.buying.shopping import Shopping
+from updraft.core.demand.left_out import left_out
+from updraft.core.demand.room import demand
+from updraft.core.limits.budget import budget
+from updraft.core.limits.pace import slowed
+from updraft.core.machines.cache import Roll
+from updraft.core.machines.census import Census, Key, of_others
+from updraft.core.machines.cooldowns import Outstanding, booted, cooldowns, image_key, outstanding, settled
+from updraft.core.machines.entries import Entry, by_rank, entry, keep_first, on_the_way
+from updraft.core.machines.fates import Fate, Look
+from updraft.core.machines.leaving import fate, left_on_hold
+from updraft.core.machines.scalein import ScaleIn, scale_in
+from updraft.core.machines.witnesses import ANOTHERS, UNTAGGED, in_doubt
 from updraft.core.model import (
     Action,
     Adopt,
@@ -37,16 +43,10 @@ from updraft.core.model import (
     Terminate,
     Undrain,
 )
-from updraft.core.packing import Shopping
 from updraft.core.placing import place
-from updraft.core.policy import Outstanding, booted, cooldowns, image_key, outstanding, settled
-from updraft.core.roll import Roll
-from updraft.core.scalein import ScaleIn, scale_in
 from updraft.core.settings import Policy
+from updraft.core.slots.variants import annex_of
 from updraft.core.sparing import Sparing
-from updraft.core.supply import demand
-from updraft.core.variants import annex_of
-from updraft.core.witnesses import ANOTHERS, UNTAGGED, in_doubt
 
 _TAGGED = Reason("tagged", "it carries the pool's tag and was not in the ledger")
 _CAME_BACK = Reason("came-back", "it was taken for ended, and its cloud shows it again")

@@ -15,14 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from updraft.core.demand.left_out import LEFT_OUT_ANNEX, LEFT_OUT_CLASS, LEFT_OUT_CLOUD, LEFT_OUT_OFFER
 from updraft.core.halving import failing
-from updraft.core.kinds import problem_ad
-from updraft.core.left_out import (
-    LEFT_OUT_ANNEX,
-    LEFT_OUT_CLASS,
-    LEFT_OUT_CLOUD,
-    LEFT_OUT_OFFER,
-)
 from updraft.core.model import (
     NO_TERMS,
     NOTHING,
@@ -41,6 +35,7 @@ from updraft.core.model import (
     Unknown,
 )
 from updraft.core.settings import DAY, Policy, WorkerClass
+from updraft.core.slots.kinds import problem_ad
 
 T = TypeVar("T")
 Decide = Callable[[Snapshot, Policy], T]

@@ -7,10 +7,10 @@ ended as a machine that never joined, whatever runs on it.
 
 from dataclasses import replace
 
-from updraft.core.census import adopt
+from updraft.core.machines.census import adopt
+from updraft.core.machines.witnesses import not_ours
 from updraft.core.model import Adopt, Instance, Known, MachineRecord, Reason, Slot, Snapshot
 from updraft.core.settings import Policy
-from updraft.core.witnesses import not_ours
 from updraft.ledger import Ledger, Request, RequestKind
 
 ADOPTED = "adopted"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from updraft.bootstrap.layers import parse_layer
 from updraft.core.model import Annex, MachineRecord
 from updraft.core.model.annexes import NAME
+from updraft.core.reasons import spell
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.variants import annex_of as of_annex
-from updraft.core.wording import spell
+from updraft.core.slots.variants import annex_of as of_annex
 from updraft.errors import BootstrapError, UsageError
 
 DURATION, IDLE = 3000.0, 900.0  # seconds; those of condor_annex

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from updraft.condor.handover import Question
-from updraft.core.handover import Call, Decision, Give, Handed, Refuse, Wait, decide
+from updraft.condor.collector.handover import Question
+from updraft.core.machines.handover import Call, Decision, Give, Handed, Refuse, Wait, decide
 from updraft.core.model import CloudView, MachineRecord, Reason
 from updraft.core.settings import Policy
 from updraft.errors import PoolError

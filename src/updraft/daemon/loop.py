@@ -13,7 +13,7 @@ from updraft.act import Actor, UserData
 from updraft.act.launching import going_on
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
-from updraft.core.left_out import UNREAD_ANNEX
+from updraft.core.demand.left_out import UNREAD_ANNEX
 from updraft.core.model import Known, Plan, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report, requests

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from updraft.clouds.odd import readable
-from updraft.core.left_out import LEFT_OUT_REPORT
+from updraft.core.demand.left_out import LEFT_OUT_REPORT
 from updraft.core.model import (
     Action,
     Adopt,
@@ -29,7 +29,7 @@ from updraft.core.model import (
     Terminate,
     Undrain,
 )
-from updraft.core.remedies import held_back
+from updraft.core.reasons import held_back
 from updraft.ledger import Event
 from updraft.observe.schedds import ANY
 

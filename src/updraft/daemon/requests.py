@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import structlog
 
-from updraft.core.lifecycle import LET_GO
+from updraft.core.machines.lifecycle import LET_GO
+from updraft.core.machines.witnesses import closed_for_good
 from updraft.core.model import (
     CloudState,
     DrainMode,
@@ -17,7 +18,6 @@ from updraft.core.model import (
     Snapshot,
 )
 from updraft.core.settings import Policy
-from updraft.core.witnesses import closed_for_good
 from updraft.daemon.adoption import adoption
 from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger import Ledger, Request, RequestKind, annexes

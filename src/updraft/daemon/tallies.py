@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from updraft.core.caps import user_caps
+from updraft.core.machines.cooldowns import CLOUD_ERROR
+from updraft.core.matching.verdicts import table_of
 from updraft.core.model import (
     NEW_PRIORITY,
     CloudView,
@@ -23,11 +24,10 @@ from updraft.core.model import (
     Snapshot,
     Source,
 )
-from updraft.core.parties import sharing, short, trusted
-from updraft.core.policy import CLOUD_ERROR
 from updraft.core.settings import Policy
-from updraft.core.shares import standing
-from updraft.core.verdicts import table_of
+from updraft.core.sharing.caps import user_caps
+from updraft.core.sharing.shares import standing
+from updraft.core.sharing.submitters import sharing, short, trusted
 from updraft.ledger.clouds import Override
 
 Row = dict[str, Any]

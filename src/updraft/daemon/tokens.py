@@ -13,10 +13,10 @@ from typing import Protocol
 import structlog
 
 from updraft.clouds.base import Driver
-from updraft.condor.tokens import whole
+from updraft.condor.tokens.workers import whole
+from updraft.core.machines.unneeded import unneeded
 from updraft.core.model import MachineRecord, Reason, Snapshot
 from updraft.core.settings import Policy
-from updraft.core.unneeded import unneeded
 from updraft.daemon.handover import Handover
 from updraft.daemon.loop import Cycle
 from updraft.errors import UpdraftError

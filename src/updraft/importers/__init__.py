@@ -6,19 +6,19 @@ from pathlib import Path
 
 from updraft.config.checks import checked_name
 from updraft.errors import UsageError
-from updraft.importers import cs1, csv2, onepool
-from updraft.importers.beside import with_those_beside
 from updraft.importers.convert import convert
-from updraft.importers.cs1_rules import CLOUD_SCHEDULER
-from updraft.importers.csv2_rules import CSV2
-from updraft.importers.ecm import ECM
-from updraft.importers.elastiq import ELASTIQ
-from updraft.importers.faults import collect
-from updraft.importers.reading import Form, Source, owned, read, values
-from updraft.importers.report import Fate, Report, Row, ordered
-from updraft.importers.result import Result
-from updraft.importers.rules import Program
-from updraft.importers.toml import text_of
+from updraft.importers.formats.beside import with_those_beside
+from updraft.importers.formats.faults import collect
+from updraft.importers.formats.reading import Form, Source, owned, read, values
+from updraft.importers.output.report import Fate, Report, Row, ordered
+from updraft.importers.output.result import Result
+from updraft.importers.output.rules import Program
+from updraft.importers.output.toml import text_of
+from updraft.importers.programs import cs1, csv2, onepool
+from updraft.importers.programs.cs1_rules import CLOUD_SCHEDULER
+from updraft.importers.programs.csv2_rules import CSV2
+from updraft.importers.programs.ecm import ECM
+from updraft.importers.programs.elastiq import ELASTIQ
 
 PROGRAMS = (ECM, ELASTIQ, CLOUD_SCHEDULER, CSV2)
 FORMS = {

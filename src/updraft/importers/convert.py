@@ -7,13 +7,13 @@ from functools import partial
 from updraft.config.checks import VARIABLE_VALUE
 from updraft.core.settings import DAY
 from updraft.errors import ConfigError
-from updraft.importers import numbers
-from updraft.importers.faults import Faults
-from updraft.importers.reading import Form, Source, Value
-from updraft.importers.report import Fate, Row
-from updraft.importers.result import NO_IMAGE, Setting
-from updraft.importers.rules import Kind, Program, Rule
-from updraft.importers.userdata import UserData, decoded, layers
+from updraft.importers.formats import numbers
+from updraft.importers.formats.faults import Faults
+from updraft.importers.formats.reading import Form, Source, Value
+from updraft.importers.output.report import Fate, Row
+from updraft.importers.output.result import NO_IMAGE, Setting
+from updraft.importers.output.rules import Kind, Program, Rule
+from updraft.importers.output.userdata import UserData, decoded, layers
 
 LIFETIME = 7 * DAY
 LAYERS = "[[classes.default.layers]]"

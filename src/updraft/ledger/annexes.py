@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from updraft.core.annexes import left_of_itself
+from updraft.core.annexes.progress import left_of_itself
 from updraft.core.model import Annex, AnnexOutlook, MachineRecord, Reason
-from updraft.core.variants import annex_of
+from updraft.core.slots.variants import annex_of
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger.reader import Queries
 from updraft.ledger.store import Ledger

@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from updraft.load.figures import COLLECTOR_DESCRIPTORS, MOST_CYCLE, MOST_STATUS, Figures
-from updraft.sim.charts import MUTED, SERIES, STYLE, save
+from updraft.sim.reports.charts import MUTED, SERIES, STYLE, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

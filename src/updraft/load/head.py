@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from updraft.bootstrap import Layer, machine
-from updraft.bootstrap.identities import WORKER_USER
+from updraft.bootstrap.head.identities import WORKER_USER
 from updraft.clouds.local import process
 from updraft.clouds.local.config import DOMAIN
 from updraft.clouds.local.image import Image

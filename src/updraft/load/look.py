@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from updraft.condor import loading
+from updraft.condor.support import loading
 from updraft.load.ads import SENT
 
 _SAMPLES = 3  # of condor_status

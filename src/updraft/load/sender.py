@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from updraft.condor import loading
+from updraft.condor.support import loading
 from updraft.load import ads
 from updraft.load.schedule import Event, Kind, Load, events
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from updraft.core.left_out import UNREAD_BOOT
+from updraft.core.demand.left_out import UNREAD_BOOT
 from updraft.core.model import Instance, Known, MachineRecord, Reason
 from updraft.observe.sources import Asker, Asking
 

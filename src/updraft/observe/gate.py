@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from updraft.core.joining import FIRST, paced
+from updraft.core.limits.pace import FIRST, paced
 from updraft.core.model import CollectorView, JoinPace, Known, LaunchState, LedgerView, Source
 
 PACE = "join-pace"

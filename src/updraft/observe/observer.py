@@ -19,8 +19,9 @@ from typing import Any, Protocol
 from updraft.clouds.base import Driver, Remembering
 from updraft.clouds.odd import odd_of, odd_offers_of
 from updraft.condor.base import Pool, PoolSlots
-from updraft.core.annexes import on_sale
-from updraft.core.left_out import ODD_INSTANCE, ODD_OFFER
+from updraft.core.annexes.progress import on_sale
+from updraft.core.demand.headroom import spare_groups
+from updraft.core.demand.left_out import ODD_INSTANCE, ODD_OFFER
 from updraft.core.model import (
     Annex,
     CloudOffer,
@@ -41,9 +42,8 @@ from updraft.core.model import (
     Verdicts,
 )
 from updraft.core.settings import Policy
-from updraft.core.spare import spare_groups
+from updraft.core.slots.variants import most_for, wanted
 from updraft.core.sparing import LOOKED_AT, Sparing, sold
-from updraft.core.variants import most_for, wanted
 from updraft.observe import places
 from updraft.observe.boots import Boots
 from updraft.observe.byid import ById

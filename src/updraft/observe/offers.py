@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
-from updraft.core.choice import chosen
-from updraft.core.kinds import apart_key
 from updraft.core.model import PLAIN, CloudOffer, Kind, Offer, Slot, Variant
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.variants import Wants
+from updraft.core.slots.choice import chosen
+from updraft.core.slots.kinds import apart_key
+from updraft.core.slots.variants import Wants
 
 KindKey = Callable[[str, str, str, str, str], str]
 Imagine = Callable[[WorkerClass, CloudOffer, str, str, str, Variant], Kind]

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from updraft.core.kinds import apart_key
 from updraft.core.model import CloudOffer, CollectorView, Known, MachineRecord, Slot, Source
 from updraft.core.settings import Policy
+from updraft.core.slots.kinds import apart_key
 
 _READ = ("updraftzone", "updraftmarket", "updraftspot", "updraftprice", "updraftmaxprice", "vmmaximumprice")
 

@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from updraft.core import model, settings
+from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import Verdict
-from updraft.core.verdicts import VerdictTable
 
 MOST_CELLS = 50_000_000
 _CLASSES: Mapping[str, type] = {

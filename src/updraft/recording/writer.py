@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from updraft import __version__
+from updraft.core.matching.verdicts import VerdictTable, table_of
 from updraft.core.model import Known, Plan, Snapshot, Verdict
 from updraft.core.settings import Policy
-from updraft.core.verdicts import VerdictTable, table_of
 from updraft.errors import UsageError
 from updraft.recording.codec import Encoder, canonical
 

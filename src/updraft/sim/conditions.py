@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from updraft.core.model import CloudOffer
-from updraft.sim.clock import START
+from updraft.sim.virtual.clock import START
 
 
 @dataclass(frozen=True, slots=True)

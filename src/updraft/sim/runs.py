@@ -7,12 +7,12 @@ from typing import Any
 
 from updraft.core.model import CloudOffer
 from updraft.sim.conditions import Conditions
-from updraft.sim.metrics import Metrics, clairvoyant, metrics
-from updraft.sim.outcome import Outcome
-from updraft.sim.sources import Workload
-from updraft.sim.stock import bought
+from updraft.sim.reports.metrics import Metrics, clairvoyant, metrics
 from updraft.sim.sweep import Setting, front
-from updraft.sim.world import simulate
+from updraft.sim.workloads.sources import Workload
+from updraft.sim.world.outcome import Outcome
+from updraft.sim.world.simulation import simulate
+from updraft.sim.world.stock import bought
 
 HOUR = 3600.0
 Tell = Callable[[str, float], None]

@@ -14,8 +14,8 @@ from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy
 from updraft.errors import UsageError
 from updraft.sim.conditions import SimCloud
-from updraft.sim.workload import Arrival
-from updraft.sim.world import Decide
+from updraft.sim.workloads.workload import Arrival
+from updraft.sim.world.simulation import Decide
 
 MOST = 64
 Change = Callable[[Policy], Policy]

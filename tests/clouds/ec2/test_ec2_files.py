@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from updraft.bootstrap.layers import parse_layer
-from updraft.bootstrap.worker import WorkerSpec, worker_user_data
+from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_POOL, TAG_VARIANT
 from updraft.clouds.ec2 import Settings, from_settings
 from updraft.clouds.ec2.prices import shipped

@@ -23,13 +23,11 @@ from openstack.config import OpenStackConfig
 from tests.bench import crowd
 from tests.bench.quiet import Quiet
 from updraft.act import Actor
-from updraft.cli import wiring
+from updraft.app import wiring
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.paced import Paced
 from updraft.condor.base import PoolSlots
-from updraft.condor.judge import Judge
-from updraft.core.catalogue import imagine, usable
-from updraft.core.kinds import kind_key
+from updraft.condor.process.judge import Judge
 from updraft.core.model import (
     Child,
     CloudOffer,
@@ -45,6 +43,8 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.catalogue import imagine, usable
+from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Daemon, Parts, Switch
 from updraft.ledger import Ledger
 

@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from updraft.cli import serving
+from updraft.app import serving
 
 SETTINGS = Path("/etc/updraft/updraft.toml")
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.metrics import metrics
-from updraft.sim.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
+from updraft.sim.reports.metrics import metrics
 from updraft.sim.runs import Run
 from updraft.sim.sweep import Setting
+from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
 
 
 def outcome(jobs: int = 40, wait: float = 60.0, price: float = 0.1, *, unfinished: int = 0) -> Outcome:

@@ -6,7 +6,7 @@ from tests.rigs.sim.stage import LARGE, ONE, SMALL, Stage, ended, launched
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.rivals.static import MEAN, PEAK, Static, pool_size
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 
 def job(at: float, seconds: float, cpus: int = 1) -> Arrival:

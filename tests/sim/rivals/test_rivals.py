@@ -14,12 +14,12 @@ from updraft.core.model import Drain, Launch, Resources, Terminate
 from updraft.core.settings import Limits
 from updraft.sim.conditions import Conditions
 from updraft.sim.examples import example_clouds, example_policy
-from updraft.sim.pool import Pace
 from updraft.sim.rivals import RIVALS, Rival
 from updraft.sim.rivals.buying import OneFlavor
 from updraft.sim.rivals.google import Google
-from updraft.sim.workload import Arrival, burst, bursts, stream
-from updraft.sim.world import simulate
+from updraft.sim.virtual.pool import Pace
+from updraft.sim.workloads.workload import Arrival, burst, bursts, stream
+from updraft.sim.world.simulation import simulate
 
 HOUR = 3600.0
 ALL = pytest.mark.parametrize("rival", RIVALS.values(), ids=lambda rival: rival.name)

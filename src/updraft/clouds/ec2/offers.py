@@ -14,8 +14,8 @@ from updraft.clouds.ec2.errors import code_of, is_unknown_call
 from updraft.clouds.ec2.prices import Prices
 from updraft.clouds.ec2.settings import Settings
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
-from updraft.core.choice import OUT, chosen
 from updraft.core.model import CloudOffer, Resources
+from updraft.core.slots.choice import OUT, chosen
 
 KEPT = 3600.0
 ARCHITECTURES: Mapping[str, str] = {"x86_64": "X86_64", "arm64": "aarch64"}

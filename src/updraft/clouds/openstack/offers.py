@@ -11,8 +11,8 @@ from typing import Any
 from updraft.clouds.odd import NOTHING, Odd, quantity, readable
 from updraft.clouds.openstack.client import COMPUTE, Connection, items
 from updraft.clouds.openstack.settings import GIB, Settings
-from updraft.core.choice import chosen
 from updraft.core.model import CloudOffer, Resources
+from updraft.core.slots.choice import chosen
 from updraft.errors import BadRequest
 
 KEPT = 3600.0

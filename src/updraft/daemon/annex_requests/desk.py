@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from updraft.clouds.base import Driver, leases_of
-from updraft.core.annex_budget import budget_of, refusal, used
+from updraft.core.annexes.budget import budget_of, refusal, used
 from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexBudget, Policy
-from updraft.core.variants import annex_of
+from updraft.core.slots.variants import annex_of
 from updraft.daemon import annexing
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annexing import Asked

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from updraft.core.model import Instance, JobGroup, Known, Offer, Resources, Snapshot
 from updraft.core.settings import Limits, Policy
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 
 def slot_of(offer: Offer, snapshot: Snapshot) -> Resources:

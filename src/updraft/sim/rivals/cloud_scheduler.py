@@ -46,7 +46,7 @@ from updraft.sim.rivals.common import (
     listed,
     queue,
 )
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 EXACT = 1e-9
 

@@ -37,7 +37,7 @@ from updraft.sim.rivals.common import (
     listed,
     queue,
 )
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from updraft.core.model import (
     Terminate,
 )
 from updraft.core.settings import DAY, Policy
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 Decide = Callable[[Snapshot, Policy], Plan]
 Key = tuple[str, str]

@@ -27,7 +27,7 @@ from updraft.core.model import CloudState, Instance, Known, Plan, Slot, Snapshot
 from updraft.core.settings import Policy
 from updraft.sim.rivals.buying import OneFlavor, ceiling
 from updraft.sim.rivals.common import NOTHING_TO_DO, Hand, listed, queue, refused
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 CHECKS = ("queue", "vms", "errors")
 

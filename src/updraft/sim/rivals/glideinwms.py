@@ -33,7 +33,7 @@ from updraft.sim.rivals.common import (
     open_slots,
     queue,
 )
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from updraft.core.model import Instance, Known, Plan, Snapshot
 from updraft.core.settings import Policy
 from updraft.sim.rivals.buying import OneFlavor, ceiling
 from updraft.sim.rivals.common import NOTHING_TO_DO, Hand, busy, in_pool, key_of, listed, queue
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 EVERY = 60.0
 

@@ -13,7 +13,7 @@ from updraft.core.settings import Policy
 from updraft.errors import UsageError
 from updraft.sim.rivals.buying import OneFlavor, ceiling, slot_of
 from updraft.sim.rivals.common import NOTHING_TO_DO, Finish, Hand, in_pool, listed, queue
-from updraft.sim.workload import Arrival
+from updraft.sim.workloads.workload import Arrival
 
 PEAK, MEAN = "peak", "mean"
 

@@ -1,0 +1,247 @@
+"""`updraft run`: the daemon of a configuration, its desk for users' requests for annexes, and its log."""
+
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from updraft.act import Actor
+from updraft.app.terminal import printable, raw
+from updraft.app.wiring import access, called, ended_tokens, make_observer, make_parts, own_tokens
+from updraft.bootstrap.worker.handover import PORT
+from updraft.clouds.base import Driver
+from updraft.condor.base import Pool
+from updraft.condor.collector.handover import key_at, seal
+from updraft.condor.pool import HTCondorPool
+from updraft.condor.process.children import expect_sudden_death
+from updraft.condor.process.judge import Judge
+from updraft.condor.tokens.workers import whose
+from updraft.config import load
+from updraft.config.model import Settings
+from updraft.core.plan import Planning, plan
+from updraft.core.settings import Policy
+from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch
+from updraft.daemon.annex_requests.desk import Desk
+from updraft.daemon.annex_requests.server import Server
+from updraft.daemon.clockwatch import this_boot
+from updraft.daemon.handover import Handover
+from updraft.daemon.loop import Cycle, Seen
+from updraft.daemon.tokens import TokenKeeper
+from updraft.errors import CloudError, LedgerError, PoolError
+from updraft.garbage import look_seldom
+from updraft.ledger import Ledger
+from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
+from updraft.ledger.rows import scrub
+from updraft.recording import Planner, Recorder
+
+
+def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
+    """The daemon of this configuration, until it is told to stop; its decisions are kept in `record`."""
+    settings = load(file)
+    start_log(log_form)
+    look_seldom()
+    expect_sudden_death()
+    decide: Planner = Planning(_tell_of_fault)
+    if record is not None:
+        decide = Recorder(record, decide, warn=_tell_of_recording)
+    pools: list[Pool] = []
+
+    lock = StateLock(settings.pool.state_dir)
+    with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
+        judge.begin()
+        known = _identity(settings)
+        handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
+
+        def parts_now() -> Parts:
+            new = load(file)
+            parts = make_parts(new, _tell_of_cloud)
+            pools.append(parts.pool)
+            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, called(new))
+            return replace(parts, policy=replace(parts.policy, identity=known.pool))
+
+        switch = Switch()
+        switch.install()
+        try:
+            with annex_desk(settings, ledger) as desk, token_keeper(settings, ledger, handover) as keeper:
+
+                def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
+                    desk.watch(cycle, policy, drivers)
+                    keeper.watch(cycle, policy, drivers)
+
+                make_daemon(settings, ledger, judge, switch, parts_now, known, decide, seen, lock.held).run()
+        finally:
+            if isinstance(decide, Recorder):
+                decide.close()
+            for pool in pools:
+                cast(HTCondorPool, pool).close()
+            switch.close()
+
+
+def _identity(settings: Settings) -> Identity:
+    """The pool's identity and this controller's name, made at the first start.
+
+    Another controller that shares the collector, such as the one that this is to stand in for, has said the
+    identity there; so has this one before all that it had was lost.
+    """
+    state_dir = settings.pool.state_dir
+    said = "" if found(state_dir) is not None else _announced(settings)
+    return kept(state_dir, this_host(), said)
+
+
+def _announced(settings: Settings) -> str:
+    """The identity in the ad of the oldest controller of this pool; "" where none says one."""
+    pool, until = HTCondorPool(access(settings)), time.monotonic() + _FIRST_ANSWER
+    try:
+        while True:
+            try:
+                ads = pool.controllers(_FIRST_ANSWER / 4)
+            except PoolError:  # a head that boots has its collector within seconds
+                if time.monotonic() >= until:
+                    return ""
+                time.sleep(0.5)
+            else:
+                said = [(ad.since, ad.identity) for ad in ads if well_formed(ad.identity)]
+                return min(said)[1] if said else ""
+    finally:
+        pool.close()
+
+
+_FIRST_ANSWER = 20.0  # seconds for a collector to say who acts for the pool, at the very first start
+
+
+def _tell_of_fault(error: Exception) -> None:
+    text = "planning failed by a fault of updraft itself, and was done without what it failed for"
+    structlog.get_logger("updraft").error(text, code="plan-failed", exc_info=error)
+
+
+def _tell_of_recording(why: str) -> None:
+    structlog.get_logger("updraft").warning(why, code="recording-failed")
+
+
+def _tell_of_cloud(name: str, error: CloudError | None) -> None:
+    log = structlog.get_logger("updraft")
+    if error is None:
+        log.info(f"cloud {name} can be asked now", code="cloud-ready")
+    else:
+        log.warning(f"cloud {name} can't be asked, and is waited for: {error}", code=error.code)
+
+
+def make_daemon(
+    settings: Settings,
+    ledger: Ledger,
+    judge: Judge,
+    switch: Switch,
+    parts_now: Callable[[], Parts],
+    known: Identity,
+    decide: Planner = plan,
+    seen: Seen | None = None,
+    holds: Callable[[], bool] = lambda: True,
+) -> Daemon:
+    """The daemon with everything plugged in; `parts_now` makes the parts of the configuration as it is.
+
+    `holds` says whether its state directory is its own still. On another host than the one that the pool's
+    identity was made for it only reports.
+    """
+    parts, host = parts_now(), socket.getfqdn()
+    actor = Actor(
+        policy=parts.policy,
+        pool=parts.pool,
+        drivers=parts.drivers,
+        user_data=parts.user_data,
+        ledger=ledger,
+        clock=time.time,
+    )
+    return Daemon(
+        parts=parts,
+        ledger=ledger,
+        observer=make_observer(parts, ledger, judge, _tell_of_fault),
+        actor=actor,
+        plan=decide,
+        clock=time.time,
+        switch=switch,
+        boot=this_boot(),
+        herald=Herald(
+            parts.pool,
+            f"{controller_in(settings.pool.state_dir, known)}@{host}",
+            host,
+            time.time,
+            Rhythm(settings.pool.announce, 8 * settings.pool.announce),
+            stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
+            identity=known.pool,
+            barred=elsewhere(known, this_host()),
+            holds=holds,
+        ),
+        reload=parts_now,
+        seen=seen,
+    )
+
+
+def _plain(_logger: object, _method: str, event: Any) -> Any:
+    # The colours are the log's own; what it says of others isn't.
+    return {key: printable(said) if isinstance(said, str) else said for key, said in event.items()}
+
+
+def _scrubbed(_logger: object, _method: str, line: Any) -> str:
+    # Errors quote what a cloud or a daemon has said, and that may be anything.
+    return scrub(str(line))
+
+
+def start_log(form: str) -> None:
+    """Log lines to stderr: for people, or one JSON object a line. What looks like a token is left out."""
+    shape: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            _plain,
+            shape,
+            _scrubbed,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+        logger_factory=structlog.PrintLoggerFactory(raw(sys.stderr)),
+    )
+
+
+@contextmanager
+def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
+    """The desk, with a socket where some users may have annexes when the daemon starts.
+
+    Without the socket the daemon works on: jobs are worth more than requests.
+    """
+    desk = Desk(ledger, time.time)
+    if not settings.policy().annex_budgets:
+        yield desk
+        return
+    server = Server(settings.annexes.socket, desk.answer)
+    try:
+        server.start()
+    except LedgerError as error:
+        structlog.get_logger("updraft").error(str(error), code="no-annex-socket")
+    try:
+        yield desk
+    finally:
+        server.stop()
+
+
+@contextmanager
+def token_keeper(settings: Settings, ledger: Ledger, handover: Handover) -> Iterator[TokenKeeper]:
+    """What looks after the workers' tokens while the daemon runs."""
+    keeper = TokenKeeper(ledger, ended_tokens(settings), handover=handover)
+    keeper.start()
+    try:
+        yield keeper
+    finally:
+        keeper.stop()

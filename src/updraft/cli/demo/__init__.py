@@ -1,0 +1,1 @@
+"""`updraft demo`, on real machines or in virtual time, and `make demo-jobs`. Read `demo` first."""

@@ -1,0 +1,1 @@
+"""`updraft head`: heads made, listed and taken back, here or in a cloud. Read `head` first."""

@@ -1,0 +1,1 @@
+"""`updraft image`, `images` and `offers`: what clouds have, and images made there. Read `image` first."""

@@ -1,0 +1,301 @@
+"""`image`: machine images, from looking at them to moving them between clouds."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from updraft.cli.main import Call
+from updraft.cli.output import Column, ago, console, count, json_option, say_json, table, waiting
+from updraft.cli.watching.documents import Document
+from updraft.errors import ProblemFound, UsageError
+
+if TYPE_CHECKING:
+    from updraft.clouds.imaging import MachineImage
+    from updraft.config.model import Settings
+    from updraft.provision.images.transfer import Place
+    from updraft.provision.images.waiting import Watch
+
+DEADLINE = 3600.0  # seconds for an image to be ready: some clouds store hundreds of gigabytes
+_LOOK = 60.0
+
+cloud_option = click.option("--cloud", default="", metavar="NAME", help="Whose. Default: the only one.")
+name_option = click.option("--name", required=True, help="What the image will be called.")
+image_argument = click.argument("image")
+
+
+@click.group()
+def image() -> None:
+    """Build, make, move, share and delete machine images.
+
+    IMAGE is a name or an id. Images made here are labelled with the pool's name; no other is deleted.
+    """
+
+
+@image.command("list", short_help="The images of CLOUD, or of all: size, and who made them.")
+@click.argument("clouds", nargs=-1, metavar="[CLOUD…]")
+@click.option("--made", is_flag=True, help="Only those that updraft made for this pool.")
+@json_option
+@click.pass_obj
+def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> None:
+    """List images with their size, their state, and what those that updraft made were made from.
+
+    A cloud that doesn't answer is named, the others are shown, and the exit code is 1.
+    """
+    from updraft.checks.asking import ask
+    from updraft.config import load
+
+    settings = load(call.file)
+    names = _named(settings, clouds)
+    with waiting(f"asking {', '.join(names)}"):
+        answers = ask({name: partial(_rows, settings, name) for name in names}, _LOOK)
+    rows = [row for answer in answers.values() for row in answer.value or () if row["ours"] or not made]
+    errors = {name: str(answer.error) for name, answer in answers.items() if answer.error is not None}
+    if as_json:
+        told = [{"cloud": name, "text": text} for name, text in errors.items()]
+        say_json({"images": rows, "errors": told})
+    elif rows:
+        console().print(table(_COLUMNS, [_cells(row) for row in rows]))
+    elif not errors:
+        click.echo("no images")
+    if errors:
+        said = "; ".join(f"{name} doesn't answer: {' '.join(text.split())}" for name, text in errors.items())
+        raise ProblemFound(f"{count(len(errors), 'cloud')} left out: {said}")
+
+
+@image.command(short_help="All that the cloud says of an image.")
+@image_argument
+@cloud_option
+@json_option
+@click.pass_obj
+def show(call: Call, image: str, cloud: str, as_json: bool) -> None:
+    """Show an image: its id, state, form, size, checksum, labels, and with whom it is shared."""
+    settings, place = _place(call, cloud)
+    row = _row(place.cloud, place.found(image), settings.pool.name)
+    if as_json:
+        say_json({"image": row})
+        return
+    for key in ("cloud", "id", "name", "state", "architecture", "form", "checksum", "from", "pool"):
+        click.echo(f"{key + ':':14}{row[key] or '-'}")
+    click.echo(f"{'size:':14}{_size(row)}")
+    click.echo(f"{'shared with:':14}{', '.join(row['shared']) or '-'}")
+
+
+@image.command(short_help="Make an image of a FILE.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@name_option
+@cloud_option
+@click.option(
+    "--form", default="", help="The form of FILE (qcow2, raw, tar, …). Default: what it looks like."
+)
+@click.pass_obj
+def upload(call: Call, file: Path, name: str, cloud: str, form: str) -> None:
+    """Upload FILE as an image, and wait until it can be launched; its checksum is compared.
+
+    OpenStack takes qcow2, raw, vmdk, vdi and vhd; the local cloud a tar file of a root file system. EC2 has
+    no call for image files.
+    """
+    from updraft.provision.images import transfer
+
+    _, place = _place(call, cloud)
+    tell(place, transfer.upload(place, file, name, form, DEADLINE, watch()))
+
+
+@image.command(short_help="Write IMAGE into a FILE.")
+@image_argument
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@cloud_option
+@click.option("--overwrite", is_flag=True, help="Also where FILE is there.")
+@click.pass_obj
+def download(call: Call, image: str, file: Path, cloud: str, overwrite: bool) -> None:
+    """Download an image's file: compared with the cloud's checksum, and called FILE once it is whole."""
+    from updraft.provision.images import transfer
+
+    if file.exists() and not overwrite:
+        raise UsageError(f"{file} is there; name another file, or say --overwrite")
+    _, place = _place(call, cloud)
+    transfer.download(place, place.found(image), file, watch())
+
+
+@image.command(short_help="Copy IMAGE from one cloud to another.")
+@image_argument
+@click.option("--from", "source", required=True, metavar="CLOUD", help="Where it is.")
+@click.option("--to", "target", required=True, metavar="CLOUD", help="Where it shall be.")
+@click.option("--name", default="", help="What it will be called there. Default: the same.")
+@click.pass_obj
+def copy(call: Call, image: str, source: str, target: str, name: str) -> None:
+    """Copy an image to another cloud, project or region; checksums are compared on both sides.
+
+    Regions of EC2 copy by themselves; else the file comes through a temporary file here.
+    """
+    from updraft.provision.images import transfer
+
+    _, here = _place(call, source)
+    _, there = _place(call, target)
+    found = here.found(image)
+    tell(there, transfer.copy(here, found, there, name or found.info.name, DEADLINE, watch()))
+
+
+@image.command(short_help="Let another project, account or cloud use IMAGE.")
+@image_argument
+@click.option(
+    "--with", "who", required=True, metavar="ACCOUNT|CLOUD", help="Its id, or a cloud of updraft.toml."
+)
+@cloud_option
+@click.pass_obj
+def share(call: Call, image: str, who: str, cloud: str) -> None:
+    """Let another OpenStack project or AWS account launch from an image.
+
+    ACCOUNT is the project's id or the account's number. Where it is a cloud of updraft.toml, its id is looked
+    up, and the image is accepted there too.
+    """
+    settings, place = _place(call, cloud)
+    one = place.found(image).info.id
+    other = _place(call, who)[1] if who in settings.clouds else None
+    account = who if other is None else other.images.account()
+    if not account:
+        raise UsageError(f"the account of cloud {who} can't be told; say its number")
+    place.images.share(one, account)
+    if other is not None:
+        other.images.accept(one)
+    click.echo(f"{image} ({one}) is shared with {account}")
+
+
+@image.command(short_help="Delete images that updraft made.")
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE…")
+@cloud_option
+@click.option("--force", is_flag=True, help="Also one that updraft didn't make, or that a class names.")
+@click.pass_obj
+def delete(call: Call, images: tuple[str, ...], cloud: str, force: bool) -> None:
+    """Delete images, with the volume snapshots that they alone are made of. There is no way back.
+
+    Refused without --force for an image that this pool's updraft didn't make, and for one that a class of
+    updraft.toml would boot. Machines that run go on.
+    """
+    settings, place = _place(call, cloud)
+    found = [place.found(one) for one in images]
+    for one in () if force else found:
+        _deletable(settings, place.cloud, one)
+    for one in found:
+        place.images.delete(one.info.id)
+        click.echo(f"deleted {one.info.name} ({one.info.id})")
+
+
+# ------------------------------------------------------------------------------------------------ inside
+
+
+def place_of(settings: "Settings", cloud: str) -> "Place":
+    """The images of this cloud, or of the only one. UsageError where its driver has no verbs for them."""
+    from updraft.app.wiring import make_driver
+    from updraft.clouds.base import TAG_POOL
+    from updraft.clouds.imaging import imaging_of
+    from updraft.provision.images.transfer import Place
+
+    if not cloud and len(settings.clouds) > 1:
+        raise UsageError(f"there is more than one cloud; say one of {', '.join(settings.clouds)}")
+    (name,) = _named(settings, (cloud,) if cloud else tuple(settings.clouds))
+    images = imaging_of(make_driver(settings, name, settings.clouds[name]))
+    if images is None:
+        raise UsageError(f'the driver "{settings.clouds[name].driver}" does nothing with images')
+    return Place(name, images, {TAG_POOL: settings.pool.name})
+
+
+def _place(call: Call, cloud: str) -> "tuple[Settings, Place]":
+    from updraft.config import load
+
+    settings = load(call.file)
+    return settings, place_of(settings, cloud)
+
+
+def _named(settings: "Settings", clouds: Sequence[str]) -> list[str]:
+    for name in clouds:
+        if name not in settings.clouds:
+            raise UsageError(f"there is no cloud {name}; updraft.toml has {', '.join(settings.clouds)}")
+    return list(clouds or settings.clouds)
+
+
+def _deletable(settings: "Settings", cloud: str, image: "MachineImage") -> None:
+    name = f"{image.info.name} ({image.info.id})"
+    if image.pool != settings.pool.name:
+        whose = f"pool {image.pool}'s updraft" if image.pool else "somebody else"
+        raise UsageError(f"{name} was made by {whose}; say --force to delete it all the same")
+    for class_name, worker in settings.classes.items():
+        if settings.images_of(worker).get(cloud) in (image.info.id, image.info.name):
+            raise UsageError(f"class {class_name} boots {name}; say --force to delete it all the same")
+
+
+def watch() -> "Watch":
+    """Real time, and a line on stderr for each step."""
+    from updraft.provision.images.waiting import Watch
+
+    return Watch(say=lambda line: click.echo(f"updraft: {line}", err=True))
+
+
+def tell(place: "Place", image: "MachineImage") -> None:
+    """Say that an image is there, and what to write into updraft.toml."""
+    click.echo(f"{image.info.name} ({image.info.id}) is ready in cloud {place.cloud}; in updraft.toml:")
+    click.echo(f'  image = "{image.info.name}"')
+
+
+def _rows(settings: "Settings", name: str) -> list[Document]:
+    return [_row(name, one, settings.pool.name) for one in place_of(settings, name).images.all()]
+
+
+def _row(cloud: str, one: "MachineImage", pool: str) -> Document:
+    from updraft.clouds.imaging import TAG_FROM
+
+    info = one.info
+    return {
+        "cloud": cloud,
+        "id": info.id,
+        "name": info.name,
+        "state": one.state,
+        "architecture": info.arch,
+        "created": info.created,
+        "size": one.size,
+        "form": one.form,
+        "checksum": one.checksum,
+        "pool": one.pool,
+        "ours": one.pool == pool,
+        "from": one.tags.get(TAG_FROM, ""),
+        "shared": list(one.shared),
+    }
+
+
+def _size(row: Mapping[str, object]) -> str:
+    size = row["size"]
+    if not isinstance(size, int):
+        return "-"
+    mib = size / 2**20
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
+
+
+def _cells(row: Document) -> list[str]:
+    import time
+
+    made = "" if row["created"] is None else f"{ago(time.time() - row['created'])} ago"
+    whose = f"made here from {row['from']}" if row["ours"] else row["pool"]
+    return [row["cloud"], row["id"], row["name"], row["state"], _size(row), made, whose]
+
+
+_COLUMNS = (
+    Column("cloud"),
+    Column("id"),
+    Column("name", wide=True),
+    Column("state"),
+    Column("size", right=True),
+    Column("made", right=True),
+    Column("by", wide=True),
+)
+
+
+def _add_making() -> None:
+    from updraft.cli.images import making as image_making  # it uses what is above
+
+    image.add_command(image_making.build)
+    image.add_command(image_making.make)
+
+
+_add_making()

@@ -1,0 +1,299 @@
+"""`cloud`: what is decided of clouds while the daemon runs, without a restart.
+
+It is written into the ledger, and in force from the daemon's next look, also of one that is started later.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from updraft import config
+from updraft.cli.main import Call
+from updraft.cli.operating.wishes import who
+from updraft.cli.output import Column, clock, console, count, is_narrow, json_option, say_json, table
+from updraft.cli.watching.documents import near
+from updraft.cli.watching.tallies import of_most, state_words, switched_words
+from updraft.core.model import Reason
+from updraft.errors import LedgerError, UsageError
+from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, decide, in_force, overrides
+from updraft.ledger.reader import Reader
+from updraft.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+
+LIMITS: Mapping[str, str] = {"machines": "machines", "cores": "cores", "cost-per-hour": "cost_per_hour"}
+Row = dict[str, Any]
+
+names_argument = click.argument("names", nargs=-1, required=True, metavar="CLOUD…")
+
+
+@click.group()
+def cloud() -> None:
+    """Disable and enable clouds and set their limits while the daemon runs."""
+
+
+@cloud.command("list", short_help="Every cloud: its state, and what is decided of it.")
+@json_option
+@click.pass_obj
+def list_(call: Call, as_json: bool) -> None:
+    """List the clouds of updraft.toml: state, priority, machines and cores of what limit, who decided it."""
+    rows = rows_of(call)
+    if as_json:
+        say_json({"clouds": rows})
+        return
+    out = console()
+    narrow = is_narrow(out)
+    chosen = [(column, cell) for column, always, cell in COLUMNS if always or not narrow]
+    out.print(table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows]))
+
+
+def _of_limit(row: Row, what: str) -> str:
+    return of_most((row["look"] or {}).get(what), row["limits"][what])
+
+
+def _decided(row: Row) -> str:
+    parts = []
+    if row["switched"]:
+        parts.append(switched_words(row))
+    if row["limited"]:
+        said = row["limited"]
+        parts.append(f"limits by {said['who']}, {clock(said['at'])}")
+    return "; ".join(parts) or "as the file says"
+
+
+Cell = Callable[[Row], str]
+COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table too, its text
+    (Column("cloud"), True, lambda row: str(row["name"])),
+    (Column("prio", right=True), True, lambda row: str(row["priority"])),
+    (
+        Column("state", wide=True),
+        True,
+        lambda row: state_words(row["look"] or {}, row["disabled"], time.time()),
+    ),
+    (Column("machines", right=True), True, lambda row: _of_limit(row, "machines")),
+    (Column("cores", right=True), True, lambda row: _of_limit(row, "cores")),
+    (Column("per hour", right=True), False, lambda row: _of_limit(row, "cost_per_hour")),
+    (Column("decided", wide=True), True, lambda row: _decided(row)),
+)
+
+
+@cloud.command(short_help="All about one cloud.")
+@click.argument("name", metavar="CLOUD")
+@json_option
+@click.pass_obj
+def show(call: Call, name: str, as_json: bool) -> None:
+    """Show all that is decided and known of one cloud."""
+    row = next(row for row in rows_of(call) if row["name"] == _known(call, [name])[0])
+    if as_json:
+        say_json({"cloud": row})
+        return
+    for title, text in _story(row):
+        click.echo(f"{title + ':':<12} {text}")
+
+
+def _story(row: Row) -> Iterator[tuple[str, str]]:
+    look: Row = row["look"] or {}
+    limits = {title: row["limits"][name] for title, name in LIMITS.items()}
+    in_file = {title: row["file"]["limits"][name] for title, name in LIMITS.items()}
+    other = "" if limits == in_file else f"; in the file {_limit_words(in_file)}"
+    yield "cloud", f"{row['name']} (driver {row['driver']})"
+    yield "state", state_words(look, row["disabled"], time.time())
+    yield "priority", f"{row['priority']}; where it is lower is bought sooner"
+    yield "limits", _limit_words(limits) + other
+    yield "decided", _decided(row)
+    if not look:
+        yield "seen", "no daemon has looked at it yet"
+        return
+    phases = ", ".join(f"{number} {phase}" for phase, number in look["phases"].items())
+    yield "machines", f"{look['machines']}{f' ({phases})' if phases else ''}, {look['cores']} cores"
+    yield "per hour", f"{look['cost_per_hour']:.4g}" + _unpriced(look["unknown_prices"])
+    yield "quota left", _of_both(look["quota_left"])
+    yield "others have", _of_both(look["foreign"])
+    if look["rest"]:
+        yield "rests", f"until {clock(look['rest']['until'])}: {look['rest']['reason']['text']}"
+    if look["last_error"]:
+        yield "last error", f"{clock(look['last_error']['at'])}: {look['last_error']['text']}"
+
+
+def _limit_words(limits: Mapping[str, float | None]) -> str:
+    parts = [f"{most:g} {title}" for title, most in limits.items() if most is not None]
+    return ", ".join(parts) or "none"
+
+
+def _of_both(numbers: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{'?' if number is None else number} {what}" for what, number in numbers.items())
+
+
+def _unpriced(number: int) -> str:
+    return f", and {count(number, 'machine')} of unknown price" if number else ""
+
+
+# ---------------------------------------------------------------------------------------------- to decide
+
+
+@cloud.command(short_help="Buy there again.")
+@names_argument
+@json_option
+@click.pass_obj
+def enable(call: Call, names: tuple[str, ...], as_json: bool) -> None:
+    """Buy machines there again, whatever the file says; machines that were leaving may stay."""
+
+    def change(said: Said, old: Override) -> Override:
+        return replace(old, enabled=True, leaving=False, switched=said)
+
+    _decide(call, names, change, "cloud-enabled", "enabled", as_json)
+
+
+@cloud.command(short_help="Buy nothing there any more.")
+@names_argument
+@click.option("--drain", "leaving", is_flag=True, help="Its machines leave, each when its jobs have ended.")
+@json_option
+@click.pass_obj
+def disable(call: Call, names: tuple[str, ...], leaving: bool, as_json: bool) -> None:
+    """Buy no more machines there. Those that are there work on, and go when they are idle."""
+
+    def change(said: Said, old: Override) -> Override:
+        return replace(old, enabled=False, leaving=leaving, switched=said)
+
+    what = "disabled, and its machines leave" if leaving else "disabled"
+    _decide(call, names, change, "cloud-disabled", what, as_json)
+
+
+@cloud.command(short_help="Set ceilings of one cloud.")
+@click.argument("name", metavar="CLOUD")
+@click.option("--machines", type=click.IntRange(min=0), help="So many machines at one time.")
+@click.option("--cores", type=click.IntRange(min=0), help="So many cores.")
+@click.option("--cost-per-hour", type=click.FloatRange(min=0), help="So much per hour, all together.")
+@click.option(
+    "--none", "none", multiple=True, type=click.Choice(list(LIMITS)), help="No such ceiling. May be repeated."
+)
+@json_option
+@click.pass_obj
+def limit(
+    call: Call,
+    name: str,
+    machines: int | None,
+    cores: int | None,
+    cost_per_hour: float | None,
+    none: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Set ceilings of one cloud, in place of those in the file. [limits] of the whole pool hold as well.
+
+    Machines beyond a lowered number are drained: those that are idle first, busy ones when their jobs end.
+    """
+    given = {"machines": machines, "cores": cores, "cost_per_hour": cost_per_hour}
+    new: dict[str, float | None] = {key: value for key, value in given.items() if value is not None}
+    away = {LIMITS[one] for one in none}
+    if cost_per_hour is not None and not math.isfinite(cost_per_hour):
+        raise UsageError("--cost-per-hour takes a number; --none cost-per-hour takes the ceiling away")
+    if away & new.keys():
+        raise UsageError("a ceiling can't be set and be taken away in one call")
+    new |= dict.fromkeys(sorted(away), None)
+    if not new:
+        raise UsageError("nothing is set: give --machines, --cores, --cost-per-hour or --none")
+
+    def change(said: Said, old: Override) -> Override:
+        return replace(old, limits={**old.limits, **new}, limited=said)
+
+    words = {title: new[key] for title, key in LIMITS.items() if key in new}
+    what = ", ".join(
+        f"{title} {'without end' if most is None else format(most, 'g')}" for title, most in words.items()
+    )
+    _decide(call, [name], change, "cloud-limited", f"limited: {what}", as_json)
+
+
+@cloud.command(short_help="As the file says again.")
+@names_argument
+@json_option
+@click.pass_obj
+def reset(call: Call, names: tuple[str, ...], as_json: bool) -> None:
+    """Forget what was decided at run time: the clouds are as updraft.toml says again."""
+    _decide(
+        call, names, lambda _said, _old: AS_THE_FILE_SAYS, "cloud-reset", "as the file says again", as_json
+    )
+
+
+def _decide(
+    call: Call,
+    names: Sequence[str],
+    change: Callable[[Said, Override], Override],
+    code: str,
+    what: str,
+    as_json: bool,
+) -> None:
+    known = _known(call, names)
+    said = Said(who(), time.time())
+    with Ledger(call.place.ledger) as ledger:
+        for name in known:
+            reason = Reason(code, f"cloud {name} is {what}, says {said.who}")
+            decide(ledger, name, lambda old: change(said, old), reason, said.at)
+    if as_json:
+        say_json({"clouds": [row for row in rows_of(call) if row["name"] in known]})
+        return
+    for name in known:
+        click.echo(f"cloud {name}: {what}; in force from the daemon's next look")
+
+
+def _known(call: Call, names: Sequence[str]) -> list[str]:
+    """These clouds, each once. Raises UsageError for one that the file doesn't have."""
+    clouds = config.parse(call.file).get("clouds")
+    there = list(clouds) if isinstance(clouds, dict) else []
+    for name in names:
+        if name not in there:
+            close = near(name, there)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(there)}"
+            raise UsageError(f"there is no cloud {name} in {call.file}; {hint}")
+    return list(dict.fromkeys(names))
+
+
+# ----------------------------------------------------------------------------------------------- to show
+
+
+def rows_of(call: Call) -> list[Row]:
+    """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
+    settings = config.load(call.file)
+    decided, looks = _remembered(call)
+    now = in_force(settings.policy(), decided)
+    rows = []
+    for name, about in settings.clouds.items():
+        said, rule, limits = decided.get(name, AS_THE_FILE_SAYS), now.rule(name), now.cloud_limits[name]
+        rows.append(
+            {
+                "name": name,
+                "driver": about.driver,
+                "priority": rule.priority,
+                "disabled": None if rule.closed is None else asdict(rule.closed),
+                "leaving": rule.leaving is not None,
+                "limits": {key: getattr(limits, key) for key in LIMITS.values()},
+                "file": _in_file(settings, name),
+                "switched": asdict(said.switched) if said.switched and said.enabled is not None else None,
+                "limited": asdict(said.limited) if said.limited and said.limits else None,
+                "look": looks.get(name),
+            }
+        )
+    return rows
+
+
+def _in_file(settings: "Settings", name: str) -> Row:
+    about = settings.clouds[name]
+    return {"enabled": about.enabled, "limits": about.limits.model_dump()}
+
+
+def _remembered(call: Call) -> tuple[dict[str, Override], dict[str, Row]]:
+    """What was decided, and each cloud as of the daemon's last look; nothing where there is no ledger yet."""
+    path = call.place.ledger
+    try:
+        reader = Reader(path)
+    except LedgerError:
+        if path.exists():
+            raise
+        return {}, {}
+    with reader:
+        cycle = reader.last_cycle() or {}
+        return overrides(reader), {row["name"]: row for row in cycle.get("clouds", ())}

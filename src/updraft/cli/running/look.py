@@ -1,0 +1,156 @@
+"""`plan` and `run`: one live look, and the loop of them."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from updraft.cli.main import Call
+from updraft.cli.output import Column, console, json_option, say_json, table, waiting
+from updraft.errors import ConfigAbsent, ProblemFound
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+    from updraft.core.model import Plan, Snapshot
+
+LOG_FORMS = ("text", "json")
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def plan(call: Call, as_json: bool) -> None:
+    """Look once at pool, clouds and ledger, and show what would be done and why. Nothing is done.
+
+    The sources that don't answer are named: nothing is planned from what isn't known.
+    """
+    from updraft.daemon import report
+
+    with waiting("looking at the pool and the clouds"), looked(call) as (_, snapshot, decided):
+        document, _ = report.document(snapshot, decided, standing=None, timings={}, generation=1)
+    if as_json:
+        say_json(document)
+        return
+    show_plan(document)
+
+
+@contextmanager
+def looked(
+    call: Call, over: Callable[[Any], Any] = lambda ledger: ledger
+) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
+    """One look and the plan it leads to; nothing is written. The pool's children end with it.
+
+    `over` says what is to be taken for the ledger.
+    """
+    from updraft.app.wiring import make_observer, make_parts
+    from updraft.condor.process.judge import Judge
+    from updraft.config import load
+    from updraft.core.plan import Planning
+    from updraft.daemon import run_once
+    from updraft.daemon.requests import closing
+    from updraft.errors import LedgerError
+    from updraft.ledger.clouds import in_force, overrides
+    from updraft.ledger.reader import Reader
+
+    settings = load(call.file)
+    parts = make_parts(settings)
+    try:
+        try:
+            ledger: Any = Reader(settings.pool.ledger)
+        except LedgerError:
+            if settings.pool.ledger.exists():
+                raise
+            ledger = Blank()
+        with Judge() as judge:
+            observer = make_observer(parts, over(ledger), judge)
+            policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
+            snapshot, decided = run_once(observer, Planning(), policy, time.time())
+        yield settings, snapshot, decided
+    finally:
+        getattr(parts.pool, "close", lambda: None)()
+
+
+class Blank:
+    """A ledger that nothing was written to yet: what a first look remembers."""
+
+    def view(self, now: float) -> Any:
+        """Nothing."""
+        from updraft.core.model import LedgerView
+
+        return LedgerView()
+
+    def requests(self) -> tuple[()]:
+        """None."""
+        return ()
+
+    def annexes(self) -> tuple[()]:
+        """None."""
+        return ()
+
+    def learned(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """Nothing."""
+        return None
+
+
+def show_plan(document: dict[str, Any]) -> None:
+    """The plan for people: what isn't known, the actions, and who waits for what."""
+    from updraft.cli.watching.status import group_table, source_table
+
+    out = console()
+    silent = source_table(document["sources"], document["at"])
+    if silent is not None:
+        out.print(silent)
+        out.print()
+    if document["actions"]:
+        rows = [(action["what"], action["text"], action["reason"]["code"]) for action in document["actions"]]
+        out.print(table([Column("would"), Column("what and why", wide=True), Column("reason")], rows))
+    else:
+        out.print("nothing to do")
+    groups = [group for group in document["groups"] if group["idle"]]
+    if groups:
+        out.print()
+        out.print(group_table(groups))
+    for warning in document["warnings"]:
+        out.print(f"\nwarning: {warning['text']}")
+
+
+@click.command()
+@click.option(
+    "--log",
+    "log_form",
+    type=click.Choice(LOG_FORMS),
+    default="text",
+    show_default=True,
+    help="The form of the log on stderr.",
+)
+@click.option(
+    "--record",
+    "record",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write every decision into files in this folder, for `updraft replay`.",
+)
+@click.pass_obj
+def run(call: Call, log_form: str, record: Path | None) -> None:
+    """Run the daemon in the foreground, until SIGTERM or Ctrl-C. Machines stay when it stops.
+
+    SIGHUP takes up a changed configuration; machines of an older one finish their work and are replaced. A
+    second daemon for the same pool, on whatever host, waits until the first is gone.
+    """
+    from updraft.app.serving import run_daemon
+
+    try:
+        run_daemon(call.file, log_form, record)
+    except ConfigAbsent as error:
+        if not os.environ.get("NOTIFY_SOCKET"):
+            raise
+        # Its disk may come later: a service manager starts it again after this, and not after a wrong call.
+        raise ProblemFound(str(error)) from error

@@ -1,0 +1,228 @@
+"""What `updraft tokens` is made of: what is known of tokens, and how they are ended."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from updraft.bootstrap.head.identities import WORKER_USER
+from updraft.bootstrap.head.userdata import SIGNING_KEY
+from updraft.cli.main import Call
+from updraft.cli.operating.wishes import who
+from updraft.condor.tokens import revoked
+from updraft.condor.tokens.revoking import Revoker
+from updraft.condor.tokens.workers import drop_keys, key_names, make_key, user_of
+from updraft.core.model import LaunchRecord, MachineRecord, Reason
+from updraft.errors import LedgerError, PoolError, ProblemFound, UsageError
+from updraft.ledger import Ledger
+from updraft.ledger.issued import Issued, issued
+from updraft.ledger.reader import Reader, RequestKind
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
+
+FILE = Path(revoked.FILE)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known: tokens that were made, other launches, and the machines that live.
+
+    `domain` is the trust domain.
+    """
+
+    domain: str
+    made: Mapping[str, Issued]
+    launches: Mapping[str, LaunchRecord]
+    living: Sequence[MachineRecord]
+    revoked: revoked.Revoked
+
+    @property
+    def machines(self) -> Mapping[str, int]:
+        """How many machines of each launch live."""
+        return Counter(one.launch_key for one in self.living)
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """The identity of each launch that may still have a token."""
+        return {launch: self.identity(launch) for launch in {**self.made, **self.launches, **self.machines}}
+
+    def identity(self, launch: str) -> str:
+        """As whom the machines of a launch authenticate."""
+        made = self.made.get(launch)
+        return made.identity if made else f"{user_of(WORKER_USER + '{launch}', launch)}@{self.domain}"
+
+    def named(self, launch: str) -> str:
+        """The launch; UsageError for one of which nothing is known."""
+        if launch not in self.identities:
+            raise UsageError(f"no launch {launch} is known; `updraft tokens list` names them")
+        return launch
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of workers' tokens in their folder, the oldest first; the last one signs."""
+
+    folder: Path
+    names: Sequence[str]
+
+
+def facts(call: Call) -> Facts:
+    """What the ledger knows, and what is revoked."""
+    from updraft import config
+
+    settings = config.load(call.file)
+    try:
+        with Reader(call.place.ledger) as ledger:
+            view, made = ledger.view(time.time()), issued(ledger)
+    except LedgerError:
+        if call.place.ledger.exists():
+            raise
+        view, made = None, {}
+    living = [one for one in (view.machines if view else ()) if one.ended_at is None and one.launch_key]
+    launches = {one.key: one for one in (view.launches if view else ())}
+    return Facts(_domain(settings), made, launches, living, revoked.read(FILE))
+
+
+def _domain(settings: "Settings") -> str:
+    from updraft.app.wiring import asker
+
+    try:
+        return settings.pool.trust_domain or asker(settings)("TRUST_DOMAIN")
+    except PoolError:
+        return ""
+
+
+def rows_of(known: Facts, now: float) -> list[Row]:
+    """A row for each token that may be in use, the oldest first."""
+    rows, alive = [], known.machines
+    classes = {one.launch_key: one.worker_class for one in known.living}
+    for launch, identity in known.identities.items():
+        made, record = known.made.get(launch), known.launches.get(launch)
+        at = made.issued if made else record.asked_at if record else None
+        machines = alive.get(launch, 0)
+        over = made is not None and made.expires <= now
+        if not machines and (over or made is None):
+            continue
+        gone = known.revoked.has(identity, at)
+        worker_class = made.worker_class if made else classes[launch]
+        rows.append(
+            {
+                "launch": launch,
+                "class": worker_class,
+                "identity": identity,
+                "id": made.id if made else "",
+                "key": made.key if made else "",
+                "issued": at,
+                "expires": made.expires if made else None,
+                "machines": machines,
+                "state": "revoked" if gone else "over" if over else "good",
+            }
+        )
+    return sorted(rows, key=lambda row: (row["issued"] or 0.0, row["launch"]))
+
+
+def keys_of(call: Call) -> Keys | None:
+    """The signing keys of this machine; None where it has none, or they can't be seen."""
+    from updraft import config
+    from updraft.app.wiring import asker
+
+    try:
+        folder = Path(asker(config.load(call.file))("SEC_PASSWORD_DIRECTORY"))
+    except PoolError:
+        return None
+    names = key_names(folder, SIGNING_KEY)
+    return Keys(folder, names) if names else None
+
+
+# -------------------------------------------------------------------------------------------- to end them
+
+
+def revoke_now(
+    call: Call, known: Facts, launches: Sequence[str], *, everything: bool, drop: Keys | None = None
+) -> Row:
+    """Revoke these launches' tokens (and with `everything` all that were issued until now).
+
+    It is certain when it returns: the collector was seen to refuse one of them. `drop` are keys to remove
+    with it. Raises PoolError, or ProblemFound where the collector goes on taking them.
+    """
+    now, reached = time.time(), _revoker(call)
+    ends = {known.identity(one): known.made[one].expires if one in known.made else None for one in launches}
+    new = revoked.more(known.revoked, ends, int(now) if everything else 0, now)
+    with reached as revoker:
+        revoked.write(FILE, new)
+        if drop is not None:
+            drop_keys(drop.folder, drop.names)
+        revoker.reconfigure()
+        still = revoker.taken(launches[:1])
+        revoker.forget(list(ends), everything=everything)
+    _tell_ledger(call, known, launches, everything)
+    if still:
+        raise ProblemFound(
+            f"{FILE} is written, and the collector still takes {still}: is this its machine? It has to read "
+            "that file (LOCAL_CONFIG_DIR), and to be told with condor_reconfig"
+        )
+    return {"launches": list(launches), "identities": sorted(ends), "all": everything, "file": str(FILE)}
+
+
+def renewed(call: Call, keys: Keys) -> str:
+    """Make the next key, and have the collector know it; its name."""
+    name = make_key(keys.folder, SIGNING_KEY)
+    with _revoker(call) as revoker:
+        revoker.reconfigure()
+    text = f"{who()} had the key {name} made; launches are signed with it from now on"
+    _event(call, name, Reason("key-rotated", text), time.time())
+    return name
+
+
+def finished(call: Call, known: Facts, keys: Keys) -> tuple[list[str], dict[str, int]]:
+    """Remove old keys that nobody alive has a token of: those removed, and machines of those that stay."""
+    alive: dict[str, int] = {}
+    for launch, machines in known.machines.items():
+        # Of a launch without a note nobody knows which key it was: it may be any of them.
+        made = known.made.get(launch)
+        for name in [made.key] if made else keys.names:
+            alive[name] = alive.get(name, 0) + machines
+    old = keys.names[:-1]
+    gone = [name for name in old if not alive.get(name)]
+    if gone:
+        drop_keys(keys.folder, gone)
+        with _revoker(call) as revoker:
+            revoker.reconfigure()
+    return gone, {name: alive[name] for name in old if alive.get(name)}
+
+
+def _revoker(call: Call) -> Revoker:
+    from updraft import config
+    from updraft.app.wiring import access
+
+    settings = config.load(call.file)
+    if settings.pool.collector:
+        raise UsageError(
+            "the head is another machine: run this there, as root, with its updraft.toml; "
+            "docs/explanation/security.md has the lines to be written by hand"
+        )
+    return Revoker(access(settings))
+
+
+def _tell_ledger(call: Call, known: Facts, launches: Sequence[str], everything: bool) -> None:
+    """The events, and the wish that machines go that haven't joined: they never will."""
+    name, now, chosen = who(), time.time(), set(launches)
+    for launch in launches:
+        _event(call, launch, Reason("token-revoked", f"{name} revoked the token of launch {launch}"), now)
+    if everything:
+        _event(call, "tokens", Reason("token-revoked", f"{name} revoked every worker's token"), now)
+    waiting = [one.id for one in known.living if one.joined_at is None and one.launch_key in chosen]
+    if waiting:
+        with Ledger(call.place.ledger) as ledger:
+            for machine in waiting:
+                ledger.request(now, name, RequestKind.DRAIN, machine)
+
+
+def _event(call: Call, subject: str, reason: Reason, now: float) -> None:
+    if call.place.ledger.exists():
+        with Ledger(call.place.ledger) as ledger:
+            ledger.event(now, "tokens", subject, reason)

@@ -1,0 +1,342 @@
+"""`explain`: why a job waits; what will become of a machine and why."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from updraft.app.terminal import printable
+from updraft.cli.main import Call
+from updraft.cli.operating.names import machine_named
+from updraft.cli.output import (
+    Column,
+    ago,
+    clock,
+    console,
+    count,
+    json_option,
+    megabytes,
+    say_json,
+    table,
+    waiting,
+)
+from updraft.cli.watching.documents import Document, daemon_state, event_row, machine_row
+from updraft.core.machines.entries import BUSY
+from updraft.errors import ProblemFound
+from updraft.ledger.reader import Reader
+
+if TYPE_CHECKING:
+    from updraft.condor.support.lookup import JobName
+    from updraft.core.model import JobGroup, MachineRecord, Plan, Snapshot
+
+DEADLINE = 20.0
+EVENTS_SHOWN = 20
+NAMES_SHOWN = 3
+JOBS_SHOWN = 5
+CONSOLE_LINES = 40
+
+
+@click.command()
+@click.argument("what", metavar="JOB|MACHINE")
+@json_option
+@click.pass_obj
+def explain(call: Call, what: str, as_json: bool) -> None:
+    """Say why a job waits, or what will become of a machine.
+
+    A JOB is CLUSTER, CLUSTER.PROC or CLUSTER.PROC@SCHEDD: for each offer the clause of the requirements that
+    fails, each limit that holds it back, each rest after failures with its end. A MACHINE is an id or the
+    beginning of one: its phase, its deadlines, what happened to it, and the console of a boot that failed.
+    """
+    from updraft.condor.support.lookup import job_name
+
+    name = job_name(what)
+    if name is None or _is_machine(call, what):
+        _machine(call, what, as_json)
+    else:
+        _job(call, name, what, as_json)
+
+
+def _is_machine(call: Call, what: str) -> bool:
+    ledger = call.place.ledger
+    if not ledger.exists():
+        return False
+    with Reader(ledger) as reader:
+        return reader.machine(what) is not None
+
+
+# ------------------------------------------------------------------------------------------------- a job
+
+
+def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
+    from updraft.app.wiring import access
+    from updraft.cli.running.look import looked
+    from updraft.condor.demand.groups import unread_of
+    from updraft.condor.support.lookup import find_jobs
+    from updraft.core.demand.left_out import OTHERS
+    from updraft.core.model import Known
+
+    with waiting("looking at the pool and the clouds"), looked(call) as (settings, snapshot, plan):
+        unread = {
+            at: unread_of(known.value.groups)
+            for at, known in snapshot.schedds.items()
+            if isinstance(known, Known)
+        }
+        found = find_jobs(access(settings), _schedds(snapshot), name, DEADLINE, unread)
+    if not found.jobs and found.unmade:
+        raise ProblemFound(f"job {what} is in no queue yet: {found.unmade}")
+    if not found.jobs:
+        raise ProblemFound(
+            f"no schedd of the pool has a job {what} in its queue; "
+            f"`condor_history {name.cluster}` tells if it has ended"
+        )
+    document = {
+        "jobs": [asdict(job) for job in found.jobs],
+        "groups": [group_document(group, snapshot, plan) for group in found.groups],
+        "silent": [{"schedd": schedd, "why": why} for schedd, why in found.silent],
+        "left_out": [asdict(warning) for warning in plan.warnings if warning.code in OTHERS],
+    }
+    if as_json:
+        say_json(document)
+        return
+    out = console()
+    for part in job_story(document, snapshot.now):
+        out.print(part)
+
+
+def _schedds(snapshot: "Snapshot") -> list[str]:
+    """The schedds that can be asked. Raises ProblemFound where the collector names none."""
+    from updraft.core.model import Unknown
+    from updraft.observe.schedds import ANY
+
+    unnamed = snapshot.schedds.get(ANY)
+    if len(snapshot.schedds) == 1 and isinstance(unnamed, Unknown):
+        why = unnamed.error.text.rstrip(".")
+        raise ProblemFound(f"the pool's schedds can't be found: {why}; `updraft check` says what to do")
+    return sorted(set(snapshot.schedds) - {ANY})
+
+
+def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Document:
+    """A group with what the plan says of it, and every offer with the reason why it can or can't run it."""
+    outlook = next((one for one in plan.groups if one.group == group.key), None)
+    from updraft.core.reasons import held_back
+
+    rests = [asdict(rest) for rest in plan.cooldowns]
+    offers = [_offer_document(group, offer, snapshot, rests) for offer in snapshot.offers]
+    return {
+        "key": group.key,
+        "owner": group.owner,
+        "request": asdict(group.request),
+        "evaluable": group.evaluable,
+        **{
+            part: 0 if outlook is None else getattr(outlook, part)
+            for part in ("idle", "joined", "coming", "new", "unmet")
+        },
+        "held_back": [] if outlook is None else [held_back(reason) for reason in outlook.held_back],
+        "offers": offers,
+    }
+
+
+def _offer_document(
+    group: "JobGroup", offer: Any, snapshot: "Snapshot", rests: Sequence[Mapping[str, Any]]
+) -> Document:
+    from updraft.core.machines.cooldowns import image_key
+
+    verdict = snapshot.verdicts.get((group.key, offer.kind))
+    keys = {
+        "offer": f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}",
+        "image": image_key(offer.worker_class, offer.image, offer.cloud, offer.variant),
+        "cloud": offer.cloud,
+    }
+    return {
+        "offer": offer.key,
+        "price": offer.price,
+        "holds": None if verdict is None or not verdict.decided else verdict.copies,
+        "fails": [] if verdict is None else [asdict(reason) for reason in verdict.reasons],
+        "rests": [rest for rest in rests if rest["key"] == keys.get(rest["scope"])],
+    }
+
+
+def job_story(document: Document, now: float) -> Iterator[Any]:
+    """What is to be said of the jobs of one name, for people."""
+    for job in document["jobs"][:JOBS_SHOWN]:
+        yield _job_line(job, now)
+    if len(document["jobs"]) > JOBS_SHOWN:
+        yield f"and {len(document['jobs']) - JOBS_SHOWN} more of this cluster"
+    for group in document["groups"]:
+        yield ""
+        yield from _group_story(group)
+    for one in document["silent"]:
+        yield ""
+        yield f"schedd {one['schedd']} was not heard, and may have jobs of this name, too: {one['why']}"
+    for reason in document["left_out"]:
+        yield f"\n{reason['text']} [{reason['code']}]"
+
+
+def _job_line(job: Mapping[str, Any], now: float) -> str:
+    line = f"job {job['id']} of {job['owner']} at {job['schedd']}: {job['state']}"
+    if job["state"] == "held":
+        return f"{line} ({job['hold_reason']}); a held job is no demand: condor_release gives it back"
+    if job["state"] == "running":
+        return f"{line} on {job['host']}"
+    return f"{line}, submitted {ago(now - job['since'])} ago"
+
+
+def _group_story(group: Document) -> Iterator[Any]:
+    request = group["request"]
+    asks = f"{count(request['cpus'], 'cpu')}, {megabytes(request['memory'])} of memory"
+    gpus = f", {count(request['gpus'], 'GPU')}" if request["gpus"] else ""
+    yield f"planned together with all jobs alike: {group['idle']} waiting, each asking for {asks}{gpus}"
+    yield (
+        f"of these, {group['joined']} find room on machines of the pool, {group['coming']} on machines on "
+        f"their way, {group['new']} on machines to be launched now, and {group['unmet']} find none"
+    )
+    for reason in group["held_back"]:
+        yield f"  held back: {reason['text']} [{reason['code']}]"
+        if reason.get("remedy"):
+            yield f"    what would change that: {reason['remedy']}"
+    if group["offers"]:
+        yield ""
+        yield _offer_table(group["offers"])
+    else:
+        yield "  no cloud offers anything at the moment; `updraft status` says which doesn't answer"
+
+
+def _offer_table(offers: Sequence[Document]) -> Any:
+    columns = [
+        Column("offer", wide=True),
+        Column("price", right=True),
+        Column("jobs", right=True),
+        Column("", wide=True),
+    ]
+    alike: dict[tuple[str, str], list[Document]] = {}
+    for offer in offers:
+        holds = "?" if offer["holds"] is None else str(offer["holds"])
+        alike.setdefault((holds, "\n".join(_offer_reasons(offer))), []).append(offer)
+    rows = [(_names(same), _prices(same), holds, why) for (holds, why), same in alike.items()]
+    return table(columns, rows)
+
+
+def _names(offers: Sequence[Document]) -> str:
+    """One offer by its name; several that the same is to be said of by their number and the first names."""
+    if len(offers) == 1:
+        return str(offers[0]["offer"])
+    shown = [str(offer["offer"]) for offer in offers[:NAMES_SHOWN]]
+    more = [f"and {len(offers) - NAMES_SHOWN} more"] if len(offers) > NAMES_SHOWN else []
+    return "\n".join([f"{len(offers)} offers alike:", *shown, *more])
+
+
+def _prices(offers: Sequence[Document]) -> str:
+    known = sorted({offer["price"] for offer in offers if offer["price"] is not None})
+    if not known:
+        return "?"
+    return f"{known[0]:.4g}" if len(known) == 1 else f"{known[0]:.4g}–{known[-1]:.4g}"
+
+
+def _offer_reasons(offer: Document) -> Iterator[str]:
+    if offer["holds"] is None and not offer["fails"]:
+        yield "not evaluated"
+    for reason in offer["fails"]:
+        yield reason["text"]
+    for rest in offer["rests"]:
+        failures = count(rest["failures"], "failure")
+        yield f"rests until {clock(rest['until'])} after {failures}: {rest['reason']['text']}"
+    if offer["holds"] and not offer["rests"]:
+        yield "can run it"
+
+
+# --------------------------------------------------------------------------------------------- a machine
+
+
+def _machine(call: Call, what: str, as_json: bool) -> None:
+    now = time.time()
+    with Reader(call.place.ledger) as reader:
+        document = machine_document(reader, what, now)
+    if as_json:
+        say_json(document)
+        return
+    for line in machine_story(document, now):
+        click.echo(line)
+
+
+def machine_document(reader: Reader, what: str, now: float) -> Document:
+    """One machine: its row, its launch, what happened to it, and the console that was kept."""
+    record = machine_named(reader, what, gone=True)
+    cycle = reader.last_cycle() or {}
+    outlook = next(
+        (
+            row
+            for row in cycle.get("machines", [])
+            if (row["cloud"], row["machine"]) == (record.cloud, record.id)
+        ),
+        None,
+    )
+    launch = reader.launch(record.launch_key)
+    events = [
+        *reader.events(subject=record.launch_key, limit=EVENTS_SHOWN),
+        *reader.events(subject=record.id, limit=EVENTS_SHOWN),
+    ]
+    return {
+        "machine": machine_row(record, outlook, now, reader.view(now).at_work),
+        "launch": None if launch is None else asdict(launch),
+        "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
+        "console": reader.console(record.id, record.cloud),
+        "left_out": _left_out(record, cycle),
+        "daemon": daemon_state(reader, now),
+    }
+
+
+def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> list[Document]:
+    """What the last look left out that concerns this machine."""
+    from updraft.core.demand.left_out import Named, concerning
+    from updraft.core.model import Reason
+    from updraft.core.slots.variants import annex_of
+
+    named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
+    said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
+    return [asdict(one) for one in concerning(said, named)]
+
+
+def machine_story(document: Document, now: float) -> Iterator[str]:
+    """What is to be said of a machine, for people."""
+    machine = document["machine"]
+    where = f"{machine['cloud']}/{machine['zone']}" if machine["zone"] else machine["cloud"]
+    yield f"{machine['id']}: {machine['phase']}; {machine['reason']['text']} [{machine['reason']['code']}]"
+    price = "unknown price" if machine["price"] is None else f"{machine['price']:.4g} per hour"
+    yield f"  {machine['flavor']} of class {machine['class']} on {where}, {machine['market']}, {price}"
+    yield f"  image {machine['image']}, generation {machine['generation']}, launch {machine['launch']}"
+    yield f"  {_life(machine, now)}"
+    if machine["deadline"] is not None:
+        yield f"  deadline {clock(machine['deadline'])} (in {ago(machine['deadline'] - now)})"
+    if machine["drain"]:
+        yield f"  drains since {clock(machine['drain']['asked_at'])}: {machine['drain']['reason']['text']}"
+    if not document["daemon"]["alive"] and machine["phase"] != "gone":
+        yield "  no daemon is at work: nothing becomes of it until one is"
+    for reason in document["left_out"]:
+        yield f"  {reason['text']} [{reason['code']}]"
+    if document["events"]:
+        yield "what happened"
+        for event in document["events"]:
+            yield f"  {clock(event['at'])}  {event['kind']}: {event['text']} [{event['code']}]"
+    if document["console"]:
+        yield "the end of its console (all of it with --json)"
+        for line in document["console"].splitlines()[-CONSOLE_LINES:]:
+            yield f"  | {printable(line)}"
+
+
+def _life(machine: Mapping[str, Any], now: float) -> str:
+    parts = [f"requested {clock(machine['requested_at'])}"]
+    if machine["joined_at"] is not None:
+        parts.append(f"joined {ago(machine['joined_at'] - machine['requested_at'])} later")
+    elif machine["ended_at"] is None:
+        parts.append(f"not joined after {ago(now - machine['requested_at'])}")
+    else:
+        parts.append("never joined")
+    if machine["ended_at"] is not None:
+        parts.append(f"gone {clock(machine['ended_at'])}")
+    elif machine["reason"]["code"] == BUSY.code:
+        parts.append("busy by its last ad")
+    elif machine["busy_at"] is not None:
+        parts.append(f"last seen busy {ago(now - machine['busy_at'])} ago")
+    return ", ".join(parts)

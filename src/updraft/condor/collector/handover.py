@@ -1,0 +1,127 @@
+"""The two ads by which a machine gets its own token: it asks in one, and is answered in the other.
+
+What is asked is read and answered in a child. A token is sealed to the machine's key by openssl, which is on
+every machine that has HTCondor; so is the machine's end of it.
+"""
+
+import base64
+import hashlib
+import math
+import socket
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from updraft.condor.advalues import text
+from updraft.condor.base import ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL, SHOWN_IDENTITY
+from updraft.condor.tokens.workers import is_launchs, launch_of
+from updraft.core.machines.handover import Asked
+from updraft.errors import PoolError
+
+_KEY = "UpdraftKey"
+_MOST = 500  # questions of one launch in one look
+_LONGEST = 4096  # characters of a certificate
+_PATIENCE = 2.0
+_LINE = 128
+_SEAL = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a machine asks, with its certificate (DER)."""
+
+    asked: Asked
+    cert: bytes
+
+
+def read_questions(collector: str | None, pool: str) -> tuple[Question, ...]:
+    """In a child: what machines of this pool ask; what makes no sense is left out."""
+    import classad2
+    import htcondor2
+
+    constraint = f"isString({_KEY}) && {ATTR_POOL} == {classad2.quote(pool)}"
+    names = [ATTR_INSTANCE, ATTR_LAUNCH, SHOWN_IDENTITY, _KEY]
+    ads = htcondor2.Collector(collector).query(htcondor2.AdType.Master, constraint, names)
+    found = (question(*(text(ad, name) for name in names)) for ad in ads)
+    return tuple(few_of_each(one for one in found if one is not None))
+
+
+def few_of_each(questions: Iterable[Question]) -> Iterator[Question]:
+    """These, but of each launch no more than it could have machines: whoever floods, floods his own."""
+    seen: Counter[str] = Counter()
+    for one in questions:
+        seen[one.asked.shown] += 1
+        if one.asked.shown and seen[one.asked.shown] <= _MOST:
+            yield one
+
+
+def question(instance: str, launch: str, identity: str, key: str) -> Question | None:
+    """The question of an ad with these values; None for what is none."""
+    if not instance or not launch or not key or len(key) > _LONGEST:
+        return None
+    try:
+        cert = base64.b64decode(key, validate=True)
+    except ValueError:
+        return None
+    # With a machine's own token nobody asks for another one.
+    shown = launch_of(identity) if is_launchs(identity) else ""
+    return Question(Asked(hashlib.sha256(cert).hexdigest(), instance[:128], launch[:128], shown), cert)
+
+
+def write_answers(collector: str | None, answers: Sequence[Mapping[str, str]], lifetime: float) -> None:
+    """In a child: advertise these answers, each with the fingerprint (`key`) of whom it is for."""
+    import classad2
+    import htcondor2
+
+    ads = [
+        classad2.ClassAd(
+            {
+                "MyType": "Generic",
+                "Name": f"updraft-handover/{one['key']}",
+                "ClassAdLifetime": max(1, math.ceil(lifetime)),
+                **{name: said for name, said in one.items() if name != "key"},
+            }
+        )
+        for one in answers
+    ]
+    if ads:
+        htcondor2.Collector(collector).advertise(ads, "UPDATE_AD_GENERIC")
+
+
+def seal(token: str, cert: bytes) -> str:
+    """The token, so that only who has the certificate's key can read it. Raises PoolError."""
+    with tempfile.NamedTemporaryFile(prefix="updraft-cert-") as file:
+        try:
+            pem = _openssl(["x509", "-inform", "DER"], cert)
+            Path(file.name).write_bytes(pem)
+            words = ["cms", "-encrypt", "-binary", "-aes-256-cbc", "-outform", "DER", file.name]
+            return base64.b64encode(_openssl(words, token.encode())).decode()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise PoolError(f"a token can't be sealed; is openssl there? ({type(error).__name__})") from error
+
+
+def _openssl(words: Sequence[str], given: bytes) -> bytes:
+    done = subprocess.run(["openssl", *words], input=given, capture_output=True, timeout=_SEAL, check=False)
+    if done.returncode:
+        raise PoolError("the machine's key is none: openssl can't read it")
+    return done.stdout
+
+
+def key_at(address: str, port: int) -> str:
+    """The fingerprint that is told at this address; "" where nobody says one within two seconds."""
+    try:
+        with socket.create_connection((address, port), timeout=_PATIENCE) as there:
+            there.settimeout(_PATIENCE)
+            line = b""
+            while len(line) < _LINE and not line.endswith(b"\n"):
+                part = there.recv(_LINE)
+                if not part:
+                    break
+                line += part
+    except OSError:
+        return ""
+    word, _, key = line.decode("ascii", "replace").strip().partition(" ")
+    return key if word == "updraft-handover" else ""

@@ -1,0 +1,317 @@
+"""The ads of slots, asked so that one that can't be read costs itself. Runs in a child process.
+
+HTCondor's library gives a whole answer up for one ad in it that it can't read, and what is written into an ad
+is its machine's owner's. Which ads those are is found by halves, and of each as much is asked for as can be
+read: fewer and fewer attributes, in the end only its name. How few is remembered, so that the search is paid
+for once.
+
+A slot whose `Name` is no text goes by another name, of its machine or its address, and is no room. Where the
+library can't even read that attribute, this holds for all slots of its machine.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from updraft.condor.advalues import integer, text
+from updraft.condor.base import (
+    ATTR_CLASS,
+    ATTR_CLOUD,
+    ATTR_FLAVOR,
+    ATTR_GENERATION,
+    ATTR_INSTANCE,
+    ATTR_LAUNCH,
+    ATTR_POOL,
+    ATTR_VARIANT,
+    SHOWN_IDENTITY,
+)
+from updraft.condor.collector.byname import among
+from updraft.condor.demand.reread import MARKS
+from updraft.core.halving import failing
+
+SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
+PROJECTION = [
+    *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
+    *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
+    *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
+    *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
+    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
+    *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
+    "UpdateSequenceNumber",
+    *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
+    *(ATTR_VARIANT, SHOWN_IDENTITY),
+]
+UNREAD = "UpdraftUnread"
+"""Set by us in an ad that can't be read whole, and never asked for."""
+
+# First without what a site writes expressions into, then without what only tells an ad from the one before
+# it. If even that can't be read, what tells whose it is; then what the collector itself writes into every ad.
+_SAFE = [name for name in PROJECTION if name not in ("Start", "DrainReason")]
+_SURE = ["Name", "LastHeardFrom", SHOWN_IDENTITY]
+_ADS = (
+    PROJECTION,
+    _SAFE,
+    [name for name in _SAFE if name not in MARKS or name in ("Name", "MyAddress", "LastHeardFrom")],
+    [*_SURE, "MyAddress", ATTR_POOL, ATTR_INSTANCE, ATTR_LAUNCH],
+    [*_SURE, "MyAddress"],
+    _SURE,
+)
+_OTHERWISE = ["Machine", "SlotID", "MyAddress", "LastHeardFrom"]
+_NAMELESS = ([*_OTHERWISE, SHOWN_IDENTITY, ATTR_POOL, ATTR_INSTANCE, ATTR_LAUNCH], _OTHERWISE, ["Machine"])
+_LONGEST = 512  # bytes of a name: no longer text is read
+_NAMED = f"(isString(Name) && size(Name) < {_LONGEST})"
+_MARKS = (list(MARKS), ["Name", "MyAddress", "LastHeardFrom"], ["Name", "LastHeardFrom"])
+# Ads are asked for by name up to this many; for more, all are read once.
+_BY_NAME = 1_000
+# Questions that fail, in one search: what is not told apart by then is read with less, until the next look.
+_FAILURES = 100
+_TRY_AGAIN = 30  # looks after which those are tried anew that couldn't be read: they may say another thing
+
+
+class _Steps:
+    """How few attributes each slot is asked for, by name: a step down this ladder; none for nearly all.
+
+    Of those `alone` it is known that it takes that; the others couldn't be told apart yet.
+    """
+
+    def __init__(self, ladder: Sequence[list[str]]) -> None:
+        self.ladder = ladder
+        self.step: dict[str, int] = {}
+        self.alone: set[str] = set()
+        self.looks = 0
+
+    def begin(self) -> None:
+        self.looks += 1
+        if self.looks % _TRY_AGAIN == 0:
+            self.alone.clear()
+
+    def down(self, names: Sequence[str], step: int) -> None:
+        """These couldn't be read at this step."""
+        self.step.update(dict.fromkeys(names, step + 1))
+        if len(names) == 1:
+            self.alone.update(names)
+
+    def forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.step.pop(name, None)
+            self.alone.discard(name)
+
+
+class Odd:
+    """What is remembered between looks of the slots whose ads can't be read whole."""
+
+    def __init__(self) -> None:
+        self.ads, self.marks = _Steps(_ADS), _Steps(_MARKS)
+        self.nameless: set[str] = set()
+        """What those go by now that have no name."""
+        self.hidden: set[str] = set()
+        """The machines with slots whose names are no texts to the library."""
+
+    def begin(self) -> None:
+        """Another look begins."""
+        if self.marks.looks % _TRY_AGAIN == 0:
+            self.hidden.clear()
+
+    def names(self) -> set[str]:
+        """Of which slots it is."""
+        return {*self.ads.step, *self.marks.step, *self.nameless}
+
+
+class SlotAds:
+    """Implements `reread.Source` with a collector of the bindings."""
+
+    def __init__(self, source: Any, odd: Odd) -> None:
+        self._source = source
+        self._odd = odd
+
+    def marks(self) -> Iterable[Any]:
+        self._odd.begin()
+        found = self._told(None, self._odd.marks)
+        self._odd.ads.forget(self._odd.ads.step.keys() - {text(ad, "Name") for ad in found})
+        return found
+
+    def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
+        return self._told(names, self._odd.ads)
+
+    def at_work(self, names: Sequence[str]) -> Iterable[str]:
+        busy = 'MyType == "Machine" && DynamicSlot && Activity == "Busy"'
+        return [text(ad, "Name") for ad in _each(self._source, busy, names, ["Name"])] if names else ()
+
+    @property
+    def _slots(self) -> str:
+        """The condition for all slots but those of hidden machines."""
+        hidden = self._odd.hidden
+        return f"{SLOTS} && {among('Machine', hidden)} =!= true" if hidden else SLOTS
+
+    def _told(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
+        """The ads of these slots, of each as much as can be read; the nameless ones by other names."""
+        found = self._by_name(names, steps)
+        told = [ad for ad in found if _name(ad)]
+        if names is not None:
+            return [*told, *self._nameless()] if self._odd.nameless.intersection(names) else told
+        bare = len(found) - len(told)
+        nameless = self._nameless() if bare or self._odd.hidden else []
+        if bare > len(nameless) and self._hide(self._unlike_texts()):
+            return self._told(names, steps)
+        self._odd.nameless = {text(ad, "Name") for ad in nameless}
+        return [*told, *nameless]
+
+    def _nameless(self) -> list[Any]:
+        """The ads of those without a name, with as little as tells whose they are, and other names."""
+        import htcondor2
+
+        these = f"{SLOTS} && ({_NAMED} =!= true || {among('Machine', self._odd.hidden)})"
+        found: list[Any] = []
+        for step in _NAMELESS:
+            try:
+                found = list(self._ask(these, step))
+                break
+            except htcondor2.HTCondorException:
+                self._ask("false", ["Name"])  # raises where it is the collector that fails
+        for ad in found:
+            machine, slot = text(ad, "Machine"), integer(ad, "SlotID")
+            ad["Name"] = (f"slot{slot}@{machine}" if slot and machine else machine) or text(ad, "MyAddress")
+            ad[UNREAD] = True
+        return found
+
+    def _hide(self, machines: Iterable[str]) -> bool:
+        """Ask for no names of these machines' slots; whether there is any new one among them."""
+        fresh = {*machines} - self._odd.hidden - {""}
+        self._odd.hidden |= fresh
+        return bool(fresh)
+
+    def _unlike_texts(self) -> Iterable[str]:
+        """The machines of slots whose names are texts to the collector and not to the library."""
+        ads = self._ask(f"{self._slots} && {_NAMED}", ["Name", "Machine"])
+        return [text(ad, "Machine") for ad in ads if not _name(ad)]
+
+    def _names(self) -> list[Any]:
+        """The ads of all slots with nothing but names; machines with one that can't be read are hidden."""
+        import htcondor2
+
+        def fails(machines: Sequence[str]) -> bool:
+            try:
+                self._ask(f"{SLOTS} && {among('Machine', machines)}", ["Name"])
+            except htcondor2.HTCondorException:
+                return True
+            return False
+
+        try:
+            ads = self._ask(self._slots, ["Name"])
+        except htcondor2.HTCondorException:
+            machines = {text(ad, "Machine") for ad in self._ask(SLOTS, ["Machine"])} - {""}
+            if not self._hide(failing(sorted(machines - self._odd.hidden), fails)):
+                raise
+            ads = self._ask(self._slots, ["Name"])
+        return list(ads)
+
+    def _by_name(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
+        """The ads of these slots, and, where all are asked for, maybe of some without a name."""
+        steps.begin()
+        wanted = None if names is None or len(names) > _BY_NAME else set(names)
+        odd = {name for name in steps.step if wanted is None or name in wanted}
+        untold = odd - steps.alone
+        steps.forget(untold)
+        found = self._usual(wanted, odd, steps)
+        found += self._halves([sorted(untold)], 0, steps)
+        for step in range(1, len(steps.ladder)):
+            here = {name for name, at in steps.step.items() if at == step}
+            there = sorted(here if wanted is None else here & wanted)
+            ads = self._halves([there], step, steps)
+            steps.forget(set(there) - {text(ad, "Name") for ad in ads} - _below(steps, step))
+            for ad in ads:
+                ad[UNREAD] = True
+            found += ads
+        return found
+
+    def _usual(self, wanted: set[str] | None, odd: set[str], steps: _Steps) -> list[Any]:
+        """The ads of all that aren't odd: where there is no other way, in parts."""
+        import htcondor2
+
+        if wanted is not None:
+            return self._halves([sorted(wanted - odd)], 0, steps)
+        if len(odd) <= _BY_NAME:
+            # Also those whose names can't be compared.
+            others = f"{self._slots} && {among('Name', odd)} =!= true" if odd else self._slots
+            try:
+                return list(self._ask(others, steps.ladder[0]))
+            except htcondor2.HTCondorException:
+                pass  # which it is for, the parts will tell
+        ads = self._names()
+        every = sorted({_name(ad) for ad in ads} - odd - {""})
+        bare = [ad for ad in ads if not _name(ad)]
+        return bare + self._halves(
+            [every[at : at + _BY_NAME] for at in range(0, len(every), _BY_NAME)], 0, steps
+        )
+
+    def _halves(self, parts: list[list[str]], step: int, steps: _Steps) -> list[Any]:
+        """The ads of these slots that can be read at this step; the others go one down."""
+        import htcondor2
+
+        found: list[Any] = []
+        failures = 0
+        while parts:
+            part = parts.pop()
+            if not part:
+                continue
+            try:
+                found += self._ask(f"{self._slots} && {among('Name', part)}", steps.ladder[step])
+            except htcondor2.HTCondorException:
+                failures += 1
+                half = len(part) // 2
+                if half and failures < _FAILURES:
+                    parts += [part[:half], part[half:]]
+                    continue
+                self._ask("false", ["Name"])  # raises where it is the collector that fails
+                if step + 1 == len(steps.ladder):
+                    raise
+                steps.down(part, step)
+        return found
+
+    def _ask(self, constraint: str, projection: list[str]) -> Iterable[Any]:
+        import htcondor2
+
+        return self._source.query(htcondor2.AdType.Startd, constraint, projection)  # type: ignore[no-any-return]
+
+
+def _name(ad: Any) -> str:
+    """The slot's name if one can ask for it by that; "" otherwise."""
+    try:
+        said = ad.get("Name")
+        return said if isinstance(said, str) and len(said.encode()) < _LONGEST else ""
+    except Exception:  # the library's errors are of many kinds: it is no text of Unicode
+        return ""
+
+
+def _below(steps: _Steps, step: int) -> set[str]:
+    return {name for name, at in steps.step.items() if at > step}
+
+
+def whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
+    """The whole ads of these slots; without those that can't be read."""
+    return _each(source, SLOTS, names) if names else ()
+
+
+def _each(
+    source: Any, constraint: str, names: Sequence[str], projection: Sequence[str] = ()
+) -> Iterable[Any]:
+    """The ads of these names, without those that can't be read: of these nothing can be learned."""
+    import htcondor2
+
+    try:
+        return source.query(  # type: ignore[no-any-return]
+            htcondor2.AdType.Startd, named(constraint, names), list(projection)
+        )
+    except htcondor2.HTCondorException:
+        if len(names) == 1:
+            return ()
+        source.query(
+            htcondor2.AdType.Startd, "false", ["Name"]
+        )  # raises where it is the collector that fails
+        half = len(names) // 2
+        parts = (names[:half], names[half:])
+        return [ad for part in parts for ad in _each(source, constraint, part, projection)]
+
+
+def named(constraint: str, names: Sequence[str]) -> str:
+    """The constraint for ads of these names; for many names, that of all ads."""
+    return constraint if len(names) > _BY_NAME else f"{constraint} && {among('Name', names)}"

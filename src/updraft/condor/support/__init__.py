@@ -1,0 +1,1 @@
+"""What single verbs ask of a pool: `check`, `explain`, `simulate`, `image make` and `pool load`."""

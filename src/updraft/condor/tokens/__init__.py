@@ -1,0 +1,1 @@
+"""Tokens: whose they are, how they are made, and how they end before their time. Read `workers` first."""

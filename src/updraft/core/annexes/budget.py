@@ -1,0 +1,142 @@
+"""What annexes of an ordinary user may come to, and whether one more is within that.
+
+A user is held to the worst that could be bought: the largest and dearest machines on sale that an annex may
+have. What nobody knows the price of is within no budget of money. An annex that is over counts for the
+machines that it still has.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from updraft.core.model import Annex, LaunchState, LedgerView, Offer, Reason
+from updraft.core.reasons import spell
+from updraft.core.settings import AnnexBudget, Policy
+from updraft.core.slots.variants import annex_of
+
+NOT_ALLOWED = "annex-not-allowed"
+BUDGET = "annex-budget"
+_OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
+MOST_EACH = 8
+"""Annexes that one user may have at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Machines, cores and money per hour; `cost` None where some price isn't known."""
+
+    machines: int = 0
+    cores: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: "Use") -> "Use":
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Use(self.machines + other.machines, self.cores + other.cores, cost)
+
+
+def budget_of(user: str, policy: Policy) -> AnnexBudget | None:
+    """What this user may have; None who may have no annexes. The first name or pattern that fits counts."""
+    found = (one for pattern, one in policy.annex_budgets.items() if fnmatchcase(user, pattern))
+    return next(found, None)
+
+
+def used(annexes: Iterable[Annex], ledger: LedgerView, offers: Sequence[Offer], now: float) -> Use:
+    """What these annexes come to together, at most."""
+    total = Use()
+    for annex in annexes:
+        total += _there(annex, ledger) if annex.over(now) else at_most(annex, offers) or Use(cost=None)
+    return total
+
+
+def at_most(annex: Annex, offers: Iterable[Offer]) -> Use | None:
+    """The most that an annex may come to, by what is on sale; None where nothing is that it may have."""
+    fitting = [one for one in offers if _may_have(annex, one)]
+    if not fitting:
+        return None
+    cpus = [max(1, one.resources.cpus) for one in fitting]
+    if annex.machines:
+        machines = max(0, annex.machines - annex.left)
+        cores = machines * max(cpus)
+    else:
+        left = max(0, annex.cores - annex.left_cores)
+        machines, cores = -(-left // min(cpus)), (left + max(cpus) - 1 if left else 0)
+    return Use(machines, cores, _cost(annex, fitting, machines))
+
+
+def _cost(annex: Annex, fitting: Sequence[Offer], machines: int) -> float | None:
+    if annex.max_price is not None:
+        return machines * annex.max_price  # a price may still rise to that
+    prices = [one.price for one in fitting]
+    known = [price for price in prices if price is not None]
+    return machines * max(known) if len(known) == len(prices) else None
+
+
+def _may_have(annex: Annex, offer: Offer) -> bool:
+    if offer.worker_class != annex.worker_class:
+        return False
+    if annex.spot is not None and (offer.market == "spot") != annex.spot:
+        return False
+    return annex.max_price is None or (offer.price is not None and offer.price <= annex.max_price)
+
+
+def _there(annex: Annex, ledger: LedgerView) -> Use:
+    """What there is of an annex, launches included of which nobody knows yet what has become of them."""
+    live = [r for r in ledger.machines if r.ended_at is None and _of(annex, r.variant)]
+    asked = [one for one in ledger.launches if one.state in _OPEN and _of(annex, one.variant)]
+    total = Use()
+    for record in live:
+        total += Use(1, record.resources.cpus, record.price)
+    for one in asked:
+        cost = None if one.price is None else one.count * one.price
+        total += Use(one.count, one.count * one.resources.cpus, cost)
+    return total
+
+
+def _of(annex: Annex, variant: str) -> bool:
+    return bool(variant) and annex_of(variant) == annex.name
+
+
+def refusal(
+    asked: Annex,
+    budget: AnnexBudget,
+    mine: Sequence[Annex],
+    ledger: LedgerView,
+    offers: Sequence[Offer],
+    now: float,
+) -> Reason | None:
+    """Why this annex is beyond what its owner may have, who has the annexes `mine`; None where it isn't.
+
+    For one that is to be changed, `mine` are the others.
+    """
+    if not any(fnmatchcase(asked.worker_class, pattern) for pattern in budget.classes):
+        return Reason(NOT_ALLOWED, f"your annexes may not be of class {asked.worker_class}")
+    if asked.until - now > budget.longest:
+        return Reason(BUDGET, f"your annexes may last {spell(budget.longest)}, counted from now")
+    if len(mine) >= MOST_EACH:
+        return Reason(BUDGET, f"you have {len(mine)} annexes, and may have {MOST_EACH}: delete one")
+    wanted = at_most(asked, offers)
+    if wanted is None:
+        return Reason(BUDGET, f"nothing is on sale that annex {asked.name} may have, so its cost isn't known")
+    total = used(mine, ledger, offers, now) + wanted
+    return _beyond(total, wanted, budget)
+
+
+def _beyond(total: Use, wanted: Use, budget: AnnexBudget) -> Reason | None:
+    if budget.cost_per_hour is not None:
+        if total.cost is None:
+            return Reason(BUDGET, "the price of a machine isn't known: say the highest that you would pay")
+        if total.cost > budget.cost_per_hour * (1 + 1e-9):
+            return _no(
+                "cost per hour", f"{wanted.cost:.4g}", f"{total.cost:.4g}", f"{budget.cost_per_hour:.4g}"
+            )
+    counted = (("machines", budget.machines), ("cores", budget.cores))
+    for what, most in counted:
+        has, more = getattr(total, what), getattr(wanted, what)
+        if most is not None and has > most:
+            return _no(what, str(more), str(has), str(most))
+    return None
+
+
+def _no(what: str, more: str, total: str, most: str) -> Reason:
+    text = f"it could come to {more} {what}, your annexes together to {total}, and you may have {most}"
+    return Reason(BUDGET, text)

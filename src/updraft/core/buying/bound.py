@@ -1,0 +1,91 @@
+"""What a job of each item is worth, and what room is, if machines and jobs could be cut up.
+
+The least that a demand costs with fractional machines and jobs is a linear program. Its dual has a price for
+each quantity of each lot, which together may not exceed the machine's price; a job is worth what its room
+costs where that is least; the bound is what all jobs are worth. Here the dual is climbed directly: on each
+lot the machine's price is spread over its quantities, and moved, step by step, to those that the jobs which
+would go there use most (multiplicative weights, with a temperature that falls). Forty steps come within one
+or two per cent, which is what patterns need to be begun with.
+"""
+
+import math
+
+import numpy as np
+
+from updraft.core.buying.market import Floats, Lots
+
+_COLD = 0.003
+_FLOOR = 1e-5
+_COIN = 1e-6
+_ENOUGH = 1e-5
+_PATIENCE = 6
+
+
+def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) -> tuple[Floats, Floats]:
+    """What a job of each item is worth, and the share of each quantity in each lot's price (4 × lots).
+
+    The sum of need × worth is a lower bound of what the demand costs on these lots, whatever the steps.
+    """
+    size = np.where(market.size > 0, market.size, 1.0)
+    some = np.flatnonzero(need > 0)
+    needed = need[some]
+    money = market.asks[:, some] * (market.price / size)[:, None, :]
+    shut = market.copies[some] <= 0
+    share = np.where(market.size > 0, np.array([1.0, 1.0, 0.3, 1.0])[:, None], 0.0)
+    share = (share if begin is None else begin) + _FLOOR * (market.size > 0)
+    share = share / share.sum(axis=0)
+    best, worth, kept, idle = -1.0, np.zeros(len(some)), share, 0
+    for step in range(steps):
+        cost = money[0] * share[0]
+        for d in range(1, 4):
+            cost += money[d] * share[d]
+        cost[shut] = np.inf
+        now = cost.min(axis=1)
+        value = float(needed @ now)
+        idle = 0 if value > best * (1.0 + _ENOUGH) else idle + 1
+        if value > best:
+            best, worth, kept = value, now, share
+        if idle > _PATIENCE:
+            break
+        heat = max(_COLD, 0.1 * 0.96**step if begin is None else 0.05 * 0.85**step)
+        goes = np.exp(-(cost / np.maximum(now, 1e-300)[:, None] - 1.0) / heat)
+        goes *= (needed / goes.sum(axis=1))[:, None]
+        spent = np.stack([(goes * money[d]).sum(axis=0) for d in range(4)])
+        most = spent.max(axis=0)
+        pull = np.where(most > 1e-9 * value, spent / np.maximum(most, 1e-300), 1.0)
+        rate = 0.5 / (1.0 + step / 20.0)
+        share = share * np.exp(rate * (pull - pull.max(axis=0))) + _FLOOR * (market.size > 0)
+        share = share / share.sum(axis=0)
+    every = np.zeros(len(need))
+    every[some] = worth
+    return every, kept
+
+
+def floor(market: Lots, price: Floats) -> float:
+    """What the demand costs at least at these prices, quickly: as if only one quantity counted.
+
+    Rounded up to what can be paid at all, see `payable`.
+    """
+    if not len(price):
+        return 0.0
+    size = np.where(market.size > 0, market.size, np.inf)
+    shut = market.copies <= 0
+    least = 0.0
+    for d in range(4):
+        each = np.where(shut, np.inf, market.asks[d] * (price / size[d]))
+        least = max(least, float(market.need @ each.min(axis=1)))
+    if len(market.need) == 1:
+        held = market.copies[0] * market.slots
+        each = price[held > 0] / held[held > 0]
+        least = float(market.need[0] * each.min())
+    alone = np.where(shut, np.inf, price).min(axis=1).max()
+    return payable(max(least, float(alone)), price)
+
+
+def payable(least: float, price: Floats) -> float:
+    """The smallest sum of prices that isn't below `least`, as far as a common coin of the prices tells."""
+    coins = np.rint(price / _COIN)
+    if not np.allclose(coins * _COIN, price, rtol=0.0, atol=1e-9):
+        return least
+    coin = math.gcd(*(int(each) for each in coins)) * _COIN
+    return least if coin <= 0 else max(least, math.ceil(least / coin - 1e-6) * coin)

@@ -1,0 +1,203 @@
+"""A shopping list as if everything could be had: priced offers first, then those whose price nobody knows.
+
+The list is drawn up for items and lots (see `market`), and dealt out to the job groups behind the items.
+Where the question is small, the plain greedy of `drafting` draws one up too, and the cheaper one is taken.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from updraft.core.buying.bound import floor, payable, prices
+from updraft.core.buying.greedy import Draft, Line, Market
+from updraft.core.buying.market import Flags, Ints, Lots, Sale, lots, many
+from updraft.core.buying.patterns import Taste
+from updraft.core.buying.program import Master
+from updraft.core.buying.renewal import renewed
+from updraft.core.buying.rounding import (
+    Effort,
+    Lines,
+    Rest,
+    around_all,
+    dive,
+    greedy,
+    in_one,
+    patterns_of,
+    shrunk,
+)
+from updraft.core.buying.tail import Tail
+from updraft.core.demand.fitting import turns
+from updraft.core.model import Verdicts
+
+# From so many items on, less is tried.
+_EFFORTS = (
+    (6, Effort(rounds=8, again=1, dives=8, depth=24, renewals=2)),
+    (40, Effort(rounds=12, again=2, dives=24, depth=24, renewals=8)),
+    (150, Effort(rounds=8, again=1, dives=3, depth=24, renewals=6)),
+    (400, Effort(rounds=0, again=0, dives=0, depth=24, renewals=4)),
+    (5000, Effort(rounds=0, again=0, dives=0, depth=24, renewals=2)),
+)
+_QUICK_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0)
+_LEAST_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0, deck=25, turns=12, steps=20)
+_PLAIN_PAIRS = 4000
+_SMALLER = 0.001  # how much cheaper per core twice the machine must be
+
+
+class Listing:
+    """Draws up lists for one sale, for whatever is left of its demand and open of its offers.
+
+    Of offers at about the same price per core the smaller one is taken: it is empty sooner, and what runs on
+    it holds less of what is paid for. Where machines are `scarce` a list is one of few machines instead: each
+    counts as if it cost the dearest one's price besides its own.
+    """
+
+    def __init__(self, this: Sale, verdicts: Verdicts, *, scarce: bool = False) -> None:
+        self.sale = this
+        self._verdicts = verdicts
+        self.order = turns(this.groups)
+        place = {group.key: at for at, group in enumerate(self.order)}
+        self._turn = np.array([place[group.key] for group in this.groups], dtype=np.int64)
+        self._priced = ~np.isnan(this.price)
+        size = np.array([float(offer.resources.cpus) for offer in this.offers])
+        self._true = np.where(self._priced, np.nan_to_num(this.price), size)
+        if scarce and len(size):
+            self._price = self._true + self._true.max()
+        else:
+            self._price = self._true * (1.0 + _SMALLER * np.log2(np.maximum(size, 1.0)))
+        self._plain: Market | None = None
+        self._quick = False
+
+    def lines(self, left: Ints, stock: Ints, open_: Flags, quick: bool = False) -> list[Line]:
+        """Lines for `left` jobs of each group, on open offers of which there are `stock`.
+
+        A `quick` list is a greedy's and no more, where the question isn't small.
+        """
+        self._quick = quick
+        left, stock = left.copy(), stock.copy()
+        open_ = open_ & (stock > 0)
+        serves = self.sale.kind_copies > 0
+        priced = serves[:, np.unique(self.sale.of_kind[open_ & self._priced])].any(axis=1)
+        found: list[Line] = []
+        # Groups that only offers without a price serve; all others; what found the priced ones sold out.
+        for rows, which in ((~priced, ~self._priced), (priced, self._priced), (priced, ~self._priced)):
+            wanted = np.flatnonzero(rows & (left > 0))
+            found += self._some(wanted, left, stock, np.flatnonzero(open_ & which & (stock > 0)))
+        return found
+
+    def _some(self, rows: Ints, left: Ints, stock: Ints, offers: Ints) -> list[Line]:
+        if not len(rows) or not len(offers):
+            return []
+        kinds = np.unique(self.sale.of_kind[offers])
+        rows = rows[(self.sale.kind_copies[np.ix_(rows, kinds)] > 0).any(axis=1)]
+        if not len(rows):
+            return []
+        rows = rows[np.argsort(self._turn[rows], kind="stable")]
+        market = lots(self.sale, rows, left[rows], offers, self._price, stock)
+        mine = self._best(market, rows, left, stock, offers)
+        at = {group.key: n for n, group in enumerate(self.sale.groups)}
+        for line in mine:
+            stock[line.offer] -= line.count
+            for key, number in line.content.items():
+                left[at[key]] -= number * line.count
+        return mine
+
+    def _best(self, market: Lots, rows: Ints, left: Ints, stock: Ints, offers: Ints) -> list[Line]:
+        """The cheapest list known. Small questions are answered by the plain greedy too, and first."""
+        least = self._least(market)
+        if len(rows) * len(self.sale.kinds) > _PLAIN_PAIRS:
+            return self._dealt(market, cheapest(market, least, self._quick), left)
+        if self._plain is None:
+            self._plain = Market(self.sale)
+        groups = {group.key: group for group in self.sale.groups}
+        counts = dict.fromkeys(groups, 0)
+        counts.update((self.sale.groups[row].key, int(left[row])) for row in rows.tolist())
+        open_ = set(offers.tolist())
+        kept = [int(n) if at in open_ else 0 for at, n in enumerate(stock)]
+        tail = Tail(self._plain, groups, kept, self._verdicts)
+        plain = tail.without(Draft(self._plain, dict(counts), list(kept), open_.__contains__).all())
+        if _jobs(plain) == sum(counts.values()) and self._cost(plain) <= least * (1.0 + 1e-9):
+            return plain
+        mine = tail.without(self._dealt(market, cheapest(market, least, self._quick), left))
+        return min(mine, plain, key=lambda lines: (-_jobs(lines), self._cost(lines)))
+
+    def _least(self, market: Lots) -> float:
+        """A bound from below, as this list counts prices: true prices have a common coin more often."""
+        true = self._true[market.offer]
+        paid = true > 0
+        more = float((market.price[paid] / true[paid]).min()) if paid.all() else 1.0
+        return max(floor(market, market.price), floor(market, true) * more)
+
+    def _cost(self, lines: Sequence[Line]) -> float:
+        return round(sum(float(self._price[line.offer]) * line.count for line in lines), 9)
+
+    def _dealt(self, market: Lots, found: Sequence[Lines], left: Ints) -> list[Line]:
+        """Lines for groups instead of items: an item's groups get their jobs placed in the order of turns."""
+        queues = [[[int(row), int(left[row])] for row in members] for members in market.members]
+        for queue in queues:
+            queue.reverse()  # the first one is at the end, where it is taken from
+        dealt: list[Line] = []
+        for line in found:
+            count = line.count
+            items = list(zip(line.item.tolist(), line.number.tolist(), strict=True))
+            while count > 0:
+                times = max(1, min(count, *(queues[item][-1][1] // number for item, number in items)))
+                content: dict[str, int] = {}
+                for item, number in items:
+                    _take(queues[item], number, times, self.sale, content)
+                lead = max(content, key=lambda key: (content[key], key))
+                dealt.append(Line(int(market.offer[line.lot]), content, times, lead))
+                count -= times
+        return dealt
+
+
+def _take(queue: list[list[int]], number: int, times: int, this: Sale, content: dict[str, int]) -> None:
+    """Take jobs for `times` machines from an item's first group, or for one from several."""
+    if queue[-1][1] >= number * times:
+        row, has = queue[-1]
+        content[this.groups[row].key] = number
+        queue[-1][1] = has - number * times
+    else:
+        missing = number
+        while missing:
+            row, has = queue[-1]
+            got = min(has, missing)
+            content[this.groups[row].key] = content.get(this.groups[row].key, 0) + got
+            missing -= got
+            queue[-1][1] -= got
+            if not queue[-1][1] and len(queue) > 1:
+                queue.pop()
+    if not queue[-1][1] and len(queue) > 1:
+        queue.pop()
+
+
+def _jobs(lines: Sequence[Line]) -> int:
+    return sum(sum(line.content.values()) * line.count for line in lines)
+
+
+def cheapest(market: Lots, least: float, quick: bool) -> list[Lines]:
+    """The cheapest list found for all that a market needs, as far as its stock goes.
+
+    No list costs less than `least`: one that costs as much ends the search.
+    """
+    effort = _effort(len(market.need), float(market.need.sum()), quick)
+    rest = Rest(market, market.need, market.stock)
+    taste = Taste(*prices(market, market.need, effort.steps))
+    least = max(least, payable(float(market.need @ taste.worth), market.price)) * (1.0 + 1e-9)
+    best = greedy(rest.copy(), taste, effort.depth, effort.deck, effort.turns)
+    alone = in_one(rest, taste)
+    if alone is not None and alone.better_than(best):
+        best = alone
+    if effort.dives and (best.need.any() or best.price > least):
+        master = Master(market, market.need)
+        master.add(patterns_of(best.lines))
+        master.add(around_all(rest, taste, effort.depth))
+        best = dive(master, rest, best, [taste], effort, least)
+    return shrunk(market, renewed(best, taste, effort.renewals, effort.depth, least), taste.worth)
+
+
+def _effort(items: int, jobs: float, quick: bool) -> Effort:
+    if many(items, jobs):
+        return _LEAST_EFFORT
+    if quick and items > _EFFORTS[1][0]:
+        return _QUICK_EFFORT
+    return next((each for most, each in _EFFORTS if items <= most), _LEAST_EFFORT)

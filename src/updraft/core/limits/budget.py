@@ -1,0 +1,404 @@
+"""Limits and quotas: what may still be bought when all that exists and all that was asked for is counted.
+
+Limits are the site's, quotas are the cloud's. A price that isn't known is never taken for zero.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from updraft.core.limits.pace import joins_left, slowed
+from updraft.core.machines.cache import Roll
+from updraft.core.machines.cooldowns import Outstanding, image_key
+from updraft.core.model import (
+    CloudView,
+    Cooldown,
+    Known,
+    Machine,
+    Offer,
+    Phase,
+    Quota,
+    Reason,
+    Resources,
+    Snapshot,
+)
+from updraft.core.reasons import counted
+from updraft.core.settings import Limits, Policy
+
+
+@dataclass(slots=True)
+class Use:
+    """What counts against a limit. `price_unknown` where the cost of something in it isn't known."""
+
+    machines: int = 0
+    cores: int = 0
+    memory: int = 0
+    cost: float = 0.0
+    price_unknown: bool = False
+
+    def add(self, count: int, resources: Resources, price: float | None) -> None:
+        """Count `count` more machines of this size and price."""
+        self.machines += count
+        self.cores += count * resources.cpus
+        self.memory += count * resources.memory
+        if price is None:
+            self.price_unknown = self.price_unknown or count > 0
+        else:
+            self.cost += count * price
+
+    def include(self, other: "Use") -> None:
+        """Count all that another one counts."""
+        self.machines += other.machines
+        self.cores += other.cores
+        self.memory += other.memory
+        self.cost += other.cost
+        self.price_unknown = self.price_unknown or other.price_unknown
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much may still be bought. `allow` takes from it what it grants: it is used up by one plan.
+
+    `joins` is how many machines may be asked for now, whatever they are (None: any number), `slow` why.
+    """
+
+    policy: Policy
+    clouds: Mapping[str, CloudView]
+    now: float
+    rests: tuple[Cooldown, ...] = ()
+    pool: Use = field(default_factory=Use)
+    per_cloud: dict[str, Use] = field(default_factory=dict)
+    per_class: dict[str, int] = field(default_factory=dict)
+    class_cores: dict[str, int] = field(default_factory=dict)
+    on_the_way: dict[str, int] = field(default_factory=dict)
+    proven: frozenset[str] = frozenset()
+    unlisted: dict[str, Use] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    joins: int | None = None
+    slow: Reason | None = None
+    _resting: dict[tuple[str, str], Cooldown] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._resting = {(rest.scope, rest.key): rest for rest in self.rests}
+
+    def allow(self, offer: Offer, count: int) -> tuple[int, Reason | None]:
+        """How many of `count` machines of this offer may be bought now, and what stops the rest."""
+        granted, stop = count, None
+        for rule in (
+            self._cloud_open,
+            self._cloud_answers,
+            self._rested,
+            self._tried,
+            self._joined,
+            self._within_pool,
+            self._within_cloud,
+            self._within_class,
+            self._within_quota,
+        ):
+            most, reason = rule(offer)
+            if most < granted:
+                granted, stop = max(0, most), reason
+            if granted == 0:
+                break
+        if granted:
+            self._take(offer, granted)
+        return granted, stop
+
+    def machines_left(self, of: Container[str] | None = None) -> int:
+        """How many machines may be bought at most, whatever they are: by limits, maxima and quotas.
+
+        `of` are the clouds that are asked for, None for all.
+        """
+        policy = self.policy
+        pool = _rest(policy.limits.machines, self.pool.machines)
+        classes = sum(
+            _rest(worker.max_machines, self.per_class.get(name, 0)) for name, worker in policy.classes.items()
+        )
+        clouds = 0
+        for name, view in self.clouds.items():
+            if (of is not None and name not in of) or self._sells_nothing(name, view):
+                continue
+            limits = policy.cloud_limits.get(name)
+            left = _rest(
+                None if limits is None else limits.machines, self.per_cloud.get(name, Use()).machines
+            )
+            if isinstance(view.quota, Known):
+                gone = self.unlisted.get(name, Use()).machines
+                left = min(left, _rest(view.quota.value.machines, gone))
+            clouds += left
+        return min(pool, classes, clouds)
+
+    def _sells_nothing(self, cloud: str, view: CloudView) -> bool:
+        """Is it disabled, silent, or resting as a whole?"""
+        rest = self._resting.get(("cloud", cloud))
+        resting = rest is not None and self.now < rest.until
+        return resting or self.policy.rule(cloud).closed is not None or not isinstance(view.machines, Known)
+
+    def _take(self, offer: Offer, count: int) -> None:
+        self.pool.add(count, offer.resources, offer.price)
+        self.joins = None if self.joins is None else self.joins - count
+        for uses in (self.per_cloud, self.unlisted):
+            if offer.cloud not in uses:
+                uses[offer.cloud] = Use()
+            uses[offer.cloud].add(count, offer.resources, offer.price)
+        self.count(offer.worker_class, count, offer.resources.cpus)
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
+        self.on_the_way[image] = self.on_the_way.get(image, 0) + count
+        place = _offer_key(offer)
+        self.granted[place] = self.granted.get(place, 0) + count
+
+    def count(self, worker: str, count: int, cores: int) -> None:
+        """Count `count` machines of a class, each with so many cores."""
+        self.per_class[worker] = self.per_class.get(worker, 0) + count
+        self.class_cores[worker] = self.class_cores.get(worker, 0) + count * cores
+
+    def _cloud_open(self, offer: Offer) -> tuple[int, Reason | None]:
+        closed = self.policy.rule(offer.cloud).closed
+        return (_MANY, None) if closed is None else (0, closed)
+
+    def _cloud_answers(self, offer: Offer) -> tuple[int, Reason | None]:
+        view = self.clouds.get(offer.cloud)
+        if view is None or not isinstance(view.machines, Known):
+            return 0, Reason("cloud-silent", f"cloud {offer.cloud} does not answer: nothing is bought there")
+        return _MANY, None
+
+    def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
+        if not self._resting:
+            return _MANY, None
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
+        place = _offer_key(offer)
+        names = [("cloud", offer.cloud), ("image", image), ("offer", place)]
+        if offer.variant:
+            names.append(("offer", f"{place}?{offer.variant}"))
+        for name in names:
+            rest = self._resting.get(name)
+            if rest is None:
+                continue
+            if self.now < rest.until:
+                left = rest.until - self.now
+                return 0, Reason("cooling-down", f"{rest.reason.text}; resting for {left:.0f} s more")
+            if rest.probe:
+                busy = self.on_the_way.get(image, 0)
+                return max(0, 1 - busy), Reason("probing", f"{rest.reason.text}; one machine goes out to try")
+        return _MANY, None
+
+    def _tried(self, offer: Offer) -> tuple[int, Reason | None]:
+        image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
+        if image in self.proven:
+            return _MANY, None
+        trial = self.policy.timings.trial
+        text = f"no machine of image {image} has joined yet: {trial} are tried first"
+        return trial - self.on_the_way.get(image, 0), Reason("unproven", text)
+
+    def _joined(self, _offer: Offer) -> tuple[int, Reason | None]:
+        return (_MANY, None) if self.joins is None else (self.joins, self.slow)
+
+    def _within_pool(self, offer: Offer) -> tuple[int, Reason | None]:
+        return _room(self.policy.limits, self.pool, offer, "the pool")
+
+    def _within_cloud(self, offer: Offer) -> tuple[int, Reason | None]:
+        limits = self.policy.cloud_limits.get(offer.cloud)
+        if limits is None:
+            return _MANY, None
+        return _room(limits, self.per_cloud.get(offer.cloud, Use()), offer, f"cloud {offer.cloud}")
+
+    def _within_class(self, offer: Offer) -> tuple[int, Reason | None]:
+        worker = self.policy.classes[offer.worker_class]
+        left, reason = _MANY, None
+        if worker.max_machines is not None:
+            left = worker.max_machines - self.per_class.get(worker.name, 0)
+            most = counted(worker.max_machines, "machine")
+            reason = Reason("limit-class", f"class {worker.name} may have {most}")
+        if worker.max_cores is not None and offer.resources.cpus > 0:
+            has = self.class_cores.get(worker.name, 0)
+            fit = (worker.max_cores - has) // offer.resources.cpus
+            if fit < left:
+                text = f"class {worker.name} may have {worker.max_cores} cores, and has {has}"
+                left, reason = fit, Reason("limit-class", f"{text}: [classes.{worker.name}] max_cores")
+        return left, reason
+
+    def _within_quota(self, offer: Offer) -> tuple[int, Reason | None]:
+        gone = self.unlisted.get(offer.cloud, Use())
+        view = self.clouds[offer.cloud]
+        most, reason = _MANY, None
+        if isinstance(view.quota, Known):
+            most, reason = _quota_room(view.quota.value, gone, offer)
+        if offer.left is not None:
+            left = offer.left - self.granted.get(_offer_key(offer), 0)
+            if left < most:
+                most, reason = (
+                    left,
+                    Reason("no-capacity", f"{offer.key}: the cloud has {max(0, offer.left)} left"),
+                )
+        return most, reason
+
+
+_MANY = 1_000_000_000
+
+
+def _rest(most: int | None, has: int) -> int:
+    return _MANY if most is None else max(0, most - has)
+
+
+def _offer_key(offer: Offer) -> str:
+    return f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}"
+
+
+def _room(limits: Limits, use: Use, offer: Offer, whose: str) -> tuple[int, Reason | None]:
+    most: int = _MANY
+    reason: Reason | None = None
+    if limits.machines is not None and limits.machines - use.machines < most:
+        most = limits.machines - use.machines
+        reason = Reason(
+            "limit-machines",
+            f"{whose} may have {counted(limits.machines, 'machine')}, and has {use.machines}",
+        )
+    if limits.cores is not None and offer.resources.cpus > 0:
+        fit = (limits.cores - use.cores) // offer.resources.cpus
+        if fit < most:
+            most = fit
+            reason = Reason("limit-cores", f"{whose} may have {limits.cores} cores, and has {use.cores}")
+    if limits.memory is not None and offer.resources.memory > 0:
+        fit = (limits.memory - use.memory) // offer.resources.memory
+        if fit < most:
+            text = f"{whose} may have {limits.memory} MiB of memory, and has {use.memory}"
+            most, reason = fit, Reason("limit-memory", text)
+    if limits.cost_per_hour is not None:
+        fit, why = _affordable(limits.cost_per_hour, use, offer, whose)
+        if fit < most:
+            most, reason = fit, why
+    return most, reason
+
+
+def _affordable(limit: float, use: Use, offer: Offer, whose: str) -> tuple[int, Reason]:
+    if offer.price is None:
+        text = f"the price of {offer.key} isn't known, and {whose} has a limit on cost: set it under prices"
+        return 0, Reason("price-unknown", text)
+    if use.price_unknown:
+        text = (
+            f"{whose} has a limit on cost, and a machine in it whose price isn't known: set it under prices"
+        )
+        return 0, Reason("price-unknown", text)
+    reason = Reason("limit-cost", f"{whose} may cost {limit:g} per hour, and costs {use.cost:g}")
+    if offer.price <= 0:
+        return _MANY, reason
+    return int((limit - use.cost + 1e-9) / offer.price), reason
+
+
+def _quota_room(quota: Quota, gone: Use, offer: Offer) -> tuple[int, Reason | None]:
+    fits: list[tuple[int, str]] = []
+    if quota.machines is not None:
+        fits.append((quota.machines - gone.machines, f"{quota.machines} machines"))
+    if quota.cores is not None and offer.resources.cpus:
+        fits.append(((quota.cores - gone.cores) // offer.resources.cpus, f"{quota.cores} cores"))
+    if quota.memory is not None and offer.resources.memory:
+        fits.append(((quota.memory - gone.memory) // offer.resources.memory, f"{quota.memory} MiB of memory"))
+    if not fits:
+        return _MANY, None
+    most, what = min(fits)
+    return most, Reason("quota", f"cloud {offer.cloud} has a quota of {what} left")
+
+
+def budget(
+    roll: Roll,
+    waiting: Sequence[Outstanding],
+    rests: tuple[Cooldown, ...],
+    proven: frozenset[str],
+    snapshot: Snapshot,
+    policy: Policy,
+) -> Budget:
+    """What may still be bought, when all that exists and all that was asked for is counted.
+
+    `rests` is what cools down, `proven` are the images of which a machine has joined.
+    """
+    made = Budget(policy, snapshot.clouds, snapshot.now, rests=rests, proven=proven)
+    if (joins := joins_left(snapshot.pace, snapshot.ledger, snapshot.now)) is not None:
+        made.joins, made.slow = joins, slowed(snapshot.pace)
+    asked = {cloud: _asked(view) for cloud, view in snapshot.clouds.items()}
+    counts = Counter([one.account for one in roll.settled])
+    latest = min((min(times) for times in asked.values()), default=_NEVER[0])
+    young = [one for one in roll.settled if one.machine.record.requested_at > latest]
+    for one in (*roll.others, *young):
+        machine = one.machine
+        if machine.phase is Phase.GONE:
+            continue
+        if not one.settled:
+            counts[one.account] += 1
+        _count_new(made, machine, asked.get(machine.record.cloud, _NEVER))
+    costs: dict[str, list[float]] = {}
+    for (cloud, worker_class, cores, memory, price), count in counts.items():
+        _use(made.per_cloud, cloud).include(Use(count, count * cores, count * memory, 0.0, price is None))
+        costs.setdefault(cloud, []).append(count * (price or 0.0))
+        made.count(worker_class, count, cores)
+    for cloud, each in costs.items():
+        made.per_cloud[cloud].cost = math.fsum(each)  # the same in whatever order they were counted
+    for item in waiting:
+        _count_launch(made, item)
+    _count_odd(made, snapshot)
+    for _, use in sorted(made.per_cloud.items()):
+        made.pool.include(use)
+    return made
+
+
+def _count_odd(made: Budget, snapshot: Snapshot) -> None:
+    """Count what a cloud lists in a way of which nothing can be made, but for what we know by its id.
+
+    Each may be ours, and as large as the largest machine that this cloud sells.
+    """
+    odd = {cloud: view.odd for cloud, view in snapshot.clouds.items() if view.odd}
+    if not odd:
+        return
+    known = {(record.cloud, record.id) for record in snapshot.ledger.machines}
+    for cloud, ids in odd.items():
+        count = sum((cloud, one) not in known for one in ids)
+        sold = [offer for offer in snapshot.offers if offer.cloud == cloud]
+        largest = max(sold, key=lambda offer: (offer.resources.cpus, offer.resources.memory), default=None)
+        if largest is None:
+            _use(made.per_cloud, cloud).add(count, _NOTHING, None)
+        else:
+            _use(made.per_cloud, cloud).add(count, largest.resources, largest.price)
+
+
+def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> None:
+    """What counts of a machine that is on its way, or that its cloud's last answers may not know of yet."""
+    record, (quota_at, offers_at) = machine.record, asked
+    cloud = record.cloud
+    if machine.phase is Phase.REQUESTED or machine.phase is Phase.BOOTING:
+        image = image_key(record.worker_class, record.image, cloud, record.variant)
+        made.on_the_way[image] = made.on_the_way.get(image, 0) + 1
+    if machine.phase is Phase.REQUESTED or record.requested_at > quota_at:
+        _use(made.unlisted, cloud).add(1, record.resources, record.price)
+    if record.requested_at > offers_at:
+        name = f"{cloud}/{record.zone}/{record.flavor}/{record.market}"
+        made.granted[name] = made.granted.get(name, 0) + 1
+
+
+_NEVER = (float("-inf"), float("-inf"))
+_NOTHING = Resources(0, 0, 0, 0)
+
+
+def _asked(view: CloudView) -> tuple[float, float]:
+    """When a cloud was last asked for its quota and its offers: the answer doesn't count what came after."""
+    quota, offers = view.quota, view.offers
+    return (
+        quota.at if isinstance(quota, Known) else _NEVER[0],
+        offers.at if isinstance(offers, Known) else _NEVER[1],
+    )
+
+
+def _use(uses: dict[str, Use], cloud: str) -> Use:
+    use = uses.get(cloud)
+    if use is None:
+        use = uses[cloud] = Use()
+    return use
+
+
+def _count_launch(made: Budget, item: Outstanding) -> None:
+    """What was asked for and has not shown itself counts as much as what has."""
+    launch, count = item.launch, item.count
+    _use(made.per_cloud, launch.cloud).add(count, launch.resources, launch.price)
+    _use(made.unlisted, launch.cloud).add(count, launch.resources, launch.price)
+    made.count(launch.worker_class, count, launch.resources.cpus)
+    image = image_key(launch.worker_class, launch.image, launch.cloud, launch.variant)
+    made.on_the_way[image] = made.on_the_way.get(image, 0) + count

@@ -1,0 +1,112 @@
+"""Scaling in: which idle machines go for want of work.
+
+Idle means: no claim for the class's idle limit, seen from the slot's own counters. Never below the class's
+minimum, never a machine that waiting jobs can use, and never while a source that would have to know is
+silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would have
+booted stays for that long.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from updraft.core.machines.entries import Entry, on_the_way, plain_ones
+from updraft.core.machines.pressing import CALM, Pressing
+from updraft.core.machines.waves import Waves, waves
+from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
+from updraft.core.reasons import counted, moment, spell
+from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.variants import annex_of, idle_limit
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleIn:
+    """Drains of idle machines, and what is to be said of each idle one."""
+
+    drains: tuple[Drain, ...]
+    outlooks: tuple[MachineOutlook, ...]
+
+
+def scale_in(
+    staying: Sequence[Entry],
+    promised: Mapping[str, int],
+    needed: frozenset[tuple[str, str]],
+    complete: bool,
+    snapshot: Snapshot,
+    policy: Policy,
+    pressing: Pressing = CALM,
+) -> ScaleIn:
+    """Drain idle machines beyond the minimum that nothing waits for.
+
+    `staying` are sorted by their ranks, `promised` are plain machines of each class that were asked for and
+    have not shown themselves, `needed` the machines that waiting jobs were placed on, `complete` whether
+    every schedd has answered. For each of the jobs that are `pressing` one may go before its time.
+    """
+    counts: dict[str, int] = dict(promised)
+    tides = {name: cache(partial(waves, name, snapshot.ledger)) for name in policy.classes}
+    for name, number in plain_ones(staying).items():
+        counts[name] = counts.get(name, 0) + number
+    drains: list[Drain] = []
+    outlooks: list[MachineOutlook] = []
+    for one in reversed(staying):
+        if one.busy:
+            break  # and so are those worth more than it
+        machine, worker = one.machine, policy.classes.get(one.machine.worker_class)
+        if worker is None or on_the_way(machine):
+            continue
+        reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
+        asked_for = bool(annex_of(machine.record.variant))  # by hand, with an idle limit of its own
+        kept = _kept(machine, tides[worker.name], snapshot.now) if goes and not asked_for else None
+        if kept is not None:
+            reason, goes = kept, False
+        early = reason.code in ("idle", "wave-expected") and complete and _listed(machine, snapshot)
+        if early and not asked_for and pressing.helped_by(machine):
+            reason, goes, at = pressing.reason(), True, None
+            pressing = replace(pressing, jobs=pressing.jobs - 1)
+        if goes:
+            if not machine.record.variant:
+                counts[machine.worker_class] -= 1
+            drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
+        outlooks.append(MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at))
+    return ScaleIn(tuple(drains), tuple(outlooks))
+
+
+def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Reason | None:
+    """Why a machine past its idle limit is kept for the next wave of jobs."""
+    found, since = tide(), machine.record.busy_at
+    return None if found is None or since is None else found.keep(now - since)
+
+
+def _judge(
+    machine: Machine,
+    worker: WorkerClass,
+    counts: Mapping[str, int],
+    needed: frozenset[tuple[str, str]],
+    complete: bool,
+    snapshot: Snapshot,
+) -> tuple[Reason, bool, float | None]:
+    """The reason it stays or goes, whether it goes, and when it would."""
+    now, record = snapshot.now, machine.record
+    since = record.busy_at if record.busy_at is not None else now
+    if (machine.cloud, machine.id) in needed:
+        return Reason("needed", "waiting jobs can use it"), False, None
+    if not record.variant and counts[machine.worker_class] <= worker.min_machines:
+        text = f"class {worker.name} keeps at least {counted(worker.min_machines, 'machine')}"
+        return Reason("minimum", text), False, None
+    limit = idle_limit(worker, record.variant) if record.variant else worker.idle_limit
+    idle = f"idle since {moment(since)}, limit {spell(limit)}"
+    due = since + limit
+    if now < due:
+        return Reason("idle", idle), False, due
+    if not complete:
+        return Reason("queue-unknown", f"{idle}, but not every schedd has answered: it stays"), False, None
+    if not _listed(machine, snapshot):
+        text = f"{idle}, but cloud {machine.cloud} does not answer: it stays"
+        return Reason("cloud-silent", text), False, None
+    return Reason("idle-limit", idle), True, None
+
+
+def _listed(machine: Machine, snapshot: Snapshot) -> bool:
+    """Whether the machine's cloud has answered."""
+    view = snapshot.clouds.get(machine.cloud)
+    return view is not None and isinstance(view.machines, Known)

@@ -1,0 +1,1 @@
+"""The files of earlier systems: what each is, by its content, and the values in it. Read `reading` first."""

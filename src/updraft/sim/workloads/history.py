@@ -1,0 +1,184 @@
+"""A pool's own history as a workload: `condor_history -json`, `-jsonl` or `-long`, or a history file.
+
+What a job asked for is read from its ad as updraft reads it in the queue; its run time is that of its last
+run, since this is what a job takes that isn't interrupted.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import classad2
+
+from updraft.condor.demand.finished import said
+from updraft.condor.demand.request import UndecidableError, request_of
+from updraft.core.model import Resources
+from updraft.errors import UsageError
+from updraft.sim.workloads.records import Expression, Record, json_records, long_records
+from updraft.sim.workloads.sources import LATEST, Gaps, Workload, checksum, lines_of, made
+from updraft.sim.workloads.workload import Arrival
+
+NEEDED = (
+    *("Owner", "QDate", "JobStatus", "JobUniverse", "CompletionDate", "JobCurrentStartDate"),
+    *("EnteredCurrentStatus", "RemoteWallClockTime", "NumJobStarts", "GlobalJobId", "ClusterId", "ProcId"),
+    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "MaxHosts", "JobPrio", "Cmd"),
+    *("MemoryUsage", "ResidentSetSize", "ImageSize", "DiskUsage", "UpdraftRunTime"),
+    *("AllowedExecuteDuration", "AllowedJobDuration", "MaxRuntime", "MaxWallTimeMins"),
+)
+"""What is read of a job: name these with `condor_history -attributes` for a smaller file."""
+REMOVED, COMPLETED = 3, 4
+PARALLEL = 11
+ON_A_MACHINE = (5, 10, PARALLEL, 13)  # universes that need a startd
+_QUANTITIES = (("RequestCpus", 1), ("RequestMemory", 0), ("RequestDisk", 0), ("RequestGPUs", 0))
+_FREE = re.compile(r"[^\w.@/+-]")
+
+
+def read_history(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - frozen
+    """The jobs of a history, gzipped or not, in any of its forms. Or UsageError that says what is wrong."""
+    lines = lines_of(path)
+    first = next((line for line in lines if line[1].strip()), (0, ""))
+    rest = _again(first, lines)
+    records = json_records if first[1].lstrip()[:1] in ("[", "{") else long_records
+    return history(path.name, records(path.name, rest), gaps, checksum(path))
+
+
+def history(name: str, records: Iterable[Record], gaps: Gaps, sha256: str = "") -> Workload:
+    """The workload of these job ads, in whatever order. Jobs that never ran are left out and counted."""
+    reader = _Reader(name, gaps)
+    arrivals = [job for record in records if (job := reader.job(record)) is not None]
+    if not arrivals and reader.left_out["say nothing of their times"]:
+        raise UsageError(
+            f"{name}: no job says when it arrived and ran; make the file with `condor_history -jsonl "
+            f"-attributes {','.join(NEEDED)}`"
+        )
+    return made(name, arrivals, left_out=reader.left_out, notes=reader.notes(), begins=0.0, sha256=sha256)
+
+
+def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield first
+    yield from rest
+
+
+class _Reader:
+    """Turns job ads into arrivals, and keeps what it met on the way."""
+
+    def __init__(self, name: str, gaps: Gaps) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._assumed = 0
+        self._name = name
+        self._gaps = gaps
+        self._same: dict[Resources, Resources] = {}  # one object for equal requests: jobs are many
+
+    def job(self, record: Record) -> Arrival | None:
+        """The job of this ad; None where it is none that a machine ran."""
+        why = _why_not(record)
+        run, arrived = _run_time(self._name, record), _number(record, "QDate")
+        if not why and (run is None or arrived is None):
+            why = "say nothing of their times"
+        if why or run is None or arrived is None:
+            self.left_out[why] += 1
+            return None
+        try:
+            request = self._request(record)
+        except UndecidableError:
+            self.left_out["ask for what can't be evaluated"] += 1
+            return None
+        estimate, longest = said(record)
+        return Arrival(
+            at=arrived,
+            owner=_plain(record.get("Owner")) or "unknown",
+            request=self._same.setdefault(request, request),
+            seconds=max(1.0, run),
+            schedd=_schedd(record),
+            estimate=estimate,
+            longest=None if longest is None else max(longest, run),
+            priority=int(_number(record, "JobPrio") or 0),
+            executable=_plain(record.get("Cmd")),
+        )
+
+    def notes(self) -> list[str]:
+        """What was assumed."""
+        each = f"{self._gaps.memory} MiB for each core are assumed"
+        return [f"{self._assumed} jobs say nothing of memory: {each}"] if self._assumed else []
+
+    def _request(self, record: Record) -> Resources:
+        amounts = _plain_amounts(record) or request_of(_ad(record))
+        cpus = amounts.cpus
+        if _number(record, "JobUniverse") == PARALLEL:
+            cpus *= max(1, int(_number(record, "MaxHosts") or 1))
+        self._assumed += not amounts.memory
+        nodes = cpus // max(1, amounts.cpus)
+        return Resources(
+            cpus,
+            amounts.memory * nodes or self._gaps.memory * cpus,
+            amounts.disk * nodes or self._gaps.disk,
+            amounts.gpus * nodes,
+        )
+
+
+def _why_not(record: Record) -> str:
+    status = _number(record, "JobStatus")
+    if _number(record, "JobUniverse") not in (None, *ON_A_MACHINE):
+        return "need no machine (their universe)"
+    if status not in (None, REMOVED, COMPLETED):
+        return "haven't ended"
+    started = _number(record, "NumJobStarts") or _number(record, "RemoteWallClockTime")
+    if status == REMOVED and not started:
+        return "were removed before they ran"
+    return ""
+
+
+def _run_time(name: str, record: Record) -> float | None:
+    """Seconds of the last run: from its start to the end, else all that it ran, shared among its starts."""
+    began = _number(record, "JobCurrentStartDate")
+    ended = _number(record, "CompletionDate") or _number(record, "EnteredCurrentStatus")
+    if began and ended and ended >= began:
+        return ended - began
+    wall, starts = _number(record, "RemoteWallClockTime"), _number(record, "NumJobStarts")
+    if began and ended and not wall:
+        wall, starts = ended - began, None
+    if wall is not None and wall < 0:
+        job = f"{record.get('ClusterId', '?')}.{record.get('ProcId', '?')}"
+        raise UsageError(f"{name}: job {job} has a run time of {wall:g} s; mend its ad or take it out")
+    return wall / max(1.0, starts or 1.0) if wall else None
+
+
+def _plain_amounts(record: Record) -> Resources | None:
+    """What the job asks for where it says so in plain numbers; None where it has to be evaluated."""
+    amounts: list[int] = []
+    for name, missing in _QUANTITIES:
+        value = record.get(name, missing)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            return None
+        amounts.append(value)
+    return Resources(max(1, amounts[0]), *amounts[1:])
+
+
+def _ad(record: Record) -> Any:
+    ad = classad2.ClassAd()
+    for name, value in record.items():
+        try:
+            ad[name] = classad2.ExprTree(value.text) if isinstance(value, Expression) else value
+        except (classad2.ClassAdException, ValueError, TypeError):
+            continue  # a malformed attribute that nothing may need
+    return ad
+
+
+def _number(record: Mapping[str, object], name: str) -> float | None:
+    """A plain number that may be a time or a count; None for any other, NaN and the endless ones too."""
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LATEST:
+        return None
+    return float(value)
+
+
+def _schedd(record: Record) -> str:
+    whole = record.get("GlobalJobId")
+    return _plain(whole.split("#", 1)[0]) if isinstance(whole, str) and "#" in whole else "head"
+
+
+def _plain(value: object) -> str:
+    """A name that a stranger chose, fit to be written into an ad."""
+    return _FREE.sub("_", value)[:200] if isinstance(value, str) else ""

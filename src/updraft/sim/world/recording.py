@@ -1,0 +1,142 @@
+"""Writes down what a fast simulation does, cycle by cycle, and makes an outcome of it."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from updraft.core.settings import Limits, Policy
+from updraft.sim.conditions import Conditions
+from updraft.sim.workloads.workload import Arrival
+from updraft.sim.world.deeds import Deeds
+from updraft.sim.world.fastcloud import FastCloud
+from updraft.sim.world.fastpool import FastPool
+from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
+
+_CENT = 1e-6  # costs are sums of floats: less than this is no violation
+_Row = tuple[float, int, int, int, int, int, int, float]
+
+
+class Recorder:
+    """The account of one simulation."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        conditions: Conditions,
+        pool: FastPool,
+        clouds: Mapping[str, FastCloud],
+        deeds: Deeds,
+    ) -> None:
+        self._policy = policy
+        self._begins = conditions.begins
+        self._pool = pool
+        self._clouds = clouds
+        self._deeds = deeds
+        self._rows: list[_Row] = []
+        self._violations: Counter[str] = Counter()
+        self.cycles = 0
+        self.decisions = 0
+
+    def note(self, begun: float, *, decided: bool) -> None:
+        """Write down this cycle."""
+        self.cycles += 1
+        self.decisions += decided
+        queue, floor, clouds = self._pool.queue, self._pool.floor, self._clouds.values()
+        machines = sum(cloud.paid_machines for cloud in clouds)
+        cores = sum(cloud.paid_cores for cloud in clouds)
+        cost = sum(cloud.cost for cloud in clouds)
+        self._rows.append(
+            (
+                begun - self._begins,
+                queue.idle,
+                queue.idle_cores + queue.running_cores,
+                floor.claimed_cores,
+                floor.booted_cores,
+                cores,
+                machines,
+                cost,
+            )
+        )
+        self._exceeds(self._policy.limits, machines, cores, cost)
+        for name, limits in self._policy.cloud_limits.items():
+            if name in self._clouds:
+                cloud = self._clouds[name]
+                self._exceeds(limits, cloud.paid_machines, cloud.paid_cores, cloud.cost)
+
+    def _exceeds(self, limits: Limits, machines: int, cores: int, cost: float) -> None:
+        for name, most, has in (
+            ("machines", limits.machines, machines),
+            ("cores", limits.cores, cores),
+            ("cost", limits.cost_per_hour, cost - _CENT),
+        ):
+            if most is not None and has > most:
+                self._violations[name] += 1
+
+    def outcome(self, arrivals: Sequence[Arrival], now: float) -> Outcome:
+        """Everything up to now, with times as seconds of the workload."""
+        calls: Counter[str] = Counter()
+        for cloud in self._clouds.values():
+            calls.update(cloud.calls)
+        return Outcome(
+            jobs=self._jobs(arrivals, now),
+            machines=self._machines(),
+            series=self._series(),
+            begun=0.0,
+            ended=now - self._begins,
+            killed=self._pool.killed,
+            lost=self._pool.lost,
+            refused_drains=self._deeds.refused_drains,
+            cycles=self.cycles,
+            decisions=self.decisions,
+            calls=dict(calls),
+            violations=dict(self._violations),
+        )
+
+    def _jobs(self, arrivals: Sequence[Arrival], now: float) -> JobColumns:
+        table = self._pool.queue.jobs
+        ran = list(table.ran)
+        for job, claim in enumerate(table.claim):
+            if claim is not None and claim.running and claim.job == job:
+                ran[job] += (claim.room.worker.died_at or now) - table.started[job]
+        owners = {name: index for index, name in enumerate(sorted({one.owner for one in arrivals}))}
+        return JobColumns(
+            submitted=np.array(table.submitted, dtype=np.float64) - self._begins,
+            first_start=np.array(table.first_start, dtype=np.float64) - self._begins,
+            ended=np.array(table.ended, dtype=np.float64) - self._begins,
+            seconds=np.array(table.seconds, dtype=np.float64),
+            ran=np.array(ran, dtype=np.float64),
+            cpus=np.array([group.request.cpus for group in table.group], dtype=np.int64),
+            owner=np.array([owners[group.owner] for group in table.group], dtype=np.int64),
+            runs=np.array(table.runs, dtype=np.int64),
+            kills=np.array(table.kills, dtype=np.int64),
+            owners=tuple(owners),
+        )
+
+    def _machines(self) -> MachineColumns:
+        everyone = self._deeds.everyone
+
+        def times(moments: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+            plain = [math.nan if moment is None else moment for moment in moments]
+            return np.array(plain, dtype=np.float64) - self._begins
+
+        return MachineColumns(
+            asked_at=times([worker.asked_at for worker in everyone]),
+            joined_at=times([worker.joined_at for worker in everyone]),
+            ended_at=times([worker.stop_asked_at or worker.died_at for worker in everyone]),
+            cpus=np.array([worker.launch.resources.cpus for worker in everyone], dtype=np.int64),
+            price=np.array([worker.launch.price or 0.0 for worker in everyone], dtype=np.float64),
+            worker_class=tuple(worker.launch.worker_class for worker in everyone),
+            cloud=tuple(worker.launch.cloud for worker in everyone),
+            flavor=tuple(worker.launch.flavor for worker in everyone),
+            market=tuple(worker.launch.market for worker in everyone),
+        )
+
+    def _series(self) -> SeriesColumns:
+        columns = list(zip(*self._rows, strict=True)) or [()] * 8
+        t, cost = (np.array(columns[index], dtype=np.float64) for index in (0, 7))
+        waiting, wanted, running, booted, paid, machines = (
+            np.array(column, dtype=np.int64) for column in columns[1:7]
+        )
+        return SeriesColumns(t, waiting, wanted, running, booted, paid, machines, cost)

@@ -1,0 +1,69 @@
+"""When a decision may be left out: nothing has changed since the last one, and nothing is due by itself.
+
+With nobody waiting, nothing on its way and every machine either at work or idle for less than its limit, the
+planner's answer depends on the time only through idle limits and lifetimes. Until the first of these passes,
+all that a decision would do is to note that the busy machines are still busy: that is caught up with.
+"""
+
+import math
+from dataclasses import replace
+
+from updraft.core.model import MachineRecord, Plan
+from updraft.core.settings import Policy
+from updraft.sim.world.agenda import Agenda
+from updraft.sim.world.deeds import Deeds
+from updraft.sim.world.leanledger import LeanLedger
+
+
+class Steady:
+    """Says for each cycle whether the planner has to be asked."""
+
+    def __init__(self, policy: Policy, ledger: LeanLedger, deeds: Deeds, agenda: Agenda) -> None:
+        self._policy = policy
+        self._ledger = ledger
+        self._deeds = deeds
+        self._agenda = agenda
+        self._never = policy.closing or any(worker.spare for worker in policy.classes.values())
+        self._seen = -1
+        self._until = -math.inf
+        self._quiet_at: float | None = None
+
+    def wakes(self) -> bool:
+        """Whether this cycle needs a decision. If so, the ledger is as if every cycle had had one."""
+        now = self._agenda.now
+        if self._agenda.changes == self._seen and now < self._until:
+            self._quiet_at = now
+            return False
+        if self._quiet_at is not None and self._ledger.at_work is not None:
+            self._ledger.at_work = replace(self._ledger.at_work, at=self._quiet_at)
+        self._quiet_at = None
+        self._seen = self._agenda.changes
+        return True
+
+    def decided(self, plan: Plan) -> None:
+        """Learn from a plan, once it was carried out, until when nothing can come of another."""
+        self._until = -math.inf
+        unsettled = plan.actions or plan.settled or plan.cooldowns or plan.groups or plan.warnings
+        if self._never or unsettled or self._agenda.changes != self._seen:
+            return
+        live = [record for record in self._ledger.machines.values() if record.ended_at is None]
+        due = [self._due(record) for record in live]
+        self._until = min(due, default=math.inf)
+
+    def _due(self, record: MachineRecord) -> float:
+        """When something may be due of this machine."""
+        worker = self._policy.classes.get(record.worker_class)
+        settling = (
+            record.joined_at is None
+            or record.busy_at is None
+            or record.drain is not None
+            or record.silent_since is not None
+            or record.missing_since is not None
+            or record.terminate_asked_at is not None
+        )
+        if worker is None or settling:
+            return -math.inf
+        old = record.requested_at + worker.lifetime
+        if self._deeds.workers[record.cloud, record.id].busy:
+            return old
+        return min(old, (record.busy_at or 0.0) + worker.idle_limit)

@@ -1,0 +1,132 @@
+"""What annexes of one user may come to: held to the worst that could be bought; nothing unknown is free."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rigs.snapshots import LARGE, NOW, SMALL, offer, policy
+from updraft.core.annexes.budget import BUDGET, MOST_EACH, NOT_ALLOWED, Use, at_most, budget_of, refusal, used
+from updraft.core.model import Annex, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.settings import AnnexBudget
+
+ANNEX = Annex("burst", "ann", "default", 2, 0, until=NOW + 3600, idle=900.0, since=NOW)
+BOTH = (offer("small"), offer("large"))  # of 2 cores for 0.1, and of 8 cores for 0.36
+EMPTY = LedgerView()
+LIVE = MachineRecord(
+    "i-1", "c1", "k", "default", "large", "g1", NOW, resources=LARGE, price=0.36, variant=ANNEX.variant.text
+)
+
+
+def no(annex: Annex, budget: AnnexBudget, mine: tuple[Annex, ...] = (), ledger: LedgerView = EMPTY) -> str:
+    """The code and text of the refusal; empty where it is within the budget."""
+    found = refusal(annex, budget, mine, ledger, BOTH, NOW)
+    return "" if found is None else f"{found.code}: {found.text}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, Use(2, 16, 0.72)),
+        ({"max_price": 0.2}, Use(2, 4, 0.4)),
+        ({"machines": 0, "cores": 9}, Use(5, 16, 1.8)),
+        ({"left": 1}, Use(1, 8, 0.36)),
+        ({"left": 5}, Use(0, 0, 0.0)),
+    ],
+)
+def test_an_annex_counts_for_the_largest_and_dearest_that_it_may_have(
+    changes: dict[str, object], most: Use
+) -> None:
+    found = at_most(replace(ANNEX, **changes), BOTH)  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.machines, found.cores) == (most.machines, most.cores)
+    assert found.cost == pytest.approx(most.cost)
+
+
+def test_what_has_no_price_is_within_no_budget_of_money() -> None:
+    unpriced = (*BOTH, offer("large", price=None))
+    money = refusal(ANNEX, AnnexBudget(cost_per_hour=99.0), (), EMPTY, unpriced, NOW)
+    assert money is not None
+    assert "the price of a machine isn't known" in money.text
+    assert refusal(ANNEX, AnnexBudget(machines=2), (), EMPTY, unpriced, NOW) is None
+    capped = replace(ANNEX, max_price=0.36)
+    assert refusal(capped, AnnexBudget(cost_per_hour=0.72), (), EMPTY, unpriced, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "refused"),
+    [
+        (AnnexBudget(machines=2), ""),
+        (AnnexBudget(machines=1), "could come to 2 machines, your annexes together to 2, and you may have 1"),
+        (AnnexBudget(cores=16), ""),
+        (AnnexBudget(cores=15), "16 cores"),
+        (AnnexBudget(cost_per_hour=0.72), ""),
+        (AnnexBudget(cost_per_hour=0.71), "0.72 cost per hour"),
+        (AnnexBudget(longest=3599), "may last 59m59s"),
+        (AnnexBudget(classes=("gpu*",)), "may not be of class default"),
+        (AnnexBudget(machines=0), "may have 0"),
+    ],
+)
+def test_each_ceiling_holds(budget: AnnexBudget, refused: str) -> None:
+    said = no(ANNEX, budget)
+    assert refused in said
+    assert bool(said) is bool(refused)
+    if said:
+        assert said.startswith(NOT_ALLOWED if budget.classes != ("*",) else BUDGET)
+
+
+def test_what_is_there_of_an_annex_that_is_over_counts_until_it_is_gone() -> None:
+    over, budget = replace(ANNEX, until=NOW), AnnexBudget(machines=3)
+    asked = replace(ANNEX, name="more", machines=2)
+    coming = LaunchRecord(
+        "k2", "c1", "z", "small", "on-demand", "default", "img", "g1", 1, SMALL, 0.1, NOW,
+        LaunchState.UNKNOWN, variant=ANNEX.variant.text,
+    )  # fmt: skip
+    assert no(asked, budget, (over,)) == ""
+    assert no(asked, budget, (over,), LedgerView(machines=(LIVE,))) == ""
+    assert "4 machines" not in no(asked, budget, (over,), LedgerView(machines=(LIVE,)))
+    assert "together to 4" in no(asked, budget, (over,), LedgerView(machines=(LIVE,), launches=(coming,)))
+    gone = replace(LIVE, ended_at=NOW)
+    assert no(asked, budget, (over,), LedgerView(machines=(gone,), launches=(coming,))) == ""
+
+
+def test_nobody_has_any_number_of_them() -> None:
+    mine = tuple(replace(ANNEX, name=f"a{number}", machines=0, cores=0) for number in range(MOST_EACH))
+    assert "delete one" in no(ANNEX, AnnexBudget(), mine)
+
+
+def test_the_first_name_that_fits_counts_and_nobody_else_may() -> None:
+    rules = policy(annex_budgets={"ann": AnnexBudget(machines=9), "a*": AnnexBudget(machines=1)})
+    assert [budget_of(user, rules) for user in ("ann", "abe", "ben", "ANN")] == [
+        AnnexBudget(machines=9),
+        AnnexBudget(machines=1),
+        None,
+        None,
+    ]
+
+
+sizes = st.builds(
+    lambda machines, cores, name: replace(
+        ANNEX, name=name, machines=machines, cores=0 if machines else cores
+    ),
+    st.integers(0, 5),
+    st.integers(1, 40),
+    st.sampled_from(("a", "b", "c")),
+)
+
+
+@given(st.lists(sizes, max_size=6), st.integers(0, 12), st.integers(0, 60), st.floats(0, 3))
+def test_whatever_is_asked_for_in_whatever_order_stays_within_the_budget(
+    asked: list[Annex], machines: int, cores: int, cost: float
+) -> None:
+    budget = AnnexBudget(machines, cores, cost)
+    granted: list[Annex] = []
+    for one in asked:
+        if refusal(one, budget, granted, EMPTY, BOTH, NOW) is None:
+            granted.append(one)
+    total = used(granted, EMPTY, BOTH, NOW)
+    assert total.machines <= machines
+    assert total.cores <= cores
+    assert total.cost is not None
+    assert total.cost <= cost + 1e-6
