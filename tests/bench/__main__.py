@@ -34,7 +34,7 @@ from tests.bench import (
     whole,
 )  # fmt: skip
 from tests.bench.rows import Measured, Row, spread
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import find_or_build
 
 STORE = Path("/var/lib/updraft/local")

@@ -16,8 +16,8 @@ from tests.bench import footprint, live
 from tests.bench.rows import Measured, Row, spread
 from updraft.act.consoles import boot_failure
 from updraft.clouds.local.config import Quotas
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 from updraft.demo.pool import USER, RealPool, Wishes, bring_up, find_or_build
 
 MACHINES = 100

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.bench import queue
 from tests.bench.rows import Measured, Row
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
 GROUPS = 100

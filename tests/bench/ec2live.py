@@ -16,7 +16,7 @@ from typing import Any
 from tests.bench import live
 from tests.bench.rows import Measured, p95, spread
 from tests.rigs.clouds.ec2site import FLAVOR, EC2Site, Seen, install, settings
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
 SINGLES = 20

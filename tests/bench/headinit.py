@@ -9,7 +9,7 @@ from tests.bench.live import SETTINGS
 from tests.bench.rows import Measured
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool
 
 USER = "alice"

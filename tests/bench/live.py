@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import Measured, p95, spread
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
 SINGLES = 20

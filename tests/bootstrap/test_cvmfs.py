@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.reading import worker, written
 from updraft.bootstrap import Install, worker_user_data
 from updraft.bootstrap.worker.cvmfs import Repository, SharedSoftware, condor_lines, cvmfs_files
-from updraft.config.cvmfs import advertised
+from updraft.config.tables.cvmfs import advertised
 from updraft.errors import BootstrapError
 
 KEY = "-----BEGIN PUBLIC KEY-----\nMIIBIjAN\n-----END PUBLIC KEY-----\n"

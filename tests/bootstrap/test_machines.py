@@ -20,7 +20,7 @@ from updraft.bootstrap.head.transforms import FILE, GROUPS_FILE, groups_config, 
 from updraft.bootstrap.worker.install import Install
 from updraft.bootstrap.worker.userdata import worker_config
 from updraft.condor import base
-from updraft.config.attributes import is_taken
+from updraft.config.values.attributes import is_taken
 from updraft.core.model import CloudOffer, Variant
 from updraft.core.slots.terms import LABEL, RESTRICTIVE, TAKES, says, takes
 from updraft.errors import BootstrapError

@@ -20,8 +20,8 @@ from tests.chaos.script import NAMES, Happening
 from tests.chaos.shrinking import shrunk
 from tests.integration.conftest import why_not
 from tests.waiting import measured
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 from updraft.demo.pool import find_or_build
 
 HOME = Path("build/chaos")

@@ -20,7 +20,7 @@ from tests.remains import Remains
 from tests.rigs.pools.controlling import ALIVE, LOG, acting
 from tests.rigs.pools.realpool import pool_up, settings, write_story
 from tests.waiting import deadline, until
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import Wishes
 
 DEEDS: dict[str, Does] = {**jobs.DEEDS, **cloudside.DEEDS, **poolside.DEEDS, **hostside.DEEDS}

@@ -12,7 +12,7 @@ from tests.load.test_figures import FINE, REAL
 from updraft.cli import main
 from updraft.cli.pools import load as pool_load
 from updraft.cli.schemas import FORMS
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo import pool as demo
 from updraft.load import runs
 from updraft.load.figures import Figures, Real

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from updraft.clouds.local import image
+from updraft.clouds.local.images import image
 
 MMDEBSTRAP = '#!/bin/sh\nfor root; do :; done\nmkdir -p "$root/etc" && env >"$root/etc/surroundings"\n'
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from updraft import config
 from updraft.app.wiring import reach
 from updraft.bootstrap.worker.reach import Reach
-from updraft.config import units
 from updraft.config.lines import key_lines
 from updraft.config.model import Settings, Timings
+from updraft.config.values import units
 from updraft.core import settings as core
 from updraft.errors import ConfigError, UsageError
 

@@ -8,7 +8,7 @@ import pytest
 from updraft.app.wiring import installed
 from updraft.bootstrap import Install
 from updraft.config import load
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.worker import WorkerClass
 from updraft.errors import ConfigError
 
 BASE = """\

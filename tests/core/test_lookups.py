@@ -1,6 +1,6 @@
 """What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
 
-Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `placing` and `room`, where things are looked up.
+Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `placing` and `room`: what is looked up there.
 """
 
 from dataclasses import replace

@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
 from updraft.bootstrap import parse_layer
 from updraft.cli.demo.jobs import report
-from updraft.config.cvmfs import advertised
+from updraft.config.tables.cvmfs import advertised
 from updraft.core.matching.match import judge
 from updraft.core.model import CloudOffer, JobGroup, Resources
 from updraft.core.settings import WorkerClass

@@ -9,8 +9,8 @@ import pytest
 from updraft import config
 from updraft.app.wiring import worker_spec
 from updraft.bootstrap.variables import OF_THE_HEAD, fill
-from updraft.config.checks import HEAD_VARIABLES
 from updraft.config.model import Settings
+from updraft.config.values.checks import HEAD_VARIABLES
 from updraft.core.model import Launch, Offer, Reason, Resources
 from updraft.errors import BootstrapError, ConfigError, PoolError
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.pools.realpool import RealPools, pool_up
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 from updraft.demo.pool import RealPool, Wishes, find_or_build
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from tests.chaos.report import told
 from tests.chaos.running import Order, run
 from tests.remains import leave
 from tests.rigs.pools.realpool import say
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 
 MINUTES = float(os.environ.get("UPDRAFT_CHAOS_MINUTES", "10"))
 SEED = int(os.environ.get("UPDRAFT_CHAOS_SEED", str(random.SystemRandom().randrange(1 << 31))))

@@ -8,7 +8,7 @@ from tests.integration.test_head import a_cloud, acts, daemon_of, head_on, site_
 from tests.rigs.pools.controlling import await_running, disturbed, let_end, looks, of_class, sh, waiters
 from tests.rigs.pools.realpool import tell, until
 from updraft.clouds.base import TAG_IDENTITY
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool
 

@@ -29,7 +29,7 @@ from updraft.cli.main import updraft
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool, Wishes
 from updraft.errors import ProblemFound

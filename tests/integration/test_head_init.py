@@ -20,7 +20,7 @@ from tests.rigs.pools.controlling import (
 from tests.rigs.pools.realpool import settings, tell, until
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import process
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import USER, RealPool
 from updraft.provision.setup.files import DROP_IN, START

@@ -24,8 +24,8 @@ from tests.rigs.pools.realpool import say, tell, until
 from updraft import DISTRIBUTION, requirements
 from updraft.bootstrap.head.source import WHEEL
 from updraft.clouds.base import TAG_POOL
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import digest_of, layer
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import digest_of, layer
 from updraft.clouds.local.process import LocalCloud
 from updraft.demo.pool import RealPool
 

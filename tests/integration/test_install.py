@@ -11,7 +11,7 @@ import pytest
 from tests.rigs.pools import mirror as mirrors
 from tests.rigs.pools.mirror import Mirror
 from tests.rigs.pools.realpool import settings, until
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes
 
 pytestmark = pytest.mark.long

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
 

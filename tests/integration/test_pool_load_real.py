@@ -15,8 +15,8 @@ import pytest
 
 from tests.rigs.pools.realpool import at_a_terminal
 from updraft.cli.schemas import FORMS
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.rigs.pools.realpool import Footprint, at_a_terminal, say, until_nothing
 from updraft.clouds.local import process
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 from updraft.demo.pool import RealPool
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(600)]

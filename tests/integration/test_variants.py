@@ -13,7 +13,7 @@ from tests.rigs.pools.controlling import await_done, in_machine, let_end, sh, wa
 from tests.rigs.pools.realpool import settings, until
 from updraft import importers
 from updraft.clouds.base import TAG_CLASS, TAG_VARIANT
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes
 
 PRIVATE = """

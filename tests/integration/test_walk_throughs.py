@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.pools.realpool import Footprint, at_a_terminal, patience, say, until, until_nothing
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(700)]
 

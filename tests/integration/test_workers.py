@@ -22,8 +22,8 @@ from tests.rigs.pools.controlling import (
 )
 from tests.rigs.pools.realpool import patience, settings, until
 from updraft.clouds.local.config import METADATA_ADDRESS
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.network import BRIDGE
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.service.network import BRIDGE
 from updraft.demo.pool import CLOUD, POOL, USER, RealPool, Wishes
 
 pytestmark = pytest.mark.long

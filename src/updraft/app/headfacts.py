@@ -6,7 +6,7 @@ from collections.abc import Callable
 from updraft.bootstrap.condor_config import split_address
 from updraft.bootstrap.variables import fill
 from updraft.config.model import Pool
-from updraft.config.worker import Layer
+from updraft.config.tables.worker import Layer
 from updraft.errors import PoolError
 
 _SETTINGS = {"ipv4": "IPV4_ADDRESS", "ipv6": "IPV6_ADDRESS", "fqdn": "FULL_HOSTNAME"}

@@ -29,7 +29,7 @@ from updraft.condor.tokens.ended import EndedTokens
 from updraft.condor.tokens.workers import life
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
-from updraft.config.worker import Layer, WorkerClass
+from updraft.config.tables.worker import Layer, WorkerClass
 from updraft.core.model import Launch, Variant, variant
 from updraft.core.slots.catalogue import imagine, learned
 from updraft.core.slots.kinds import kind_key

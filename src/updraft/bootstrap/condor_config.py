@@ -7,7 +7,7 @@ from outside passes through `classad_string` or `expression`, so that it can't b
 import re
 from collections.abc import Mapping
 
-from updraft.config.attributes import IDENTIFIER, is_taken
+from updraft.config.values.attributes import IDENTIFIER, is_taken
 from updraft.errors import BootstrapError
 
 # The distribution ships the same in 00-security; an image made otherwise may not, and without it a daemon

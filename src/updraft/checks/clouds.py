@@ -9,7 +9,7 @@ from updraft.checks.asking import Answer, Once
 from updraft.checks.finding import Area, Finding
 from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, image_finder_of
 from updraft.config.model import Settings
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.worker import WorkerClass
 from updraft.core.model import CloudOffer, Quota
 from updraft.core.slots.choice import chosen
 from updraft.errors import AuthFailed, BadRequest, ConfigError, UpdraftError

@@ -12,7 +12,7 @@ from typing import Any
 from updraft import __version__
 from updraft.checks.finding import Area, Finding
 from updraft.config.model import Settings
-from updraft.config.units import spell
+from updraft.config.values.units import spell
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.model import MachineRecord
 from updraft.errors import LedgerError

@@ -8,7 +8,7 @@ from updraft.bootstrap.head.transforms import guarded
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
 from updraft.condor.support.probe import CollectorSeen, ScheddSeen
-from updraft.config.units import spell
+from updraft.config.values.units import spell
 from updraft.core.demand.left_out import (
     LEFT_OUT,
     LEFT_OUT_ANNEX,

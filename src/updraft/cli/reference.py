@@ -22,8 +22,8 @@ from updraft.cli.schemas import FORMS
 from updraft.cli.verbs import VERBS, installed, load_verb
 from updraft.config.drivers import driver_entry, driver_names, settings_model
 from updraft.config.known import TABLES
-from updraft.config.part import Part
-from updraft.config.units import spell
+from updraft.config.tables.part import Part
+from updraft.config.values.units import spell
 from updraft.importers.programs.equivalents import COLUMNS as EQUIVALENT
 from updraft.importers.programs.equivalents import configuration, equivalents, meanings
 from updraft.importers.programs.tables import tables

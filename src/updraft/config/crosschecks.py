@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from updraft.config.faults import Fault
 from updraft.config.lines import KeyPath
 from updraft.config.model import Settings
-from updraft.config.units import spell
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.worker import WorkerClass
+from updraft.config.values.units import spell
 
 SECRET_WORDS = ("secret", "password", "passwd", "token", "private_key", "access_key")
 TOKEN_START = "eyJ"  # noqa: S105 (how every token of HTCondor begins, no secret)

@@ -9,7 +9,7 @@ from updraft.core.slots import terms
 
 if TYPE_CHECKING:
     from updraft.config.model import Pool
-    from updraft.config.worker import Layer, WorkerClass
+    from updraft.config.tables.worker import Layer, WorkerClass
 
 LENGTH = 12
 

@@ -4,13 +4,13 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from updraft.config.annexes import Annexes
 from updraft.config.lines import KeyPath
 from updraft.config.model import Cloud, Demand, Limits, Pool, PoolLimits, Timings, UserLimits
-from updraft.config.network import Network
-from updraft.config.part import Part
-from updraft.config.spare import Spare
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.annexes import Annexes
+from updraft.config.tables.network import Network
+from updraft.config.tables.part import Part
+from updraft.config.tables.spare import Spare
+from updraft.config.tables.worker import WorkerClass
 
 # The tables of the file in the order of the reference; NAME stands for what the site chooses.
 TABLES: tuple[tuple[str, type[Part]], ...] = (

@@ -11,20 +11,15 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
-from updraft.config.annexes import Annexes, AnnexKeys, budgets
-from updraft.config.checks import (
-    checked_host,
-    checked_name,
-    checked_price,
-    tuple_of_one,
-)
-from updraft.config.cvmfs import advertised
 from updraft.config.generation import generation
-from updraft.config.network import Network
-from updraft.config.part import Part
-from updraft.config.units import Duration, Size, spell
-from updraft.config.universes import container_attributes
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.annexes import Annexes, AnnexKeys, budgets
+from updraft.config.tables.cvmfs import advertised
+from updraft.config.tables.network import Network
+from updraft.config.tables.part import Part
+from updraft.config.tables.universes import container_attributes
+from updraft.config.tables.worker import WorkerClass
+from updraft.config.values.checks import checked_host, checked_name, checked_price, tuple_of_one
+from updraft.config.values.units import Duration, Size, spell
 from updraft.core import settings as core
 from updraft.core.model import Reason
 from updraft.core.settings import CLOUD_DISABLED

@@ -14,10 +14,10 @@ from typing import Any
 
 from updraft.act.consoles import boot_failure
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, quick
-from updraft.clouds.local import image as images
 from updraft.clouds.local import process
 from updraft.clouds.local.config import DOMAIN, LocalCloudConfig, Quotas
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images import image as images
+from updraft.clouds.local.images.image import Image
 from updraft.clouds.local.process import LocalCloud
 from updraft.errors import ProblemFound
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from updraft.config.checks import checked_name
+from updraft.config.values.checks import checked_name
 from updraft.errors import UsageError
 from updraft.importers.convert import convert
 from updraft.importers.formats.beside import with_those_beside

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from updraft.config.checks import VARIABLE_VALUE
+from updraft.config.values.checks import VARIABLE_VALUE
 from updraft.core.settings import DAY
 from updraft.errors import ConfigError
 from updraft.importers.formats import numbers

@@ -13,7 +13,7 @@ from updraft.bootstrap import Layer, machine
 from updraft.bootstrap.head.identities import WORKER_USER
 from updraft.clouds.local import process
 from updraft.clouds.local.config import DOMAIN
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import USER, RealPool, Say, Wishes, bring_up
 from updraft.errors import ProblemFound
 from updraft.load import conf

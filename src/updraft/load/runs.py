@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from updraft.clouds.local import process
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import Say
 from updraft.errors import ProblemFound
 from updraft.load import conf, figures, real

@@ -7,7 +7,7 @@ from updraft.bootstrap.head.identities import OWN_SETTING, WORKER_USER, ended_li
 from updraft.bootstrap.head.userdata import SIGNING_KEY, worker_rights
 from updraft.bootstrap.machine import CONFIG_DIR
 from updraft.condor.process.tools import Tools
-from updraft.config.units import spell
+from updraft.config.values.units import spell
 from updraft.errors import PoolError
 
 CONFIG_FILE = f"{CONFIG_DIR}/90-updraft.conf"

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from updraft.config import model
-from updraft.config.worker import WorkerClass
+from updraft.config.tables.worker import WorkerClass
 from updraft.core import settings as core
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy

@@ -16,11 +16,12 @@ import pytest
 
 from tests.waiting import until
 from updraft.clouds.base import TAG_LEASE
-from updraft.clouds.local import image, process
+from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone, default_flavors
 from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
-from updraft.clouds.local.machine import Blueprint, Console, Process
+from updraft.clouds.local.images import image
+from updraft.clouds.local.service.machine import Blueprint, Console, Process
 from updraft.errors import AuthFailed, NoCapacity, ProblemFound, QuotaExceeded, UsageError
 from updraft.observe.boots import unread
 

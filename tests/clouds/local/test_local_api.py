@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from updraft.clouds.local.client import Client
-from updraft.clouds.local.cloud import Cloud
-from updraft.clouds.local.server import ApiServer, Tokens, UnixApiServer
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.server import ApiServer, Tokens, UnixApiServer
 from updraft.errors import AuthFailed, BadRequest, CloudUnavailable
 
 LARGE = b"x" * 2_500_000  # far more than a socket holds

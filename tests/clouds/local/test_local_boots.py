@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from updraft.clouds.local import boots
-from updraft.clouds.local.boots import Boots
+from updraft.clouds.local.service import boots
+from updraft.clouds.local.service.boots import Boots
 
 
 class Launches:

@@ -9,10 +9,11 @@ import pytest
 from tests.clouds.conformance import DriverConformance
 from tests.rigs.clouds.harness import next_key
 from tests.waiting import until
-from updraft.clouds.local import image, process
+from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
 from updraft.clouds.local.driver import LocalDriver, from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.clouds.local.images import image
 from updraft.errors import AuthFailed, CloudError, CloudUnavailable, NoCapacity, Throttled
 
 pytestmark = pytest.mark.integration

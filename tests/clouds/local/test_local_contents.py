@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from updraft import DISTRIBUTION, __version__, requirements
-from updraft.clouds.local import contents
+from updraft.clouds.local.images import contents
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ import pytest
 from tests.clouds.local.test_local_api import serving
 from tests.waiting import deadline
 from updraft.clouds.local.client import Client
-from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import LocalCloudConfig
-from updraft.clouds.local.events import EventLog
 from updraft.clouds.local.faults import Fault, FaultKind, Faults, What
-from updraft.clouds.local.instance import RUNNING, Machine
-from updraft.clouds.local.server import Tokens, UnixApiServer
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.events import EventLog
+from updraft.clouds.local.service.instance import RUNNING, Machine
+from updraft.clouds.local.service.server import Tokens, UnixApiServer
 from updraft.errors import CloudUnavailable, NoCapacity, Throttled
 
 SMALL = What("image", "small", "zone-a", "spot")

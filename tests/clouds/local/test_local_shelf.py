@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from updraft.clouds.local import server as servers
 from updraft.clouds.local.client import Client
-from updraft.clouds.local.cloud import Cloud
-from updraft.clouds.local.events import EventLog
 from updraft.clouds.local.imaging import LocalImaging
-from updraft.clouds.local.server import ApiServer, Tokens
-from updraft.clouds.local.shelf import Shelf
+from updraft.clouds.local.service import server as servers
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.events import EventLog
+from updraft.clouds.local.service.server import ApiServer, Tokens
+from updraft.clouds.local.service.shelf import Shelf
 from updraft.errors import BadRequest, CloudUnavailable
 
 

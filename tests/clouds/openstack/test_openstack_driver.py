@@ -16,8 +16,8 @@ from updraft.clouds.base import TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRI
 from updraft.clouds.odd import odd_offers_of
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.driver import OpenStackDriver
-from updraft.clouds.openstack.quota import left
 from updraft.clouds.openstack.reading import STATES, instance_of, label, state_of
+from updraft.clouds.openstack.selling.quota import left
 from updraft.clouds.openstack.settings import checked_settings
 from updraft.core.model import CloudState, Quota
 from updraft.errors import AuthFailed, BadRequest, CloudUnavailable, ConfigError, QuotaExceeded

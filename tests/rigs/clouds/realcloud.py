@@ -26,8 +26,8 @@ from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
-from updraft.clouds.openstack.places import Places
 from updraft.clouds.openstack.reading import label
+from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import checked_settings
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError

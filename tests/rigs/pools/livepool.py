@@ -22,8 +22,8 @@ import pytest
 
 from tests.remains import Remains, watched
 from tests.waiting import deadline, until
-from updraft.clouds.local.image import find
-from updraft.clouds.local.layers import DEFAULT_STORE
+from updraft.clouds.local.images.image import find
+from updraft.clouds.local.images.layers import DEFAULT_STORE
 from updraft.condor.access import PoolAccess
 
 T = TypeVar("T")

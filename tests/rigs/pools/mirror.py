@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
-from updraft.clouds.local.image import Image
-from updraft.clouds.local.layers import layer
+from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import layer
 
 SERIES = "25.x"
 PLACE = "srv/mirror"

@@ -15,7 +15,7 @@ from typing import Any
 from tests.remains import Remains, leave, watched
 from tests.rigs.pools.resident import WatchedPool
 from tests.waiting import deadline, patience, until
-from updraft.clouds.local.image import Image
+from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
 __all__ = [

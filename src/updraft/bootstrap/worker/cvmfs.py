@@ -13,7 +13,7 @@ from typing import Any
 
 from updraft.bootstrap import machine
 from updraft.bootstrap.lean import lean
-from updraft.config.cvmfs import NAME, advertised
+from updraft.config.tables.cvmfs import NAME, advertised
 from updraft.errors import BootstrapError
 
 CLIENTS = ("package", "cvmfsexec")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.config.units import seconds
+from updraft.config.values.units import seconds
 from updraft.errors import LedgerError, ProblemFound, UsageError
 
 if TYPE_CHECKING:

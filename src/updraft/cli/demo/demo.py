@@ -62,7 +62,7 @@ def demo(
 
 
 def _real(out: "Console", keep: bool, state: Path | None, store: Path | None) -> int:
-    from updraft.clouds.local.layers import DEFAULT_STORE
+    from updraft.clouds.local.images.layers import DEFAULT_STORE
     from updraft.demo.pool import Wishes, bring_up, find_or_build
 
     def say(text: str) -> None:

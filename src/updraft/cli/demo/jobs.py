@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def main(folder: Path) -> int:
     """Bring up a pool, run the jobs, print what they printed; 0 where each did what it should."""
     from updraft.cli.demo.demo import clean_up_after_signals, state_dir
-    from updraft.clouds.local.layers import DEFAULT_STORE
+    from updraft.clouds.local.images.layers import DEFAULT_STORE
     from updraft.demo import examples
     from updraft.demo.pool import bring_up, find_or_build
 

@@ -13,7 +13,7 @@ from updraft.cli.operating.wishes import confirm
 from updraft.cli.output import Column, ago, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.setup.network import network_of, one_cloud, say
 from updraft.cli.watching.documents import Document
-from updraft.config.units import seconds
+from updraft.config.values.units import seconds
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def _machines(call: Call) -> int:
 
 
 def _seconds(text: str) -> int:
-    from updraft.config.units import seconds
+    from updraft.config.values.units import seconds
 
     try:
         return round(seconds(text))

@@ -28,7 +28,7 @@ def _numbers(_context: click.Context, _option: click.Parameter, value: str) -> t
 
 def _span(_context: click.Context, _option: click.Parameter, value: str) -> float:
     """The seconds of a duration, as updraft.toml takes it."""
-    from updraft.config import units
+    from updraft.config.values import units
 
     try:
         length = units.seconds(value)
@@ -172,7 +172,7 @@ def load(plot: Path | None, store: Path | None, as_json: bool, **asked: Any) -> 
     code is 1 where something gives out. Needs root and mmdebstrap.
     """
     from updraft.cli.demo.demo import clean_up_after_signals
-    from updraft.clouds.local.layers import DEFAULT_STORE
+    from updraft.clouds.local.images.layers import DEFAULT_STORE
     from updraft.demo.pool import find_or_build
     from updraft.load.runs import run_all
 

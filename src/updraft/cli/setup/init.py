@@ -134,7 +134,7 @@ def _answers(asker: "Asker", given: Mapping[str, Any]) -> Answered:
 def _pool(asker: "Asker", given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """The table [pool], and whether the pool is there already."""
     from updraft.cli.setup.asking import Question
-    from updraft.config.checks import checked_name
+    from updraft.config.values.checks import checked_name
     from updraft.provision.pool_needs import lease, of_this_machine
 
     def name(text: str) -> str:
@@ -246,7 +246,7 @@ def _limits(asker: "Asker", given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _worker(given: Mapping[str, Any], pool: Mapping[str, Any]) -> dict[str, Any]:
     """What of the class is said by flags; patience that the pool's job lease asks for."""
-    from updraft.config.units import seconds
+    from updraft.config.values.units import seconds
     from updraft.provision.first_settings import HOUR
 
     found = {key: given[key] for key in ("min", "max", "idle_limit") if given[key] is not None}

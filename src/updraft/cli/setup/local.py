@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from updraft.cli.output import count, json_option, say_json
-from updraft.clouds.local import image as images
 from updraft.clouds.local import process
 from updraft.clouds.local.config import SOCKET, LocalCloudConfig
-from updraft.clouds.local.layers import DEFAULT_STORE, STORE_VARIABLE
+from updraft.clouds.local.images import image as images
+from updraft.clouds.local.images.layers import DEFAULT_STORE, STORE_VARIABLE
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE, TOKEN_VARIABLE
 from updraft.errors import ProblemFound
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from updraft import config
 from updraft.cli.watching.documents import near
-from updraft.config.units import Size, seconds
+from updraft.config.values.units import Size, seconds
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.sweep import Setting

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from updraft.config import drivers
-from updraft.config.units import Duration, Size
+from updraft.config.values.units import Duration, Size
 from updraft.core.model import Resources
 
 GIB = 2**30

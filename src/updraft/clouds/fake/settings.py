@@ -8,7 +8,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 
 from updraft.clouds.fake.faults import Fault
 from updraft.config.drivers import checked_settings
-from updraft.config.units import Duration, Size
+from updraft.config.values.units import Duration, Size
 from updraft.core.model import Resources
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from updraft.clouds.local import config as cloud_config
-from updraft.clouds.local import inside
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.faults import Fault
+from updraft.clouds.local.service import inside
 from updraft.errors import CloudUnavailable, ProblemFound, UsageError
 
 _START_DEADLINE = 20.0

@@ -15,8 +15,8 @@ from updraft.clouds.base import TAG_POOL
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
 from updraft.clouds.openstack.errors import Refused
-from updraft.clouds.openstack.places import Places
 from updraft.clouds.openstack.reading import TAG_FLOATING, Raw, address_of, state_of, tags_of, volumes_of
+from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import Port, Settings
 from updraft.core.model import CloudState
 from updraft.errors import CloudError

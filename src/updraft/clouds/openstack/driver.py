@@ -18,9 +18,9 @@ from updraft.clouds.openstack.imaging import OpenStackImaging
 from updraft.clouds.openstack.launching import Launcher
 from updraft.clouds.openstack.listing import Listing
 from updraft.clouds.openstack.networking import OpenStackNetworking
-from updraft.clouds.openstack.offers import Offers
-from updraft.clouds.openstack.places import Places
-from updraft.clouds.openstack.quota import Quotas
+from updraft.clouds.openstack.selling.offers import Offers
+from updraft.clouds.openstack.selling.places import Places
+from updraft.clouds.openstack.selling.quota import Quotas
 from updraft.clouds.openstack.settings import Settings
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError

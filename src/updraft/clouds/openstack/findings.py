@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from updraft.clouds.base import Finding
 from updraft.clouds.openstack.client import COMPUTE, WANTED, Connection, items
-from updraft.clouds.openstack.offers import Offers
-from updraft.clouds.openstack.places import Places
+from updraft.clouds.openstack.selling.offers import Offers
+from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import Settings
 from updraft.errors import BadRequest
 

@@ -18,9 +18,9 @@ from updraft.clouds.openstack.editing import terminate
 from updraft.clouds.openstack.errors import Refused, is_full
 from updraft.clouds.openstack.images import Images
 from updraft.clouds.openstack.listing import Listing
-from updraft.clouds.openstack.offers import Offers
-from updraft.clouds.openstack.places import Places
 from updraft.clouds.openstack.reading import TAG_FLOATING, TAG_IMAGE, Raw, label, state_of
+from updraft.clouds.openstack.selling.offers import Offers
+from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import TEXT_LIMIT, Settings
 from updraft.core.model import CloudState, Instance
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, NoCapacity

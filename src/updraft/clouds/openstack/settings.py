@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from updraft.config import drivers
-from updraft.config.checks import tuple_of_one
-from updraft.config.part import Part
-from updraft.config.units import Duration, Size
+from updraft.config.tables.part import Part
+from updraft.config.values.checks import tuple_of_one
+from updraft.config.values.units import Duration, Size
 
 GIB = 2**30
 OURS = "updraft:"  # metadata that begin so are updraft's own

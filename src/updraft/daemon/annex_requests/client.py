@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from updraft.config.annexes import SOCKET
+from updraft.config.tables.annexes import SOCKET
 from updraft.daemon.annex_requests import wire
 from updraft.errors import ProblemFound, UsageError
 

@@ -3,7 +3,7 @@
 import math
 from urllib.parse import urlsplit
 
-from updraft.config.units import LONGEST, spell
+from updraft.config.values.units import LONGEST, spell
 from updraft.errors import ConfigError
 from updraft.importers.formats.reading import Value
 

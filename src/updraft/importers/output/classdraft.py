@@ -4,7 +4,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from updraft.config.units import seconds
+from updraft.config.values.units import seconds
 from updraft.core.settings import DAY
 from updraft.importers.formats import numbers
 from updraft.importers.formats.reading import Value

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from email.message import Message
 
-from updraft.config.checks import HEAD_VARIABLES
+from updraft.config.values.checks import HEAD_VARIABLES
 from updraft.errors import UsageError
 from updraft.importers.formats.scripts import Script, without_condor
 from updraft.importers.formats.secrets import masked

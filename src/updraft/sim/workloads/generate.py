@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, model_validator
 
-from updraft.config.units import Duration, Size, spell
+from updraft.config.values.units import Duration, Size, spell
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.sources import DAY, Workload, made

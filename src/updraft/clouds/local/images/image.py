@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from updraft.clouds.local.contents import dependencies_layer, source_layer, system_layer
-from updraft.clouds.local.layers import DEFAULT_STORE, digest_of, layer
+from updraft.clouds.local.images.contents import dependencies_layer, source_layer, system_layer
+from updraft.clouds.local.images.layers import DEFAULT_STORE, digest_of, layer
 from updraft.errors import ImageError
 
 Progress = Callable[[str], None]

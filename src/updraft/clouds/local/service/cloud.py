@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from updraft.clouds.local.boots import Boots, at_once
 from updraft.clouds.local.config import (
     MARKETS,
     ROLES,
@@ -19,12 +18,21 @@ from updraft.clouds.local.config import (
     Quotas,
     host_name,
 )
-from updraft.clouds.local.events import EventLog
 from updraft.clouds.local.faults import Fault, FaultKind, Faults, What
-from updraft.clouds.local.instance import ALIVE, PENDING, RUNNING, STOPPING, TERMINATED, Machine, Order
-from updraft.clouds.local.machine import Blueprint, Process
-from updraft.clouds.local.refusals import RefusedError
-from updraft.clouds.local.shelf import Shelf
+from updraft.clouds.local.service.boots import Boots, at_once
+from updraft.clouds.local.service.events import EventLog
+from updraft.clouds.local.service.instance import (
+    ALIVE,
+    PENDING,
+    RUNNING,
+    STOPPING,
+    TERMINATED,
+    Machine,
+    Order,
+)
+from updraft.clouds.local.service.machine import Blueprint, Process
+from updraft.clouds.local.service.refusals import RefusedError
+from updraft.clouds.local.service.shelf import Shelf
 
 _REBOOT_GRACE = 20.0  # seconds for what runs on a machine to end before it is started anew
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from updraft.config.part import Part
+from updraft.config.tables.part import Part
 
 BROKER = re.compile(r"([A-Za-z0-9.\-]+(:[0-9]{1,5})?(\?sock=[A-Za-z0-9_-]+)?)?")
 

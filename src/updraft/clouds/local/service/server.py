@@ -21,11 +21,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from updraft.clouds.local.client import ABOUT, CHECKSUM, IMAGE_FILE
-from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import API_PORT, Quotas
 from updraft.clouds.local.faults import Fault, FaultKind, What
-from updraft.clouds.local.instance import Order
-from updraft.clouds.local.refusals import RefusedError
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.instance import Order
+from updraft.clouds.local.service.refusals import RefusedError
 
 _STATUS = {
     "auth-failed": 401,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from updraft.clouds.local.refusals import RefusedError
+from updraft.clouds.local.service.refusals import RefusedError
 
 PART = 1 << 20
 _TAR = ("--xattrs", "--xattrs-include=*", "--numeric-owner")

@@ -7,7 +7,7 @@ from typing import cast
 
 from pydantic import ValidationInfo
 
-from updraft.config.attributes import IDENTIFIER, is_taken
+from updraft.config.values.attributes import IDENTIFIER, is_taken
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 CLASSAD_WORDS = frozenset({"true", "false", "undefined", "error"})

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from updraft.clouds.base import TAG_LEASE
-from updraft.clouds.local.cloud import Cloud
 from updraft.clouds.local.config import DOMAIN, METADATA_ADDRESS, host_name
-from updraft.clouds.local.instance import Machine
-from updraft.clouds.local.network import mac_of
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.instance import Machine
+from updraft.clouds.local.service.network import mac_of
 
 ROLE_NAME = "updraft-controller"
 _TOKEN_HEADER = "X-aws-ec2-metadata-token"  # noqa: S105  # the name of a header

@@ -5,7 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from updraft.config.checks import (
+from updraft.config.tables.cvmfs import Software
+from updraft.config.tables.part import Part
+from updraft.config.tables.reach import Reached
+from updraft.config.tables.spare import Spare
+from updraft.config.values.checks import (
     checked_attribute_name,
     checked_expression,
     checked_fingerprint,
@@ -18,11 +22,7 @@ from updraft.config.checks import (
     checked_version,
     tuple_of_one,
 )
-from updraft.config.cvmfs import Software
-from updraft.config.part import Part
-from updraft.config.reach import Reached
-from updraft.config.spare import Spare
-from updraft.config.units import Duration
+from updraft.config.values.units import Duration
 from updraft.core import settings as core
 
 Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]

@@ -14,11 +14,11 @@ import threading
 from pathlib import Path
 
 from updraft.clouds.local import config as cloud_config
-from updraft.clouds.local import network
-from updraft.clouds.local.cloud import Cloud
-from updraft.clouds.local.events import EventLog
-from updraft.clouds.local.metadata import MetadataServer
-from updraft.clouds.local.server import Tokens, servers
+from updraft.clouds.local.service import network
+from updraft.clouds.local.service.cloud import Cloud
+from updraft.clouds.local.service.events import EventLog
+from updraft.clouds.local.service.metadata import MetadataServer
+from updraft.clouds.local.service.server import Tokens, servers
 
 CONFIG_FILE = "config.json"
 STATE_FILE = "cloud.json"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from updraft.clouds.local.config import Flavor, host_name
-from updraft.clouds.local.machine import Console, Process
+from updraft.clouds.local.service.machine import Console, Process
 
 PENDING, RUNNING, STOPPING, TERMINATED = "pending", "running", "stopping", "terminated"
 ALIVE = (PENDING, RUNNING, STOPPING)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import updraft
 from updraft import DISTRIBUTION, requirements
-from updraft.clouds.local.layers import digest_of, layer, prune
+from updraft.clouds.local.images.layers import digest_of, layer, prune
 from updraft.errors import ImageError
 
 HOME = Path("opt/updraft")

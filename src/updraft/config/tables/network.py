@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
-from updraft.config.checks import tuple_of_one
-from updraft.config.part import Part
+from updraft.config.tables.part import Part
+from updraft.config.values.checks import tuple_of_one
 
 _WIDEST = {4: 8, 6: 16}
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from updraft.config.checks import tuple_of_one
-from updraft.config.part import Part
-from updraft.config.units import Duration
+from updraft.config.tables.part import Part
+from updraft.config.values.checks import tuple_of_one
+from updraft.config.values.units import Duration
 from updraft.core import settings as core
 
 SOCKET = "/run/updraft/annex.sock"

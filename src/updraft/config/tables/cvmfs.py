@@ -7,8 +7,8 @@ from typing import Annotated, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
-from updraft.config.checks import checked_fingerprint, checked_repository, tuple_of_one
-from updraft.config.part import Part
+from updraft.config.tables.part import Part
+from updraft.config.values.checks import checked_fingerprint, checked_repository, tuple_of_one
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(\.[A-Za-z0-9][A-Za-z0-9-]*)+")
 PROXY = re.compile(r"DIRECT|auto|https?://[A-Za-z0-9.\[\]:-]+")

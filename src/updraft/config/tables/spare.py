@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from updraft.config.part import Part
-from updraft.config.units import Size
+from updraft.config.tables.part import Part
+from updraft.config.values.units import Size
 from updraft.core import settings as core
 from updraft.core.model import Resources
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from updraft.clouds.local import network
 from updraft.clouds.local.config import Flavor
+from updraft.clouds.local.service import network
 
 CONSOLE_LIMIT = 64 * 1024
 # The first word of a machine's own init (files/boot); what the host runs before it says nothing.

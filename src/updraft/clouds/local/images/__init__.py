@@ -1,0 +1,1 @@
+"""What machines of the local cloud start from: images made of layers. Read `image` first."""
