@@ -3,40 +3,17 @@
 import os
 import sys
 import traceback
-from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
 from updraft import __version__, config
+from updraft.app.call import Call
 from updraft.app.terminal import plain_streams
 from updraft.cli.verbs import Verbs
 from updraft.errors import UpdraftError
 
 INTERRUPTED = 130
 UNEXPECTED = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What every verb is told: the configuration that was asked for, if any."""
-
-    asked: str | None
-
-    @property
-    def file(self) -> Path:
-        """The configuration file. Raises UsageError where there is none."""
-        return config.find(self.asked)
-
-    @property
-    def target(self) -> Path:
-        """Where a configuration is to be written."""
-        return config.target(self.asked)
-
-    @property
-    def place(self) -> config.Place:
-        """Where the pool's ledger is."""
-        return config.place(self.file)
 
 
 @click.group(

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call, who
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
 from updraft.cli.annexes.rows import Row, annex_table, described, lease, rows_of, size, stands
-from updraft.cli.main import Call
-from updraft.cli.operating.wishes import who
 from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import daemon_state, near
+from updraft.cli.watching.documents import daemon_state
 from updraft.cli.watching.status import START
 from updraft.core.model import Annex
+from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import annexes
 from updraft.ledger.issued import expiries
@@ -70,7 +70,8 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     all), and end when the lease does, whatever happens. One that has been idle for --idle leaves before that,
     and isn't replaced.
     """
-    from updraft.cli.annexes.making import check_reach, imagined, refuse, would_buy
+    from updraft.app.annexes import check_reach, imagined, would_buy
+    from updraft.cli.annexes.making import refuse
     from updraft.config import load
     from updraft.daemon.annexing import annex_of as made_of
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from updraft.app.call import Call
 from updraft.cli.annexes.making import ALL, ME
-from updraft.cli.main import Call
 from updraft.daemon.annex_requests.client import ask, place
 from updraft.errors import UpdraftError, UsageError
 

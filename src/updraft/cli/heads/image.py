@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from updraft.app.call import Call
 from updraft.cli.heads.making import usual_image
 from updraft.cli.heads.spec import condor_option, index_option, installed, source_option
 from updraft.cli.images.image import cloud_option, name_option, place_of, watch
 from updraft.cli.images.making import ended_by_term
-from updraft.cli.main import Call
 
 if TYPE_CHECKING:
     from updraft.bootstrap.images.seeding import SeedSpec

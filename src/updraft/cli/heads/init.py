@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from updraft.app.call import Call
 from updraft.bootstrap.head.roles import CENTRAL_MANAGER, ROLES, SUBMIT
-from updraft.cli.main import Call
 from updraft.cli.output import ago, count, waiting
 from updraft.cli.setup.service import check_roots_own
 from updraft.errors import BootstrapError, ProblemFound, UsageError

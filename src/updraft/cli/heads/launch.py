@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.cli.heads.making import Launching, Wish, address_of, heads_of
 from updraft.cli.heads.spec import HeadWish, head_options
-from updraft.cli.main import Call
 from updraft.cli.operating.wishes import confirm
 from updraft.cli.output import Column, ago, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.setup.network import network_of, one_cloud, say

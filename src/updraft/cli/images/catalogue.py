@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import (
     Column,
     ago,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import Column, ago, console, count, json_option, say_json, table, waiting
 from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound, UsageError

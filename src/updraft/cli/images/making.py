@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from updraft.app.call import Call
 from updraft.cli.images.image import DEADLINE, cloud_option, name_option, place_of, tell, watch
-from updraft.cli.main import Call
 from updraft.core.slots.choice import chosen
 from updraft.errors import CloudError, UsageError
 

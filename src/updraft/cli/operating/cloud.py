@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft import config
-from updraft.cli.main import Call
-from updraft.cli.operating.wishes import who
+from updraft.app.call import Call, who
 from updraft.cli.output import Column, clock, console, count, is_narrow, json_option, say_json, table
-from updraft.cli.watching.documents import near
 from updraft.cli.watching.tallies import of_most, state_words, switched_words
 from updraft.core.model import Reason
+from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, decide, in_force, overrides
 from updraft.ledger.reader import Reader

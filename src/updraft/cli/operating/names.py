@@ -2,8 +2,8 @@
 
 import time
 
-from updraft.cli.watching.documents import near
 from updraft.core.model import MachineRecord
+from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.ledger.reader import Reader
 

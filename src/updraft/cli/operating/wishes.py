@@ -4,8 +4,6 @@ They are written into the ledger. The command line never acts on a machine by it
 a pool, and the rules that keep jobs alive are its own.
 """
 
-import getpass
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call, who
 from updraft.cli.operating.names import machine_named
 from updraft.cli.output import ago, count, json_option, say_json, waiting
 from updraft.cli.watching.documents import daemon_state
@@ -217,10 +215,6 @@ def _ask(
     refused = [number for number, outcome in outcomes.items() if outcome and outcome.startswith(REFUSED)]
     if refused:
         raise ProblemFound(f"{count(len(refused), 'wish', 'wishes')} refused")
-
-
-def who() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _named(wish: Wish) -> str:

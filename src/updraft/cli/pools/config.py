@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.bootstrap.sizing import PARTS, ROLES, PoolSize, configuration, rendered
-from updraft.cli.main import Call
 from updraft.cli.output import json_option, say_json
 from updraft.errors import UsageError
 

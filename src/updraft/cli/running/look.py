@@ -1,22 +1,18 @@
 """`plan` and `run`: one live look, and the loop of them."""
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
+from updraft.app.look import looked
 from updraft.cli.output import Column, console, json_option, say_json, table, waiting
 from updraft.errors import ConfigAbsent, ProblemFound
 
 if TYPE_CHECKING:
-    from updraft.config.model import Settings
-    from updraft.core.model import Plan, Snapshot
+    pass
 
 LOG_FORMS = ("text", "json")
 
@@ -37,68 +33,6 @@ def plan(call: Call, as_json: bool) -> None:
         say_json(document)
         return
     show_plan(document)
-
-
-@contextmanager
-def looked(
-    call: Call, over: Callable[[Any], Any] = lambda ledger: ledger
-) -> Iterator[tuple["Settings", "Snapshot", "Plan"]]:
-    """One look and the plan it leads to; nothing is written. The pool's children end with it.
-
-    `over` says what is to be taken for the ledger.
-    """
-    from updraft.app.wiring import make_observer, make_parts
-    from updraft.condor.process.judge import Judge
-    from updraft.config import load
-    from updraft.core.plan import Planning
-    from updraft.daemon import run_once
-    from updraft.daemon.requests import closing
-    from updraft.errors import LedgerError
-    from updraft.ledger.clouds import in_force, overrides
-    from updraft.ledger.reader import Reader
-
-    settings = load(call.file)
-    parts = make_parts(settings)
-    try:
-        try:
-            ledger: Any = Reader(settings.pool.ledger)
-        except LedgerError:
-            if settings.pool.ledger.exists():
-                raise
-            ledger = Blank()
-        with Judge() as judge:
-            observer = make_observer(parts, over(ledger), judge)
-            policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
-            snapshot, decided = run_once(observer, Planning(), policy, time.time())
-        yield settings, snapshot, decided
-    finally:
-        getattr(parts.pool, "close", lambda: None)()
-
-
-class Blank:
-    """A ledger that nothing was written to yet: what a first look remembers."""
-
-    def view(self, now: float) -> Any:
-        """Nothing."""
-        from updraft.core.model import LedgerView
-
-        return LedgerView()
-
-    def requests(self) -> tuple[()]:
-        """None."""
-        return ()
-
-    def annexes(self) -> tuple[()]:
-        """None."""
-        return ()
-
-    def learned(self) -> dict[str, str]:
-        """Nothing."""
-        return {}
-
-    def noted(self, key: str) -> dict[str, Any] | None:
-        """Nothing."""
-        return None
 
 
 def show_plan(document: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import Column, clock, console, count, json_option, say_json, table
 from updraft.errors import ProblemFound
 

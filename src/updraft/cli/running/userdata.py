@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.cli.heads.spec import HeadWish, head_options, head_told, left_behind
-from updraft.cli.main import Call
 from updraft.cli.output import ago
 from updraft.errors import UsageError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
 from updraft.cli.watching.documents import Document, daemon_state
 from updraft.core.settings import DAY

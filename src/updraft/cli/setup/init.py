@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.verbs import VERBS
 from updraft.config import USUAL_PLACES
 from updraft.errors import UsageError

@@ -14,7 +14,7 @@ import click
 
 import updraft
 from updraft import config
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import ago, clock, json_option, say_json
 from updraft.cli.watching.documents import daemon_state
 from updraft.errors import ConfigError, LedgerError, ProblemFound, UsageError

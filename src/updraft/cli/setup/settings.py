@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from updraft import __version__
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import Column, console, count, json_option, say_json, table
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.app.terminal import plain_streams
-from updraft.cli.main import Call
 from updraft.cli.output import Column, console, count, is_narrow, json_option, say_json, table
 from updraft.errors import UsageError
 from updraft.garbage import look_seldom
@@ -155,7 +155,7 @@ def simulate(
                        (in quotes: to a shell, ? and & mean something else)
         'schedd:NAME?days=30'   what a schedd of the pool has finished with; without NAME, all
     """
-    from updraft.cli.simulating.request import Asked
+    from updraft.app.simulation import Asked
 
     asked = Asked.of(workload, more, call.asked, options)
     page = None if report is None else _place_for(report, asked.reads())

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
-    from updraft.cli.tokens.work import Facts, Keys
+    from updraft.app.tokens import Facts, Keys
 
 Row = dict[str, Any]
 
@@ -31,7 +31,7 @@ def tokens() -> None:
 @click.pass_obj
 def list_(call: Call, as_json: bool) -> None:
     """List tokens that may still be in use: not ended, or with machines that live."""
-    from updraft.cli.tokens.work import facts, rows_of
+    from updraft.app.tokens import facts, rows_of
 
     rows, keys = rows_of(facts(call), time.time()), _keys(call)
     if as_json:
@@ -81,7 +81,7 @@ def revoke(call: Call, launches: tuple[str, ...], everything: bool, as_json: boo
     if everything == bool(launches):
         raise UsageError("name launches, or say --all; `updraft tokens list` names them")
     _root()
-    from updraft.cli.tokens.work import facts, revoke_now
+    from updraft.app.tokens import facts, revoke_now
 
     known = facts(call)
     chosen = list(known.identities) if everything else [known.named(one) for one in launches]
@@ -103,7 +103,7 @@ def rotate(call: Call, at_once: bool, finish: bool, as_json: bool) -> None:
     if at_once and finish:
         raise UsageError("--now leaves no old key that --finish could remove")
     _root()
-    from updraft.cli.tokens.work import facts, finished, renewed, revoke_now
+    from updraft.app.tokens import facts, finished, renewed, revoke_now
 
     known, keys = facts(call), _keys(call)
     if keys is None:
@@ -126,7 +126,7 @@ def _root() -> None:
 
 
 def _keys(call: Call) -> "Keys | None":
-    from updraft.cli.tokens.work import keys_of
+    from updraft.app.tokens import keys_of
 
     return keys_of(call)
 

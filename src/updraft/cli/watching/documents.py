@@ -6,7 +6,7 @@ and its records.
 
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,3 @@ def _phase(record: MachineRecord, outlook: Mapping[str, Any] | None) -> tuple[st
 def event_row(event: Event) -> Document:
     """One event."""
     return asdict(event)
-
-
-def near(wanted: str, names: Sequence[str]) -> list[str]:
-    """The names that come closest to one that isn't there."""
-    import difflib
-
-    return difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from updraft.cli.main import Call
+from updraft.app.call import Call
 from updraft.cli.output import JSON_VERSION, clock, json_option, json_text
 from updraft.cli.watching.documents import event_row
 from updraft.ledger.reader import Event, Reader

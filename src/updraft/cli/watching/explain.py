@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.app.terminal import printable
-from updraft.cli.main import Call
 from updraft.cli.operating.names import machine_named
 from updraft.cli.output import (
     Column,
@@ -70,8 +70,8 @@ def _is_machine(call: Call, what: str) -> bool:
 
 
 def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
+    from updraft.app.look import looked
     from updraft.app.wiring import access
-    from updraft.cli.running.look import looked
     from updraft.condor.demand.groups import unread_of
     from updraft.condor.support.lookup import find_jobs
     from updraft.core.demand.left_out import OTHERS

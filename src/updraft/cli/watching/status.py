@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.app.call import Call
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
-from updraft.cli.main import Call
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
 from updraft.cli.watching.documents import Document, machine_row, machine_rows, status_document
 from updraft.cli.watching.tallies import cloud_line

@@ -1,4 +1,4 @@
-"""Names chosen by patterns, of which some leave out: `*`, `!m1.*`."""
+"""Names: chosen by patterns, of which some leave out (`*`, `!m1.*`); and those near to one that is missing."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -18,3 +18,10 @@ def chosen(name: str, patterns: Sequence[str]) -> bool:
         if len(taken) == len(patterns):
             return True
     return not any(fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern.startswith(OUT))
+
+
+def near(wanted: str, names: Sequence[str]) -> list[str]:
+    """The names that come closest to one that isn't there."""
+    import difflib
+
+    return difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)

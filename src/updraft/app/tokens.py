@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from updraft.app.call import Call, who
 from updraft.bootstrap.head.identities import WORKER_USER
 from updraft.bootstrap.head.userdata import SIGNING_KEY
-from updraft.cli.main import Call
-from updraft.cli.operating.wishes import who
 from updraft.condor.tokens import revoked
 from updraft.condor.tokens.revoking import Revoker
 from updraft.condor.tokens.workers import drop_keys, key_names, make_key, user_of

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 from pydantic import TypeAdapter, ValidationError
 
 from updraft import config
-from updraft.cli.watching.documents import near
 from updraft.config.values.units import Size, seconds
+from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.sweep import Setting

@@ -1,0 +1,35 @@
+"""Who called, and which configuration was asked for: what every use case is told."""
+
+import getpass
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from updraft import config
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What every verb is told: the configuration that was asked for, if any."""
+
+    asked: str | None
+
+    @property
+    def file(self) -> Path:
+        """The configuration file. Raises UsageError where there is none."""
+        return config.find(self.asked)
+
+    @property
+    def target(self) -> Path:
+        """Where a configuration is to be written."""
+        return config.target(self.asked)
+
+    @property
+    def place(self) -> config.Place:
+        """Where the pool's ledger is."""
+        return config.place(self.file)
+
+
+def who() -> str:
+    """Who called, as events name people: user@host."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
