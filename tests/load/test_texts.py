@@ -70,7 +70,7 @@ def test_every_ad_of_a_load_may_be_sent_with_the_token_of_the_load() -> None:
     """By the rule of updraft's heads: a slot that another launch than the token's is named by isn't taken."""
     import classad2
 
-    from tests.condor.test_tokens import DOMAIN, taken
+    from tests.condor.tokens.test_tokens import DOMAIN, taken
     from updraft.load import head
 
     told = conf.real_startds(1, "10.0.0.2", ("10.0.0.2",), "pool.test")

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import click
 
-# verb: (module:command, what `updraft --help` says of it). In the order in which a person meets them.
+# verb: (module in this folder:command, what `updraft --help` says of it). In the order in which a person meets them.
 VERBS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo.demo:demo", "See it all work on this machine alone, then clean up."),
     "init": ("setup.init:init", "Write an updraft.toml: asks at a terminal, else takes flags."),
@@ -85,4 +85,5 @@ def load_verb(name: str) -> click.Command:
 
 def installed(name: str) -> bool:
     """True where the code of this verb is there."""
-    return find_spec("" + VERBS[name][0].partition(":")[0]) is not None
+    module = VERBS[name][0].partition(":")[0]
+    return find_spec(f"updraft.cli.{module}") is not None

@@ -1,4 +1,4 @@
-"""Names: chosen by patterns, of which some leave out (`*`, `!m1.*`); and those near to one that is missing."""
+"""Names: chosen by patterns, of which some leave out (`*`, `!m1.*`), and the nearest to a wrong one."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
