@@ -1,6 +1,6 @@
 """What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
 
-Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `placing` and `room`: what is looked up there.
+Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `claimed` and `room`: what is looked up there.
 """
 
 from dataclasses import replace
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
+from updraft.core.demand.claimed import matched
 from updraft.core.demand.fitting import turns
 from updraft.core.demand.room import Demand
 from updraft.core.machines.cache import Roll
@@ -34,7 +35,6 @@ from updraft.core.model import (
     Slot,
     Verdict,
 )
-from updraft.core.placing import matched
 from updraft.core.settings import Policy, Timings
 
 NAMES = ("ann", "ann@pool", "bob", "grp.ann", "bob@other")

@@ -23,7 +23,6 @@ from tests.rigs.snapshots import (
     worker,
 )
 from updraft.core.demand.left_out import LEFT_OUT
-from updraft.core.demand.room import Demand
 from updraft.core.model import (
     Annex,
     Drain,
@@ -36,7 +35,7 @@ from updraft.core.model import (
     Snapshot,
     Terminate,
 )
-from updraft.core.placing import place
+from updraft.core.placing import Pool, place
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Limits, Policy
 from updraft.core.slots.kinds import problem
@@ -130,10 +129,10 @@ def test_everybody_else_is_served_and_the_culprit_is_named(monkeypatch: pytest.M
     """By the planner that the daemon has; it is told once, and tried again when its time is over."""
     some, told = world(), list[Exception]()
 
-    def broken(queue: Demand, *rest: object) -> object:
-        if any(one.key == "a00" for one in queue.all if one.evaluable):
+    def broken(pool: Pool, *rest: object) -> object:
+        if any(one.key == "a00" for one in pool.queue.all if one.evaluable):
             raise ZeroDivisionError("planned")
-        return place(queue, *rest)
+        return place(pool, *rest)
 
     monkeypatch.setattr("updraft.core.plan.place", broken)
     decide = Planning(told.append)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import click
 
-# verb: (module in this folder:command, what `updraft --help` says of it). In the order in which a person meets them.
+# verb: (module of this folder:command, what `updraft --help` says of it). A person meets them in this order.
 VERBS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo.demo:demo", "See it all work on this machine alone, then clean up."),
     "init": ("setup.init:init", "Write an updraft.toml: asks at a terminal, else takes flags."),

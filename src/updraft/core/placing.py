@@ -3,32 +3,48 @@
 What is to be said of each job group then is in `outlooks`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from updraft.core.annexes.use import bound_to_annexes
 from updraft.core.buying.shopping import Shopping
 from updraft.core.buying.tiers import buy_by_priority
 from updraft.core.buying.wanting import Wanted, wanted
+from updraft.core.demand.claimed import matched
 from updraft.core.demand.filling import Filling, fill
-from updraft.core.demand.fitting import turns
 from updraft.core.demand.holdings import caps
 from updraft.core.demand.room import Demand, Room, room
 from updraft.core.demand.sequence import lasting, too_long
 from updraft.core.demand.threshold import ignored
-from updraft.core.demand.untaken import CODE, NO_HELP, allowed, noticed, recalled, resting
+from updraft.core.demand.untaken import CODE, allowed, not_taking, noticed, recalled, resting
 from updraft.core.limits.budget import Budget
 from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.entries import Entry, idle_claims
 from updraft.core.machines.pressing import CALM, Pressing, pressing
 from updraft.core.matching.verdicts import VerdictTable, table_of
-from updraft.core.model import Child, CollectorView, GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
+from updraft.core.model import GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.settings import Policy
 from updraft.core.sharing.shares import Held, Standing, standing
-from updraft.core.sharing.submitters import parted, parties, short, user_of
+from updraft.core.sharing.submitters import parted, parties
 from updraft.core.slots.variants import kept_as_asked, not_on_sale
+
+Counted = Mapping[str, tuple[JobGroup, int]]
+"""Job groups by their keys, each with a number of its jobs."""
+Reasons = Mapping[str, tuple[Reason, ...]]
+"""Reasons by the keys of job groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What there is when room is looked for: who waits, which machines stay or come, and who has what now."""
+
+    queue: Demand
+    staying: Sequence[Entry]
+    waiting: Sequence[Outstanding]
+    census: Census
+    held: Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,68 +62,105 @@ class Placing:
     untaken: Mapping[str, Untaken] = field(default_factory=dict)
 
 
-def place(
-    queue: Demand,
-    staying: Sequence[Entry],
-    waiting: Sequence[Outstanding],
-    census: Census,
-    snapshot: Snapshot,
-    policy: Policy,
-    money: Budget,
-    held: Held,
-) -> Placing:
-    """Find room for all that waits; what is bought is taken from `money`. `held` is who has what now."""
-    now = snapshot.now
-    memory = recalled(snapshot.ledger.untaken, queue, now, policy.timings)
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What the room that is there, or on its way, does for the jobs that wait.
+
+    `claimed` jobs have a slot already; `here` and `coming` say who is placed; more machines would not help
+    groups that are `frozen`; those that are `tried` with a few machines have less room than they wait for.
+    """
+
+    space: Room
+    claimed: Mapping[str, int]
+    here: Filling
+    coming: Filling
+    frozen: Mapping[str, Reason]
+    tried: Reasons
+    untaken: Mapping[str, Untaken]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bought:
+    """What is bought, why groups get less than they have jobs without room, and who presses on a limit."""
+
+    shopping: Shopping = field(default_factory=Shopping)
+    less: Reasons = field(default_factory=dict)
+    pressing: Pressing = CALM
+
+
+def place(pool: Pool, snapshot: Snapshot, policy: Policy, money: Budget) -> Placing:
+    """Find room for all that waits; what is bought is taken from `money`."""
+    queue = pool.queue
+    memory = recalled(snapshot.ledger.untaken, queue, snapshot.now, policy.timings)
     if not queue.all:
         return Placing(Shopping(), frozenset(), (), untaken=memory)
-    space = room(staying, waiting, census.site_slots, snapshot, policy)
     table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
-    claims = [*idle_claims(census.site_slots), *(claim for one in staying for claim in one.claims)]
+    there = _room_there(pool, memory, table, snapshot, policy)
+    without = _without_room(queue, there)
+    small = ignored(without, table, snapshot.offers, policy.threshold, snapshot.now)
+    worth = {key: found for key, found in without.items() if key not in small}
+    closed = policy.closing or not isinstance(snapshot.collector, Known)
+    bought = _Bought() if closed or not worth else _bought(worth, pool, there, table, snapshot, policy, money)
+    less = _both(bought.less, {**there.tried, **{key: (why,) for key, why in small.items()}})
+    found = Found(there.claimed, there.here, there.coming, bought.shopping, there.frozen, less)
+    outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
+    needed = _needed(there.here, there.space, there.frozen)
+    return Placing(bought.shopping, needed, outlooks, bought.pressing, there.untaken)
+
+
+def _room_there(
+    pool: Pool, memory: Mapping[str, Untaken], table: VerdictTable, snapshot: Snapshot, policy: Policy
+) -> _There:
+    """Who has a claim, then who fits on joined machines, then who fits on those that are on their way."""
+    queue, now, sites = pool.queue, snapshot.now, pool.census.site_slots
+    space = room(pool.staying, pool.waiting, sites, snapshot, policy)
+    claims = [*idle_claims(sites), *(claim for one in pool.staying for claim in one.claims)]
     claimed = matched(queue, claims, table)
-    counts, trying = allowed(_unclaimed(queue.all, claimed), memory, now)
+    counts, tried = allowed(_unclaimed(queue.all, claimed), memory, now)
     here = fill(counts, space.joined, table, snapshot.kinds)
-    idling = _frozen(here, space, staying, queue, snapshot, policy)
+    idling = not_taking(here, space, pool.staying, queue, snapshot, policy)
     untaken = noticed(memory, [key for key in idling if idling[key].code == CODE], queue, now, policy.timings)
     frozen = resting(untaken, now) | idling | _faulty(queue)
     frozen |= bound_to_annexes(queue.all, snapshot.annexes, now)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
-    buying = {
-        group.key: (group, coming.left.get(group.key, 0))
+    return _There(space, claimed, here, coming, frozen, tried, untaken)
+
+
+def _without_room(queue: Demand, there: _There) -> Counted:
+    """The jobs that machines may be bought for: their schedds answer, and more machines would help."""
+    return {
+        group.key: (group, there.coming.left.get(group.key, 0))
         for group in queue.fresh
-        if group.evaluable and group.key not in frozen and coming.left.get(group.key, 0) > 0
+        if group.evaluable and group.key not in there.frozen and there.coming.left.get(group.key, 0) > 0
     }
-    small = ignored(buying, table, snapshot.offers, policy.threshold, now)
-    buying = {key: found for key, found in buying.items() if key not in small}
-    pool = snapshot.collector
-    closed = policy.closing or not isinstance(pool, Known)
-    shopping, urgent = Shopping(), CALM
-    held_back: Mapping[str, tuple[Reason, ...]] = {}
-    if buying and isinstance(pool, Known) and not closed:
-        who, fillings = standing(pool.value, policy, held), (here, coming)
-        most = caps(policy, who, queue.all, fillings, space, census.machines, waiting)
-        some = parted(list(buying.values()), _serving(buying, table, snapshot), policy)
-        who = replace(who, caps=most, high=parties(some))
-        want = wanted(some, queue.all, here, coming, table, snapshot, policy, who)
-        shopping, held_back = _shopped(want, table, snapshot, policy, money, who)
-        if who.high:
-            urgent = pressing(want.groups, shopping.left, shopping.unmet, snapshot.offers, table, policy)
-    found = Found(
-        claimed,
-        here,
-        coming,
-        shopping,
-        frozen,
-        _both(held_back, trying | {key: (why,) for key, why in small.items()}),
-    )
-    outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
-    return Placing(shopping, _needed(here, space, frozen), outlooks, urgent, untaken)
 
 
-def _both(
-    some: Mapping[str, tuple[Reason, ...]], others: Mapping[str, tuple[Reason, ...]]
-) -> Mapping[str, tuple[Reason, ...]]:
+def _bought(
+    worth: Counted,
+    pool: Pool,
+    there: _There,
+    table: VerdictTable,
+    snapshot: Snapshot,
+    policy: Policy,
+    money: Budget,
+) -> _Bought:
+    """Machines for those whose turn it is, within everybody's caps and what `money` allows."""
+    assert isinstance(snapshot.collector, Known)  # noqa: S101  # nothing is bought where the pool is silent
+    who = standing(snapshot.collector.value, policy, pool.held)
+    fillings, everyone = (there.here, there.coming), pool.queue.all
+    most = caps(policy, who, everyone, fillings, there.space, pool.census.machines, pool.waiting)
+    some = parted(list(worth.values()), _serving(worth, table, snapshot), policy)
+    who = replace(who, caps=most, high=parties(some))
+    want = wanted(some, everyone, *fillings, table, snapshot, policy, who)
+    shopping, less = _shopped(want, table, snapshot, policy, money, who)
+    if not who.high:
+        return _Bought(shopping, less)
+    urgent = pressing(want.groups, shopping.left, shopping.unmet, snapshot.offers, table, policy)
+    return _Bought(shopping, less, urgent)
+
+
+def _both(some: Reasons, others: Reasons) -> Reasons:
     return {**some, **{key: (*why, *some.get(key, ())) for key, why in others.items()}}
 
 
@@ -122,9 +175,7 @@ def _faulty(queue: Demand) -> dict[str, Reason]:
     return {group.key: group.terms.faults[0] for group in queue.all if group.terms.faults}
 
 
-def _serving(
-    buying: Mapping[str, tuple[JobGroup, int]], table: VerdictTable, snapshot: Snapshot
-) -> dict[str, list[str]]:
+def _serving(buying: Counted, table: VerdictTable, snapshot: Snapshot) -> dict[str, list[str]]:
     """The classes on sale that can run the jobs of each group with a high priority."""
     if not any(group.terms.high_priority > 0 for group, _ in buying.values()):
         return {}
@@ -144,7 +195,7 @@ def _serving(
 
 def _shopped(
     want: Wanted, table: VerdictTable, snapshot: Snapshot, policy: Policy, money: Budget, who: Standing
-) -> tuple[Shopping, Mapping[str, tuple[Reason, ...]]]:
+) -> tuple[Shopping, Reasons]:
     """What is bought for these, and why groups get less or nothing, by their keys."""
     if not want.groups:
         return Shopping(), want.held
@@ -158,65 +209,6 @@ def _shopped(
     return shopping, {**want.held, **long, **unmade}
 
 
-def matched(queue: Demand, claims: Sequence[tuple[Child, str]], table: VerdictTable) -> dict[str, int]:
-    """Jobs of each group that claimed and idle slots will take: their users' claims are there already.
-
-    Between the match and the job's start, and between two jobs of one claim, a job is still idle at its
-    schedd while its dynamic slot is claimed: it must not count twice. A claim takes one job.
-    """
-    if not claims:
-        return {}
-    order = turns([group for group in queue.all if group.evaluable])
-    left = [group.idle for group in order]
-    users = _users(order)
-    # The groups that a claim like this one may take jobs of, those that want none any more left out.
-    takers: dict[tuple[Child, str], list[int]] = {}
-    taken: dict[str, int] = {}
-    for child, kind in claims:
-        mine = takers.get((child, kind))
-        if mine is None:
-            mine = takers[child, kind] = _takers(child, kind, users(child.user), order, table)
-        while mine and not left[mine[-1]]:
-            mine.pop()
-        if mine:
-            at = mine[-1]
-            left[at] -= 1
-            taken[order[at].key] = taken.get(order[at].key, 0) + 1
-    return taken
-
-
-def _takers(
-    child: Child, kind: str, mine: Iterable[int], order: Sequence[JobGroup], table: VerdictTable
-) -> list[int]:
-    """Of a user's groups those that the claim can take, the last ones first."""
-    column = table.kind_at.get(kind)
-    if column is None:
-        return []
-    return [
-        at
-        for at in sorted(mine, reverse=True)
-        if table.copies[table.group_at[order[at].key], column] > 0
-        and child.resources.holds(order[at].request) > 0
-    ]
-
-
-def _users(groups: Sequence[JobGroup]) -> Callable[[str], set[int]]:
-    """Finds the groups of a slot's user: they are named with their domain, or one of them without."""
-    whole: dict[str, set[int]] = {}
-    named: dict[str, set[int]] = {}
-    for at, group in enumerate(groups):
-        if group.ready:
-            continue
-        whole.setdefault(user_of(group), set()).add(at)
-        for name in (group.owner, short(user_of(group))):
-            named.setdefault(name, set()).add(at)
-
-    def of(user: str) -> set[int]:
-        return whole[user] if user in whole else named.get(user, set()) | named.get(short(user), set())
-
-    return of
-
-
 def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozenset[tuple[str, str]]:
     keys: set[tuple[str, str]] = set()
     for group, bins in here.placed.items():
@@ -227,45 +219,3 @@ def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozens
             if count and owner is not None:
                 keys.add(owner)
     return frozenset(keys)
-
-
-def _frozen(
-    here: Filling, space: Room, staying: Sequence[Entry], queue: Demand, snapshot: Snapshot, policy: Policy
-) -> dict[str, Reason]:
-    """Groups whose jobs had room that matches, all through the negotiation patience, and didn't take it.
-
-    More machines would not help them: a concurrency limit, MAX_JOBS_RUNNING, or a negotiator that is down.
-    """
-    if not isinstance(snapshot.collector, Known):
-        return {}
-    patience, now = policy.timings.negotiation_patience, snapshot.now
-    late = [group for group in queue.all if now - group.oldest >= patience and group.key in here.placed]
-    if not late:
-        return {}
-    idle_since = {one.key: since for one in staying if not one.busy and (since := one.machine.record.busy_at)}
-    found: dict[str, Reason] = {}
-    for group in late:
-        waits = [
-            since
-            for name in here.placed.get(group.key, {})
-            if (owner := space.owner.get(name)) is not None and (since := idle_since.get(owner)) is not None
-        ]
-        if waits and now - min(waits) >= patience:
-            began = max(min(waits), group.oldest)
-            found[group.key] = _untaken(now - min(waits), began, snapshot.collector.value, now, patience)
-    return found
-
-
-def _untaken(seconds: float, both_at: float, seen: CollectorView, now: float, patience: float) -> Reason:
-    """Why room isn't taken that has been there for so long: by the negotiator's will, or its silence.
-
-    It has refused it only in a cycle that began when the room and the jobs were both there (`both_at`).
-    """
-    ended, began = seen.cycle_ended, seen.cycle_began
-    if ended is not None and now - ended > patience:
-        text = f"the negotiator has finished no cycle for {now - ended:.0f} s"
-        return Reason("no-negotiation", f"{text}: {NO_HELP}")
-    if began is not None and began < both_at:
-        text = f"no cycle of the negotiator has begun and ended in the {seconds:.0f} s that there is room"
-        return Reason("no-negotiation", f"{text}: {NO_HELP}")
-    return Reason(CODE, f"room that matches has not been taken for {seconds:.0f} s: {NO_HELP}")

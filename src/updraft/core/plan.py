@@ -43,7 +43,7 @@ from updraft.core.model import (
     Terminate,
     Undrain,
 )
-from updraft.core.placing import place
+from updraft.core.placing import Pool, place
 from updraft.core.settings import Policy
 from updraft.core.slots.variants import annex_of
 from updraft.core.sparing import Sparing
@@ -75,7 +75,8 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     money = budget(roll, waiting, *_history(roll, records, snapshot, policy), snapshot, policy)
     annexes = annexed(own, census.machines, waiting, snapshot, policy, money, roll.held)
     queue = demand(snapshot, policy)
-    placing = place(queue, staying, (*waiting, *annexes.coming), census, snapshot, policy, money, roll.held)
+    pool = Pool(queue, staying, (*waiting, *annexes.coming), census, roll.held)
+    placing = place(pool, snapshot, policy, money)
     promised = _promised(waiting)
     wishes = minimum(staying, promised, placing.shopping, snapshot, policy, money)
     gone = scale_in(undecided, promised, placing.needed, queue.complete, snapshot, policy, placing.pressing)

@@ -6,18 +6,62 @@ then; and after it with as many jobs as run already, or one where none does, unt
 wait no more.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from updraft.core.demand.room import Demand
-from updraft.core.model import JobGroup, Reason, Untaken
+from updraft.core.demand.filling import Filling
+from updraft.core.demand.room import Demand, Room
+from updraft.core.machines.entries import Entry
+from updraft.core.model import CollectorView, JobGroup, Known, Reason, Snapshot, Untaken
 from updraft.core.reasons import counted, moment
-from updraft.core.settings import Timings
+from updraft.core.settings import Policy, Timings
 
 CODE = "not-taken"
 """The code of every reason that says so."""
 NO_HELP = "more machines would not help"
 _MOST = 30  # doublings: no number grows without end
+
+
+def not_taking(
+    here: Filling, space: Room, staying: Sequence[Entry], queue: Demand, snapshot: Snapshot, policy: Policy
+) -> dict[str, Reason]:
+    """Groups whose jobs had room that matches, all through the negotiation patience, and didn't take it.
+
+    More machines would not help them: a concurrency limit, MAX_JOBS_RUNNING, or a negotiator that is down.
+    """
+    if not isinstance(snapshot.collector, Known):
+        return {}
+    patience, now = policy.timings.negotiation_patience, snapshot.now
+    late = [group for group in queue.all if now - group.oldest >= patience and group.key in here.placed]
+    if not late:
+        return {}
+    idle_since = {one.key: since for one in staying if not one.busy and (since := one.machine.record.busy_at)}
+    found: dict[str, Reason] = {}
+    for group in late:
+        waits = [
+            since
+            for name in here.placed.get(group.key, {})
+            if (owner := space.owner.get(name)) is not None and (since := idle_since.get(owner)) is not None
+        ]
+        if waits and now - min(waits) >= patience:
+            began = max(min(waits), group.oldest)
+            found[group.key] = _why_not(now - min(waits), began, snapshot.collector.value, now, patience)
+    return found
+
+
+def _why_not(seconds: float, both_at: float, seen: CollectorView, now: float, patience: float) -> Reason:
+    """Why room isn't taken that has been there for so long: by the negotiator's will, or its silence.
+
+    It has refused it only in a cycle that began when the room and the jobs were both there (`both_at`).
+    """
+    ended, began = seen.cycle_ended, seen.cycle_began
+    if ended is not None and now - ended > patience:
+        text = f"the negotiator has finished no cycle for {now - ended:.0f} s"
+        return Reason("no-negotiation", f"{text}: {NO_HELP}")
+    if began is not None and began < both_at:
+        text = f"no cycle of the negotiator has begun and ended in the {seconds:.0f} s that there is room"
+        return Reason("no-negotiation", f"{text}: {NO_HELP}")
+    return Reason(CODE, f"room that matches has not been taken for {seconds:.0f} s: {NO_HELP}")
 
 
 def recalled(known: Mapping[str, Untaken], queue: Demand, now: float, timings: Timings) -> dict[str, Untaken]:
