@@ -112,8 +112,8 @@ def cycle(at: float) -> dict[str, Any]:
         "clouds": [
             {"name": "here", "state": "resting", "priority": 10, "disabled": {"who": "bob", "text": "why"},
              "leaving": False, "silent": {"since": at - 90}, "rest": {"until": at + 60, "reason": reason},
-             "machines": 1234, "cores": 1235, "cost_per_hour": 1.5, "limits":
-             {"machines": 2000, "cores": None, "cost_per_hour": None},
+             "machines": 1234, "cores": 1235, "memory": 12345678, "cost_per_hour": 1.5, "limits":
+             {"machines": 2000, "cores": None, "memory": 23456789, "cost_per_hour": None},
              "quota_left": {"machines": 123, "cores": 4567}, "foreign": {"machines": 1, "cores": 2},
              "last_error": {"code": "late", "text": "why", "at": at}}
         ],

@@ -15,21 +15,17 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.rigs.stubpool import StubPool
 from updraft import config
 from updraft.cli import main
 from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
 from updraft.cli.watching.documents import SILENT_AFTER
-from updraft.condor.base import PoolSlots
 from updraft.condor.support import lookup
 from updraft.core.model import (
-    CollectorView,
-    JobGroup,
     MachineRecord,
     Plan,
     Reason,
-    Resources,
-    ScheddView,
     Snapshot,
 )
 from updraft.core.plan import plan
@@ -51,38 +47,6 @@ driver = "fake"
 image = "worker"
 """
 NOW = time.time()
-JOB_AD = (
-    '[ MyType = "Job"; Owner = "alice"; JobStatus = 1; RequestCpus = 1; RequestMemory = 512; '
-    "RequestDisk = 1024; Requirements = %s ]"
-)
-
-
-class StubPool:
-    """A pool of one schedd with eight waiting jobs and no machine."""
-
-    def __init__(self, requirements: str = "TARGET.Cpus >= 1") -> None:
-        self.group = JobGroup(
-            "g1",
-            "head",
-            "alice",
-            "alice@demo",
-            JOB_AD % requirements,
-            Resources(1, 512, 1024),
-            idle=8,
-            first_id="12.0",
-        )
-
-    def schedds(self, deadline: float) -> tuple[str, ...]:
-        return ("head",)
-
-    def demand(self, schedd: str, *, running: bool, deadline: float) -> ScheddView:
-        return ScheddView((self.group,), (), 8, 0)
-
-    def slots(self, deadline: float) -> PoolSlots:
-        return PoolSlots(CollectorView((), started=NOW - 86400, cycle_ended=NOW), {})
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture

@@ -151,6 +151,11 @@ class DriverConformance:
             driver.launch(request(harness, network="no such network"))
         assert not standing(driver)
 
+    def test_a_security_group_that_is_not_there_is_refused(self, harness: Harness, driver: Driver) -> None:
+        with pytest.raises(BadRequest):
+            driver.launch(request(harness, security_groups=("sg-0123456789abcdef0",)))
+        assert not standing(driver)
+
     def test_a_running_machine_has_an_address(self, harness: Harness, driver: Driver) -> None:
         if not harness.boots:
             pytest.skip("nothing boots on this cloud")

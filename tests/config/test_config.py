@@ -233,6 +233,12 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
         ("min = 1", "min = 1.5", "line 16: classes.default.min: is not a whole number"),
         ("[limits]", "[limits\n", "line 23: this is not TOML"),
         ('name = "demo"', 'name = "a b"', 'line 2: pool.name: "a b" can\'t be a name'),
+        (
+            'name = "demo"',
+            'name = "demo.heads"',
+            'line 2: pool.name: "demo.heads" can\'t be the name of a pool',
+        ),
+        ('name = "demo"', 'name = "a.b.images"', 'tagged with; write "a-b-images", say'),
         ("'\"CERN\"'", '"CERN"', "line 19: classes.default.attributes.Site: CERN without quotes of its own"),
         (
             "'\"CERN\"'",

@@ -9,10 +9,23 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.snapshots import NOW, SMALL, group, instance, kind, offer, record, slot, snapshot
+from tests.rigs.snapshots import (
+    LARGE,
+    NOW,
+    SMALL,
+    group,
+    instance,
+    kind,
+    offer,
+    policy,
+    record,
+    slot,
+    snapshot,
+)
 from updraft.core.demand.claimed import matched
 from updraft.core.demand.fitting import turns
 from updraft.core.demand.room import Demand
+from updraft.core.limits.budget import budget
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.census import adopt
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
@@ -224,8 +237,18 @@ def test_an_instance_without_a_record_is_worth_its_launch_or_the_first_offer_of_
     assert (lost.price, lost.resources, lost.adopted) == (0.2, SMALL, True)
     assert (known.price, known.resources, known.adopted) == (7.0, Resources(9, 9, 9), False)
     assert known.requested_at == NOW - 50
+
+
+def test_one_of_a_flavor_that_is_not_on_sale_may_be_as_large_as_any_and_cost_anything() -> None:
+    elsewhere = offer(cloud="c2", resources=Resources(99, 99, 99))
+    look = snapshot(offers=[offer("small"), offer("large", resources=LARGE, price=0.36), elsewhere])
     foreign = adopt(instance("i-3", flavor="unheard-of"), look)
-    assert (foreign.price, foreign.resources) == (None, Resources())
+    assert (foreign.price, foreign.resources) == (None, LARGE)
+    lost, roll, rules = replace(look, ledger=LedgerView(machines=(foreign,))), Roll(), policy()
+    roll.look(lost, rules)
+    assert budget(roll, (), (), frozenset(), lost, rules).pool.cores == LARGE.cpus
+    nothing = snapshot(offers=[elsewhere])
+    assert adopt(instance("i-3", flavor="unheard-of"), nothing).resources == Resources()
 
 
 def test_one_whose_cloud_does_not_say_when_it_was_launched_is_as_old_as_our_first_sight_of_it() -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.rigs.snapshots import NOW, policy, snapshot
+from tests.rigs.snapshots import NOW, policy, snapshot, worker
 from tests.waiting import patience
 from updraft.core.model import AnnexOutlook, MachineRecord, Reason
 from updraft.core.settings import AnnexBudget
@@ -25,9 +25,10 @@ from updraft.daemon.annex_requests import wire
 from updraft.daemon.annex_requests.client import ask
 from updraft.daemon.annex_requests.desk import STALE, Desk, Look
 from updraft.daemon.annex_requests.server import EACH, Server
+from updraft.daemon.annexing import Asked, annex_of
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import Ledger
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import Issued, note
 
 RULES = policy(annex_budgets={"ann": AnnexBudget(machines=4), "ben": AnnexBudget(machines=4)})
 LOOK = Look(snapshot(), RULES, (AnnexOutlook("burst", "whole", Reason("annex-whole", "all there")),))
@@ -69,6 +70,22 @@ def test_a_user_asks_for_an_annex_and_it_is_that_users(desk: Desk, ledger: Ledge
     assert answer["used"]["machines"] == 2
     (event,) = ledger.events()
     assert "user ann asked for annex burst" in event.text
+
+
+def test_a_user_chooses_among_what_the_class_has(desk: Desk, ledger: Ledger) -> None:
+    desk.answer("ann", CREATE | {"clouds": ["c1"], "flavors": ["small"], "image": "img"})
+    (annex,) = ledger.annexes()
+    assert (annex.clouds, annex.flavors, annex.image) == (("c1",), ("small",), ""), "the class's own"
+
+
+def test_an_image_of_one_cloud_is_asked_for_in_no_other() -> None:
+    rules = policy(worker(clouds=("c1", "c2"), images={"c1": "img", "c2": "img"}, images_allowed=("*",)))
+    asked = Asked("burst", "ann", machines=1, image="ami-1")
+    with pytest.raises(UsageError, match="say with --cloud in which cloud that image or group is: c1, c2"):
+        annex_of(asked, rules, NOW)
+    assert annex_of(replace(asked, clouds=("c2",)), rules, NOW).image == "ami-1"
+    assert annex_of(replace(asked, clouds=("c1", "c2")), rules, NOW).image == "ami-1"
+    assert annex_of(replace(asked, image="img"), rules, NOW).image == "", "it is the class's on both"
 
 
 def test_a_dry_run_writes_nothing(desk: Desk, ledger: Ledger) -> None:
@@ -138,6 +155,12 @@ def test_a_lease_is_not_extended_beyond_a_token_of_its_machines(desk: Desk, ledg
         (CREATE | {"for_all": True}, "'for_all' is nothing"),
         (CREATE | {"layer": "#!/bin/sh\nid"}, "'layer' is nothing"),
         (CREATE | {"tags": {"a": "b"}}, "'tags' is nothing"),
+        (CREATE | {"security_groups": ["x"]}, "'security_groups' is nothing"),
+        (CREATE | {"flavors": "small"}, "flavors has to be a list"),
+        (CREATE | {"flavors": ["x"] * 9}, "flavors has to be a list of at most 8"),
+        (CREATE | {"flavors": [["x"]]}, "flavors has to be a text"),
+        (CREATE | {"clouds": ["moon"]}, "isn't on cloud 'moon'"),
+        (CREATE | {"image": "evil", "clouds": ["c1"]}, "doesn't allow the image 'evil'"),
         (CREATE | {"machines": True}, "machines has to be a whole number"),
         (CREATE | {"machines": 1.0}, "machines has to be a whole number"),
         (CREATE | {"machines": -1}, "machines has to be a whole number"),

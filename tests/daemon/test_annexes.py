@@ -1,18 +1,25 @@
 """Annexes under a whole controller in virtual time: asked for, there, over; a crash, an extension, an end."""
 
+import contextlib
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tests.daemon.test_daemon import Killed, Steps
 from tests.rigs.rig import POOL, Rig, policy
-from updraft.clouds.base import TAG_LEASE, TAG_VARIANT
+from updraft.clouds.base import TAG_LEASE, TAG_VARIANT, LaunchRequest
 from updraft.clouds.fake.faults import Fault
-from updraft.core.model import Annex
-from updraft.core.settings import Limits
+from updraft.clouds.networking import Group
+from updraft.core.model import Annex, Plan, Snapshot
+from updraft.core.plan import plan
+from updraft.core.settings import AnnexBudget, Limits, Policy
 from updraft.core.slots.variants import annex_of
+from updraft.daemon.annex_requests.desk import Desk
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger import Ledger, Reader, RequestKind, annexes
 
@@ -61,6 +68,29 @@ def test_it_is_there_until_its_lease_ends_and_then_all_of_it_goes(rig: Rig) -> N
     assert {row.end.code for row in ended if row.end} == {"lease-over"}
     assert codes(rig) == ["annex-created"]
     assert len(ended) == 3, "and none was launched after it"
+
+
+def test_its_machines_are_of_the_flavor_image_and_groups_that_were_asked_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[LaunchRequest] = []
+    rig.site.groups["sg-1"] = Group("sg-1", "burst", frozenset())
+    launch = rig.driver.launch
+    monkeypatch.setattr(rig.driver, "launch", lambda asked: requests.append(asked) or launch(asked))
+    rules = policy()
+    worker = replace(rules.classes["default"], images_allowed=("other*",))
+    daemon = rig.start(using=replace(rules, classes={"default": worker}))
+    ask(rig, machines=2, clouds=("c1",), flavors=("med*",), image="other-9", security_groups=("burst",))
+    rig.turn(daemon, 60)
+    assert len(of(rig)) == 2
+    [seen] = {(one.flavor, one.image, one.security_groups) for one in requests}
+    assert seen == ("medium", "other-9", ("burst",))
+    ask(rig, "none", flavors=("huge",))
+    rig.turn(daemon, 10)
+    assert of(rig, "none") == []
+    assert rig.ledger is not None
+    [row] = [one for one in (rig.ledger.last_cycle() or {})["annexes"] if one["name"] == "none"]
+    assert row["reason"]["text"] == "no machine of class default and flavor huge is on sale now"
 
 
 def test_idle_machines_leave_and_are_not_replaced(rig: Rig) -> None:
@@ -213,3 +243,98 @@ def test_what_was_destroyed_is_not_bought_again(rig: Rig) -> None:
     rig.turn(again, 40)
     assert rig.alive() == []
     assert codes(rig) == ["annex-created", "annex-stopped"]
+
+
+# ------------------------------------------------------------------------------- a user's budget, and looks
+
+MOST = 4
+WORDS = st.one_of(
+    st.tuples(st.just("create"), st.integers(1, MOST)),
+    st.tuples(st.sampled_from(("stop", "kill", "delete")), st.integers(0, 9)),
+    st.tuples(st.just("lose"), st.integers(0, 1)),
+    st.tuples(st.just("look"), st.integers(1, 12)),
+)
+
+
+class Greedy:
+    """A user with a budget of machines, at the desk of a whole controller, who is told no and goes on."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        rules = replace(policy(), limits=Limits(), annex_budgets={"ann": AnnexBudget(machines=MOST)})
+        self.meanwhile: list[tuple[str, int]] = []
+        self.daemon = rig.start(using=rules, decide=self._decide)
+        assert rig.ledger is not None
+        self.rules, self.ledger, self.desk = rules, rig.ledger, Desk(rig.ledger, rig.clock)
+        self.asked = 0
+        self.look()
+
+    def _decide(self, seen: Snapshot, rules: Policy) -> Plan:
+        """What is asked for while the daemon decides: it has looked, and hasn't bought yet."""
+        for word, number in self.meanwhile:
+            self.say(word, number)
+        self.meanwhile = []
+        return plan(seen, rules)
+
+    def look(self) -> None:
+        self.desk.watch(self.daemon.cycle(), self.rules, {})
+        assert len(self.rig.alive()) <= MOST
+        self.rig.clock.forward(2)
+        self.rig.pool.negotiate()
+
+    def say(self, word: str, number: int) -> None:
+        """Ask the desk for something, or have the cloud fail at a launch, before or after it has obeyed."""
+        if word == "lose":
+            self.rig.site.faults.add(Fault("cloud-unavailable", "launch", times=1, after=bool(number)))
+            return
+        about: dict[str, object] = {"verb": word}
+        if word == "create":
+            self.asked += 1
+            about |= {"name": f"a{self.asked}", "machines": number}
+        else:
+            names = [one.name for one in self.ledger.annexes()]
+            if not names:
+                return
+            about |= {"verb": word.replace("kill", "stop"), "name": names[number % len(names)]}
+            about |= {"kill_jobs": word == "kill"}
+        with contextlib.suppress(UsageError):
+            self.desk.answer("ann", about)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(WORDS, st.booleans()), max_size=30))
+@example([(("create", 4), False), (("stop", 0), True), (("create", 4), True), (("look", 1), False)] * 4)
+@example([(("create", 4), False), (("look", 1), False), (("stop", 0), False), (("create", 4), False)] * 4)
+def test_no_order_of_create_and_stop_gets_a_user_more_machines_than_the_budget(
+    steps: list[tuple[tuple[str, int], bool]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rig = Rig(Path(folder))
+        try:
+            user = Greedy(rig)
+            for (word, number), meanwhile in steps:
+                if word == "look":
+                    for _ in range(number):
+                        user.look()
+                elif meanwhile:
+                    user.meanwhile.append((word, number))
+                else:
+                    user.say(word, number)
+            for _ in range(3):
+                user.look()
+        finally:
+            rig.close()
+
+
+def test_what_was_stopped_and_has_ended_is_the_budgets_again(rig: Rig) -> None:
+    user = Greedy(rig)
+    for _ in range(3):
+        user.say("create", MOST)
+        for _ in range(20):
+            user.look()
+        assert len(rig.alive()) == MOST
+        user.say("delete", 0)
+        for _ in range(40):
+            user.look()
+        assert rig.alive() == []

@@ -132,7 +132,9 @@ def test_limits_of_an_operator_take_the_place_of_the_files(make: Make) -> None:
     say(world, "a", Override(limits={"machines": None, "cost_per_hour": 0.5}, limited=said(world)))
     world.turn(30)
     assert world.alive() == {"a": 5}
-    assert row(world, "a")["limits"] == {"machines": None, "cores": 100, "cost_per_hour": 0.5}
+    assert row(world, "a")["limits"] == {
+        "machines": None, "cores": 100, "memory": None, "cost_per_hour": 0.5,
+    }  # fmt: skip
     say(world, "a", AS_THE_FILE_SAYS)
     world.pool.finish()
     world.idle = 0

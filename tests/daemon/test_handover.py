@@ -20,8 +20,7 @@ from updraft.core.settings import Limits
 from updraft.daemon.handover import AGAIN, CALL_AGAIN, Handover
 from updraft.errors import PoolError, PoolTimeout
 from updraft.ledger import Ledger
-from updraft.ledger.handed import handed
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import HandedToken, Issued, all_noted, note
 
 MANY = 200
 LAUNCH = "l1"
@@ -133,7 +132,7 @@ def test_many_get_one_token_each_though_the_collector_is_started_anew_meanwhile(
         assert got == {name: f"token-of-{name} for {asks(name).asked.key}" for name in site.names}
         assert site.codes() == {"token-handed": MANY}
         assert max(site.collector.minted.values()) <= 2, "once for each start of the controller"
-        assert set(handed(site.ledger)) == set(site.names)
+        assert set(all_noted(site.ledger, HandedToken)) == set(site.names)
         assert max(site.called.values()) <= 2
 
 
@@ -214,7 +213,7 @@ def test_what_a_machine_cannot_be_given_yet_is_told_to_it(one: Site, monkeypatch
     assert one.said(asks("i-0")) == {
         "UpdraftWaits": "a token can't be sealed; is openssl there?", "key": asks("i-0").asked.key
     }  # fmt: skip
-    assert handed(one.ledger) == {}
+    assert all_noted(one.ledger, HandedToken) == {}
 
 
 def test_odd_questions_are_none() -> None:

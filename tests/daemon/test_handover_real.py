@@ -26,7 +26,7 @@ from updraft.condor.tokens.workers import whose
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.daemon.handover import Handover
 from updraft.ledger import Ledger
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import Issued, note
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from updraft.core.model import Reason, Snapshot
 from updraft.daemon import Daemon
 from updraft.daemon.tokens import REVOKE_EVERY, TokenKeeper
 from updraft.errors import PoolError
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import Issued, note
 
 
 class Collector:

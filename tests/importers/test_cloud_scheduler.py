@@ -343,6 +343,13 @@ def test_a_login_without_domains_has_the_usual_ones(tmp_path: Path) -> None:
     assert 'project_domain_name: "Default"' in toml
 
 
+def test_a_group_whose_name_no_pool_may_have_gives_its_pool_a_near_one(tmp_path: Path) -> None:
+    row = {"group_name": "lab.heads", "cloud_name": "f", "cloud_type": "openstack", "vm_image": "worker"}
+    row |= {"authurl": "https://k.example.org/v3"}
+    ran = made(written(tmp_path, "clouds.json", json.dumps([row])))
+    assert loaded(ran, tmp_path).pool.name == "lab-heads"
+
+
 def test_groups_and_aliases_of_csv2_are_classes(csv2: importers.Import, tmp_path: Path) -> None:
     settings = loaded(csv2, tmp_path)
     assert settings.pool.name == "particles"

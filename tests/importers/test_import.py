@@ -417,8 +417,9 @@ def test_two_pools_at_once_are_refused() -> None:
 
 
 def test_a_pool_name_that_is_none() -> None:
-    with pytest.raises(UsageError, match="--pool"):
-        made("ecm.conf", pool="a b")
+    for name in ("a b", "lab.heads", "lab.images"):
+        with pytest.raises(UsageError, match="--pool"):
+            made("ecm.conf", pool=name)
 
 
 # ---------------------------------------------------------------------------------------------- the verb

@@ -23,7 +23,7 @@ from updraft.core.settings import Policy
 from updraft.core.slots.variants import refusal
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, UpdraftError
 from updraft.ledger import Ledger
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import Issued, note
 
 UserData = Callable[[Launch, str], bytes]
 """From a launch and the token of its machines to their user-data; raises BootstrapError."""
@@ -112,6 +112,7 @@ class Launcher:
             tags[TAG_VARIANT] = offer.variant
         if action.annex is not None:
             tags[TAG_LEASE] = str(int(action.annex.until))
+        made = variant(offer.variant)
         return LaunchRequest(
             key=action.key,
             count=action.count,
@@ -121,7 +122,8 @@ class Launcher:
             market=offer.market,
             user_data=self._user_data(action, token),
             tags=tags,
-            network=variant(offer.variant).network,
+            network=made.network,
+            security_groups=tuple(made.groups.split(",")) if made.groups else (),
         )
 
     def _made(self, action: Launch, intent: LaunchRecord, instances: Iterable[Instance]) -> None:

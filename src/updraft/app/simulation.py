@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pydantic import TypeAdapter, ValidationError
-
 from updraft import config
-from updraft.config.values.units import Size, seconds
+from updraft.config.values.units import seconds, size
 from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
@@ -229,11 +227,7 @@ def _time(option: str, text: str) -> float:
 
 
 def _memory(text: str) -> int:
-    try:
-        mebibytes = int(TypeAdapter(Size).validate_python(text)) >> 20
-    except ValidationError as error:
-        what = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UsageError(f"--memory {text}: {what}; write it as in 2GiB") from error
+    mebibytes = size("--memory", text)
     if mebibytes < 1:
         raise UsageError(f"--memory {text}: a job needs at least 1MiB")
     return mebibytes

@@ -16,8 +16,8 @@ from updraft.condor.tokens.workers import drop_keys, key_names, make_key, user_o
 from updraft.core.model import LaunchRecord, MachineRecord, Reason
 from updraft.errors import LedgerError, PoolError, ProblemFound, UsageError
 from updraft.ledger import Ledger
-from updraft.ledger.issued import Issued, issued
 from updraft.ledger.reader import Reader, RequestKind
+from updraft.ledger.tokens import Issued, all_noted
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -76,7 +76,7 @@ def facts(call: Call) -> Facts:
     settings = config.load(call.file)
     try:
         with Reader(call.place.ledger) as ledger:
-            view, made = ledger.view(time.time()), issued(ledger)
+            view, made = ledger.view(time.time()), all_noted(ledger, Issued)
     except LedgerError:
         if call.place.ledger.exists():
             raise

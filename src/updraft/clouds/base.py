@@ -35,7 +35,8 @@ class LaunchRequest:
     """One call for `count` alike machines. `key` makes it happen once; `tags` are written with the launch.
 
     `network` is the one that they are to be on in place of that of the cloud's settings, by the name or id
-    that the cloud knows; "" leaves it to those. A cloud that has no such choice raises BadRequest.
+    that the cloud knows; "" leaves it to those. So it is with `security_groups`. A cloud that has no such
+    choice raises BadRequest.
     """
 
     key: str
@@ -47,6 +48,7 @@ class LaunchRequest:
     user_data: bytes = field(repr=False)  # it holds the launch's token
     tags: Mapping[str, str] = field(default_factory=dict)
     network: str = ""
+    security_groups: tuple[str, ...] = ()
 
 
 class Driver(Protocol):

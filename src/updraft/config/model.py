@@ -18,7 +18,13 @@ from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.universes import container_attributes
 from updraft.config.tables.worker import WorkerClass
-from updraft.config.values.checks import checked_host, checked_name, checked_price, tuple_of_one
+from updraft.config.values.checks import (
+    checked_host,
+    checked_name,
+    checked_pool_name,
+    checked_price,
+    tuple_of_one,
+)
 from updraft.config.values.units import Duration, Size, spell
 from updraft.core import settings as core
 from updraft.core.model import Reason
@@ -33,9 +39,10 @@ Price = Annotated[float | None, BeforeValidator(checked_price)]
 class Pool(Part):
     """The HTCondor pool that is given machines."""
 
-    name: Name
+    name: Annotated[str, AfterValidator(checked_pool_name)]
     """The pool's name. It is written on every machine as a tag, and updraft touches nothing without it: two
-    pools that share a cloud account need two names. Letters, digits, `-`, `_` and `.`."""
+    pools that share a cloud account need two names. Letters, digits, `-`, `_` and `.`; none ends in `.heads`
+    or `.images`, as the tags of a pool's heads and of what makes its images do."""
     collector: Annotated[str, AfterValidator(checked_host)] = ""
     """Host (and port, if not 9618) of the collector. Empty: what HTCondor's own configuration on this machine
     says, which is right on the head."""

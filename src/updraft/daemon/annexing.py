@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from updraft.bootstrap.layers import parse_layer
 from updraft.core.model import Annex, MachineRecord
 from updraft.core.model.annexes import NAME
 from updraft.core.reasons import spell
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.variants import LONGEST
 from updraft.core.slots.variants import annex_of as of_annex
 from updraft.errors import BootstrapError, UsageError
 
@@ -33,6 +35,10 @@ class Asked:
     for_all: bool = False
     spot: bool | None = None
     max_price: float | None = None
+    clouds: tuple[str, ...] = ()
+    flavors: tuple[str, ...] = ()
+    image: str = ""
+    security_groups: tuple[str, ...] = ()
     layer: str = field(default="", repr=False)
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,9 +61,10 @@ def annex_of(asked: Asked, policy: Policy, now: float) -> Annex:
     if asked.max_price is not None and not 0 <= asked.max_price < float("inf"):
         raise UsageError("a highest price is a number from 0")
     _check_tags(asked.tags)
+    _check_choice(asked, worker)
     if asked.layer:
         _check_layer(asked.name, asked.layer)
-    return Annex(
+    annex = Annex(
         name=asked.name,
         owner=asked.owner,
         worker_class=worker.name,
@@ -68,9 +75,16 @@ def annex_of(asked: Asked, policy: Policy, now: float) -> Annex:
         for_all=asked.for_all,
         spot=asked.spot,
         max_price=asked.max_price,
+        clouds=asked.clouds,
+        flavors=asked.flavors,
+        image=_other_image(asked, worker),
+        security_groups=asked.security_groups,
         tags=dict(asked.tags),
         since=now,
     )
+    if len(annex.variant.text) > LONGEST:
+        raise UsageError(f"annex {annex.name}, its owner, image and groups have too long names")
+    return annex
 
 
 def class_of(name: str, policy: Policy) -> WorkerClass:
@@ -146,6 +160,33 @@ def _check_worker(asked: Asked, worker: WorkerClass) -> None:
     market = {True: "spot", False: "on-demand", None: ""}[asked.spot]
     if market and market not in worker.markets:
         raise UsageError(f"class {worker.name} isn't bought {market}: its markets are {worker.markets}")
+
+
+def _check_choice(asked: Asked, worker: WorkerClass) -> None:
+    """Clouds, flavors, image and groups that it may have, as far as settings alone tell."""
+    for cloud in asked.clouds:
+        if cloud not in worker.clouds:
+            raise UsageError(
+                f"class {worker.name} isn't on cloud {cloud[:80]!r}: say {', '.join(worker.clouds)}"
+            )
+    for text in (*asked.flavors, *asked.security_groups, *((asked.image,) if asked.image else ())):
+        if not text or not text.isprintable() or "," in text:
+            raise UsageError(f"{text[:80]!r} is no name of a flavor, an image or a security group")
+    clouds = asked.clouds or worker.clouds
+    image = _other_image(asked, worker)
+    if (image or asked.security_groups) and len(clouds) > 1 and not asked.clouds:
+        raise UsageError(f"say with --cloud in which cloud that image or group is: {', '.join(clouds)}")
+    if image and not any(fnmatchcase(image, one) for one in worker.images_allowed):
+        raise UsageError(
+            f"class {worker.name} doesn't allow the image {image[:80]!r}: [classes.{worker.name}] "
+            "images_allowed says which it does"
+        )
+
+
+def _other_image(asked: Asked, worker: WorkerClass) -> str:
+    """The image that is asked for; "" where the class has that one anyway."""
+    own = {worker.images.get(cloud) for cloud in asked.clouds or worker.clouds}
+    return "" if own == {asked.image} else asked.image
 
 
 def _check_lease(duration: float, worker: WorkerClass) -> None:

@@ -11,8 +11,7 @@ from updraft.core.model import CloudView, MachineRecord, Reason
 from updraft.core.settings import Policy
 from updraft.errors import PoolError
 from updraft.ledger import Ledger
-from updraft.ledger.handed import HandedToken, handed_to, note
-from updraft.ledger.issued import issued_for
+from updraft.ledger.tokens import HandedToken, Issued, note, noted
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -118,7 +117,7 @@ class Handover:
         now: float,
     ) -> Decision:
         asked = question.asked
-        record, given = records.get(asked.instance), handed_to(self._ledger, asked.instance)
+        record, given = records.get(asked.instance), noted(self._ledger, HandedToken, asked.instance)
         worker = policy.classes.get(record.worker_class) if record else None
         found, at = self._found.get(asked.key, (None, now))
         if found == "" and abs(now - at) >= CALL_AGAIN:
@@ -169,7 +168,7 @@ class Handover:
         self, pool: Answering, question: Question, record: MachineRecord, now: float
     ) -> Mapping[str, str]:
         asked = question.asked
-        made = issued_for(self._ledger, asked.launch)
+        made = noted(self._ledger, Issued, asked.launch)
         if made is None:
             return {"UpdraftWaits": "the ledger has no note of a token of this launch"}
         try:
@@ -177,7 +176,7 @@ class Handover:
             sealed = self._seal(token, question.cert)
         except PoolError as error:
             return {"UpdraftWaits": str(error)}
-        known = handed_to(self._ledger, asked.instance)
+        known = noted(self._ledger, HandedToken, asked.instance)
         # Before it is told: after a crash it is told again, to this key only.
         note(
             self._ledger,

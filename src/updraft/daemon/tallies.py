@@ -41,6 +41,7 @@ class _Count:
 
     machines: int = 0
     cores: int = 0
+    memory: int = 0
     cost: float = 0.0
     unknown_prices: int = 0
     phases: Counter[str] = field(default_factory=Counter)
@@ -49,6 +50,7 @@ class _Count:
         """Count this machine too."""
         self.machines += 1
         self.cores += record.resources.cpus
+        self.memory += record.resources.memory
         self.cost += record.price or 0.0
         self.unknown_prices += record.price is None
         self.phases[phase] += 1
@@ -58,6 +60,7 @@ class _Count:
         return {
             "machines": self.machines,
             "cores": self.cores,
+            "memory": self.memory,
             "cost_per_hour": round(self.cost, 6),
             "unknown_prices": self.unknown_prices,
             "phases": dict(sorted(self.phases.items())),
@@ -152,7 +155,7 @@ def _clouds(
             **counts.get(name, _Count()).row(),
             "limits": {
                 limit: None if limits is None else getattr(limits, limit)
-                for limit in ("machines", "cores", "cost_per_hour")
+                for limit in ("machines", "cores", "memory", "cost_per_hour")
             },
             "last_error": _latest(errors.get(name), silent),
         }

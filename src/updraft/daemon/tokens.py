@@ -21,8 +21,7 @@ from updraft.daemon.handover import Handover
 from updraft.daemon.loop import Cycle
 from updraft.errors import UpdraftError
 from updraft.ledger import Ledger
-from updraft.ledger.handed import handed
-from updraft.ledger.issued import issued
+from updraft.ledger.tokens import HandedToken, Issued, all_noted
 
 REVOKE_EVERY = 60.0
 """Seconds from one revocation to the next: each has the collector read its configuration again."""
@@ -136,7 +135,7 @@ class TokenKeeper:
 
     def _launches(self, snapshot: Snapshot, now: float) -> list[_Over]:
         """Of launches of which no machine is left."""
-        made = issued(self._ledger)
+        made = all_noted(self._ledger, Issued)
         # The ledger is read after the clouds, as in a look: it knows each machine that they could show.
         gone = unneeded(self._ledger.view(now), snapshot.clouds)
         text = "the machines of launch {} are gone, and its token with them"
@@ -156,6 +155,6 @@ class TokenKeeper:
         text = "machine {} is gone, and its token with it"
         return [
             _Over(one.identity, machine, text.format(machine), one.expires)
-            for machine, one in handed(self._ledger).items()
+            for machine, one in all_noted(self._ledger, HandedToken).items()
             if machine in ended and one.expires > now
         ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from updraft.config.values.checks import checked_name
+from updraft.config.values.checks import checked_pool_name
 from updraft.errors import UsageError
 from updraft.importers.convert import convert
 from updraft.importers.formats.beside import with_those_beside
@@ -101,7 +101,7 @@ def _state_row(source: Source) -> Row:
 
 def _pool_name(name: str) -> str:
     try:
-        return checked_name(name)
+        return checked_pool_name(name)
     except ValueError as error:
         raise UsageError(f"--pool: {error}") from error
 

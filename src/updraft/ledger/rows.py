@@ -87,6 +87,8 @@ def annex_from_doc(doc: str) -> Annex:
     with _decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _ANNEX_FIELDS}
         values["stopped"] = _reason(values["stopped"])
+        for name in ("clouds", "flavors", "security_groups"):
+            values[name] = tuple(values.get(name, ()))
         return Annex(**values)
 
 

@@ -16,6 +16,7 @@ from tests.checks.test_check import StubProbe
 from tests.rigs.annexworlds import with_annexes
 from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft import config
+from updraft.app import annexes as use_case
 from updraft.app import wiring
 from updraft.checks import reach
 from updraft.checks.asking import Answer
@@ -29,7 +30,7 @@ from updraft.core.settings import Limits
 from updraft.core.slots.variants import LONGEST, read
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, annexes
-from updraft.ledger.issued import Issued, note
+from updraft.ledger.tokens import Issued, note
 
 SETTINGS = """\
 [pool]
@@ -56,7 +57,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     (tmp_path / "updraft.toml").write_text(SETTINGS)
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(annex_making, "check_reach", lambda _settings, _annex: [])
+    monkeypatch.setattr(use_case, "check_reach", lambda _settings, _annex: [])
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
     made = Ledger(config.place(tmp_path / "updraft.toml").ledger)
     made.note("controller", {"last_cycle": time.time(), "acting": True, "host": "elsewhere"}, time.time())
@@ -107,6 +108,21 @@ def test_what_is_asked_for_is_written_down(ledger: Ledger, tmp_path: Path, capsy
     assert [event.code for event in ledger.events()] == ["annex-created"]
 
 
+def test_type_image_region_and_group_are_an_annexs_own(ledger: Ledger, capsys: Capture) -> None:
+    (config.place(ledger.path.parent.parent / "updraft.toml").file).write_text(
+        SETTINGS.replace('lifetime = "2h"', 'lifetime = "2h"\nimages_allowed = "ami-*"')
+    )
+    words = ("--cloud", "here", "--flavor", "m5.*", "--flavor", "!m5.metal", "--image", "ami-1")
+    document = shown(
+        capsys, "create", "big", "--class", "default", "--count", "1", *words, "--security-group", "sg-1"
+    )
+    [made] = ledger.annexes()
+    assert (made.clouds, made.flavors, made.image) == (("here",), ("m5.*", "!m5.metal"), "ami-1")
+    assert made.security_groups == ("sg-1",)
+    assert made.variant.image == "ami-1"
+    assert document["annex"]["flavors"] == ["m5.*", "!m5.metal"]
+
+
 def test_the_defaults_are_those_of_condor_annex(ledger: Ledger, capsys: Capture) -> None:
     document = shown(capsys, "create", "big", "--class", "default", "--cores", "8", "--owner", "all")
     [made] = ledger.annexes()
@@ -133,6 +149,12 @@ def test_the_defaults_are_those_of_condor_annex(ledger: Ledger, capsys: Capture)
         (("big", "--count", "1", "--tag", "Updraft:pool=x"), "updraft's own"),
         (("big", "--count", "1", "--max-price", "nan"), "highest price"),
         (("big", "--count", "0"), "0"),
+        (("big", "--count", "1", "--cloud", "there"), "isn't on cloud 'there': say here"),
+        (("big", "--count", "1", "--flavor", ""), "no name of a flavor"),
+        (
+            ("big", "--count", "1", "--image", "x"),
+            "doesn't allow the image 'x': [classes.default] images_allowed",
+        ),
     ],
 )
 def test_what_is_no_annex_is_refused_in_one_sentence(
@@ -169,7 +191,7 @@ def test_nothing_is_asked_for_where_machines_could_not_join(
 ) -> None:
     bad = Finding("pool", reach.WHAT, State.PROBLEM, "nothing answers there", "start it")
     doubt = Finding("pool", reach.WHAT, State.WARNING, "a private address", "look")
-    monkeypatch.setattr(annex_making, "check_reach", lambda _settings, _annex: [doubt, bad])
+    monkeypatch.setattr(use_case, "check_reach", lambda _settings, _annex: [doubt, bad])
     code, _, err = create(capsys, "--count", "1")
     assert code == 1
     assert "a private address; look" in err
@@ -421,7 +443,7 @@ def test_a_dry_run_shows_what_would_be_launched_and_what_not(
         seen = with_annexes(snapshot(), [replace(annex, until=NOW + 60)])
         yield plan(seen, policy(limits=Limits(machines=2)))
 
-    monkeypatch.setattr(annex_making, "imagined", looked)
+    monkeypatch.setattr(use_case, "imagined", looked)
     document = shown(capsys, "create", "big", "--class", "default", "--count", "3", "--dry-run")
     [launch] = document["launches"]
     assert (launch["count"], launch["cores"], launch["price"]) == (2, 4, 0.1)
@@ -438,7 +460,7 @@ def test_a_dry_run_shows_what_would_be_launched_and_what_not(
 def test_a_dry_run_adds_the_annex_to_those_that_there_are(ledger: Ledger) -> None:
     there = annexes.create(ledger, Annex("one", "ann", "default", 1, 0, 9.0, 9.0), "ann")
     more = replace(there, name="two")
-    over = annex_making._With(ledger, more)
+    over = use_case._With(ledger, more)
     assert over.annexes() == (there, more)
     assert over.view(0.0) == ledger.view(0.0)
 
@@ -467,7 +489,7 @@ def test_a_pool_that_refuses_workers_is_looked_at_before_anything_is_paid_for(
     monkeypatch.setattr("updraft.condor.support.probe.PoolProbe", lambda _access: probe)
     settings = config.load(tmp_path / "updraft.toml")
     annex = Annex("big", "ann", "default", 1, 0, 9.0, 9.0)
-    found = annex_making.check_reach(settings, annex)
+    found = use_case.check_reach(settings, annex)
     assert [(one.what, str(one.state)) for one in found] == [(reach.WHAT, "problem")]
     probe.token = dict.fromkeys(probe.token, "")
-    assert {one.what for one in annex_making.check_reach(settings, annex)} == {reach.WHAT, "workers' tokens"}
+    assert {one.what for one in use_case.check_reach(settings, annex)} == {reach.WHAT, "workers' tokens"}

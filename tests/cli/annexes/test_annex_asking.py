@@ -14,9 +14,10 @@ import jsonschema
 import pytest
 
 from tests.rigs.snapshots import policy, snapshot
-from updraft.app.call import Call, call
+from updraft.app.call import Call
 from updraft.cli.annexes import asking as annex_asking
 from updraft.cli.annexes.schemas import ANNEX_FORMS
+from updraft.cli.main import call
 from updraft.core.settings import AnnexBudget
 from updraft.daemon.annex_requests import client
 from updraft.daemon.annex_requests.desk import Desk, Look

@@ -118,7 +118,8 @@ def test_status_counts_by_cloud_class_and_user(site: Path, capsys: Capture) -> N
     }  # fmt: skip
     campus, veneto = clouds["campus"], clouds["veneto"]
     assert (campus["machines"], campus["cores"]) == (2, 16)
-    assert campus["limits"] == {"machines": 2, "cores": 16, "cost_per_hour": None}
+    assert campus["limits"] == {"machines": 2, "cores": 16, "memory": None, "cost_per_hour": None}
+    assert campus["memory"] > 0
     assert veneto["cores"] == 22
     assert veneto["foreign"] == {"machines": 1, "cores": 8}
     assert veneto["last_error"]["code"] == "cloud-unavailable"
@@ -180,6 +181,34 @@ def test_limits_add_up_over_calls_and_can_be_taken_away(site: Path, capsys: Capt
     assert run(capsys, "cloud", "show", "campus")[1].count("in the file 2 machines, 16 cores") == 1
 
 
+def test_a_limit_of_memory_is_set_and_shown_as_a_size(site: Path, capsys: Capture) -> None:
+    document = shown(capsys, "cloud", "limit", "campus", "--memory", "1.5TiB")
+    (campus,) = document["clouds"]
+    assert (campus["limits"]["memory"], campus["file"]["limits"]["memory"]) == (1536 * 1024, None)
+    assert policy_of(site).cloud_limits["campus"] == Limits(2, 16, memory=1536 * 1024)
+    assert "2 machines, 16 cores, 1536 GiB memory; in the file" in run(capsys, "cloud", "show", "campus")[1]
+    shown(capsys, "cloud", "limit", "campus", "--none", "memory")
+    assert policy_of(site).cloud_limits["campus"].memory is None
+    (site / "updraft.toml").write_text(TOML.replace("cores = 16", 'cores = 16, memory = "64GiB"'))
+    shown(capsys, "cloud", "reset", "campus")
+    campus = shown(capsys, "cloud", "show", "campus")["cloud"]
+    assert campus["file"]["limits"]["memory"] == campus["limits"]["memory"] == 64 * 1024
+
+
+def test_wide_tables_show_memory_of_what_limit(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown(capsys, "cloud", "limit", "campus", "--memory", "64GiB")
+    monkeypatch.setenv("COLUMNS", "150")
+    with Ledger(config.load(site / "updraft.toml").pool.ledger) as ledger:
+        cycle = ledger.last_cycle() or {}
+        (row,) = [one for one in cycle["clouds"] if one["name"] == "campus"]
+        row["limits"]["memory"] = 64 * 1024
+        ledger.save_cycle(cycle, time.time())
+    assert "GiB/64 GiB" in run(capsys, "status", "--clouds")[1]
+    assert "GiB/64 GiB" in run(capsys, "cloud", "list")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -191,6 +220,9 @@ def test_limits_add_up_over_calls_and_can_be_taken_away(site: Path, capsys: Capt
         (("limit", "campus", "--cores", "1", "--none", "cores"), "can't be set and be taken away"),
         (("limit", "campus", "--machines", "-1"), "--machines"),
         (("limit", "campus", "--cost-per-hour", "nan"), "--cost-per-hour"),
+        (("limit", "campus", "--memory", "64"), 'write "64GiB"'),
+        (("limit", "campus", "--memory", "many"), "write it as in 2GiB"),
+        (("limit", "campus", "--memory", "-1GiB"), "--memory"),
     ],
 )
 def test_a_wrong_call_is_2_and_decides_nothing(

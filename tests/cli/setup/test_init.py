@@ -96,6 +96,7 @@ def test_every_flag_reaches_the_file(tmp_path: Path, capsys: Capture) -> None:
         ((*FLAGS, "--flavor", "x*"), 'no name is like "x*"'),
         ((*FLAGS, "--machines", "many"), '--machines: "many" is no number'),
         ((*FLAGS, "--pool-name", "a b"), "--pool-name"),
+        ((*FLAGS, "--pool-name", "lab.heads"), "--pool-name"),
         ((*FLAGS, "--set", "zones"), "KEY=VALUE"),
         ((*FLAGS, "--set", "zonse=1"), "zonse"),
         ((*FLAGS, "--idle-limit", "40"), "has no unit"),

@@ -12,16 +12,16 @@ import pytest
 from tests.rigs.snapshots import record
 from updraft import config
 from updraft.act.launching import note_token
+from updraft.app import tokens as token_work
 from updraft.app import wiring
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
-from updraft.cli.tokens import work as token_work
 from updraft.condor.tokens import revoked
 from updraft.condor.tokens.revoking import Revoker
 from updraft.condor.tokens.workers import key_names
 from updraft.ledger import Ledger
-from updraft.ledger.issued import Issued, issued, note
 from updraft.ledger.retention import Retention
+from updraft.ledger.tokens import Issued, all_noted, note
 
 Capture = pytest.CaptureFixture[str]
 KEYS = "updraft-workers"
@@ -241,9 +241,9 @@ def test_a_made_token_is_noted_without_itself_and_forgotten_in_time(tmp_path: Pa
     with Ledger(tmp_path / "ledger.db", Retention(ended_age=50)) as ledger:
         note_token(ledger, "k", "default", made)
         note_token(ledger, "odd", "default", "no token at all")
-        assert issued(ledger) == {"k": Issued("k", "default", of("k"), "ab", KEYS, 100.0, 200.0)}
+        assert all_noted(ledger, Issued) == {"k": Issued("k", "default", of("k"), "ab", KEYS, 100.0, 200.0)}
         ledger.prune(240.0)
-        assert set(issued(ledger)) == {"k"}
+        assert set(all_noted(ledger, Issued)) == {"k"}
         ledger.prune(260.0)
-        assert not issued(ledger)
+        assert not all_noted(ledger, Issued)
     assert all(made.encode() not in file.read_bytes() for file in tmp_path.glob("ledger*"))

@@ -497,6 +497,21 @@ def test_a_network_of_the_request_is_a_subnet_in_place_of_the_settings(harness: 
         driver.launch(request(harness, zone=f"{REGION}a", network="private"))
 
 
+def test_security_groups_of_the_request_are_in_place_of_the_settings(harness: EC2Harness) -> None:
+    own = harness.own
+    group = own.create_security_group(GroupName="burst", Description="of an annex")["GroupId"]
+    try:
+        driver = harness.driver(security_groups=["default"])
+        (made,) = driver.launch(request(harness, security_groups=(group,)))
+        (shown,) = own.describe_instances(InstanceIds=[made.id])["Reservations"][0]["Instances"]
+        assert [one["GroupId"] for one in shown["SecurityGroups"]] == [group]
+        with pytest.raises(BadRequest, match="by id"):
+            driver.launch(request(harness, security_groups=("burst",)))
+        own.terminate_instances(InstanceIds=[made.id])
+    finally:
+        own.delete_security_group(GroupId=group)
+
+
 def test_an_image_name_means_the_newest_of_that_name(harness: EC2Harness, driver: EC2Driver) -> None:
     (made,) = driver.launch(request(harness, image="worker"))
     assert made.image == "ami-00000000000000002"

@@ -82,6 +82,18 @@ def test_a_network_of_the_request_comes_before_that_of_the_settings(
     assert sent(front)["server"]["networks"] == [{"uuid": PUBLIC}]
 
 
+def test_security_groups_of_the_request_come_before_those_of_the_settings(
+    harness: OpenStackHarness, front: Front
+) -> None:
+    ids = {one["name"]: one["id"] for one in data("security-groups")["security_groups"]}
+    asked = ("default",)
+    harness.driver(security_groups=["condor"]).launch(request(harness, security_groups=asked))
+    assert sent(front)["server"]["security_groups"] == [{"name": ids["default"]}]
+    harness.driver(port={}).launch(request(harness, security_groups=asked))
+    (call,) = front.calls("POST .*/ports$")
+    assert [one["security_groups"] for one in call.body["ports"]] == [[ids["default"]]]
+
+
 def test_ports_are_made_in_the_network_of_the_request(harness: OpenStackHarness, cloud: FakeCloud) -> None:
     harness.driver(networks=["private"], port={}).launch(request(harness, network="public"))
     assert [one["network_id"] for one in cloud.ports.values()] == [PUBLIC]

@@ -6,14 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rigs.snapshots import LARGE, NOW, SMALL, offer, policy
+from tests.rigs.snapshots import LARGE, NOW, SMALL, offer, policy, snapshot
 from updraft.core.annexes.budget import BUDGET, MOST_EACH, NOT_ALLOWED, Use, at_most, budget_of, refusal, used
-from updraft.core.model import Annex, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import (
+    Annex,
+    LaunchRecord,
+    LaunchState,
+    LedgerView,
+    MachineRecord,
+    Offer,
+    Reason,
+    Snapshot,
+)
 from updraft.core.settings import AnnexBudget
 
 ANNEX = Annex("burst", "ann", "default", 2, 0, until=NOW + 3600, idle=900.0, since=NOW)
 BOTH = (offer("small"), offer("large"))  # of 2 cores for 0.1, and of 8 cores for 0.36
 EMPTY = LedgerView()
+
+
+def seen(ledger: LedgerView = EMPTY, *annexes: Annex, offers: tuple[Offer, ...] = BOTH) -> Snapshot:
+    """The last look: at these annexes, and at what is there of them."""
+    return snapshot(ledger=ledger, offers=offers, annexes=annexes)
+
+
 LIVE = MachineRecord(
     "i-1", "c1", "k", "default", "large", "g1", NOW, resources=LARGE, price=0.36, variant=ANNEX.variant.text
 )
@@ -21,7 +37,7 @@ LIVE = MachineRecord(
 
 def no(annex: Annex, budget: AnnexBudget, mine: tuple[Annex, ...] = (), ledger: LedgerView = EMPTY) -> str:
     """The code and text of the refusal; empty where it is within the budget."""
-    found = refusal(annex, budget, mine, ledger, BOTH, NOW)
+    found = refusal(annex, budget, mine, seen(ledger, *mine), NOW)
     return "" if found is None else f"{found.code}: {found.text}"
 
 
@@ -31,6 +47,8 @@ def no(annex: Annex, budget: AnnexBudget, mine: tuple[Annex, ...] = (), ledger: 
         ({}, Use(2, 16, 0.72)),
         ({"max_price": 0.2}, Use(2, 4, 0.4)),
         ({"machines": 0, "cores": 9}, Use(5, 16, 1.8)),
+        ({"flavors": ("s*",)}, Use(2, 4, 0.2)),
+        ({"flavors": ("!large",), "clouds": ("c1", "c2")}, Use(2, 4, 0.2)),
         ({"left": 1}, Use(1, 8, 0.36)),
         ({"left": 5}, Use(0, 0, 0.0)),
     ],
@@ -46,12 +64,13 @@ def test_an_annex_counts_for_the_largest_and_dearest_that_it_may_have(
 
 def test_what_has_no_price_is_within_no_budget_of_money() -> None:
     unpriced = (*BOTH, offer("large", price=None))
-    money = refusal(ANNEX, AnnexBudget(cost_per_hour=99.0), (), EMPTY, unpriced, NOW)
+    look = seen(offers=unpriced)
+    money = refusal(ANNEX, AnnexBudget(cost_per_hour=99.0), (), look, NOW)
     assert money is not None
     assert "the price of a machine isn't known" in money.text
-    assert refusal(ANNEX, AnnexBudget(machines=2), (), EMPTY, unpriced, NOW) is None
+    assert refusal(ANNEX, AnnexBudget(machines=2), (), look, NOW) is None
     capped = replace(ANNEX, max_price=0.36)
-    assert refusal(capped, AnnexBudget(cost_per_hour=0.72), (), EMPTY, unpriced, NOW) is None
+    assert refusal(capped, AnnexBudget(cost_per_hour=0.72), (), look, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -91,6 +110,27 @@ def test_what_is_there_of_an_annex_that_is_over_counts_until_it_is_gone() -> Non
     assert no(asked, budget, (over,), LedgerView(machines=(gone,), launches=(coming,))) == ""
 
 
+def test_one_that_is_over_counts_in_full_until_a_look_has_shown_it_over() -> None:
+    over, budget = replace(ANNEX, stopped=Reason("annex-stopped", "by ann")), AnnexBudget(machines=3)
+    asked = replace(ANNEX, name="more", machines=2)
+    for look in (seen(), seen(EMPTY, ANNEX), seen(EMPTY, replace(over, since=NOW - 9))):
+        refused = refusal(asked, budget, (over,), look, NOW)
+        assert refused is not None
+        assert "together to 4" in refused.text
+    assert refusal(asked, budget, (over,), seen(EMPTY, over), NOW) is None
+
+
+def test_an_annex_for_which_nothing_is_on_sale_any_more_counts_all_the_same() -> None:
+    held, wide = replace(ANNEX, worker_class="gpu"), replace(ANNEX, name="more", machines=1)
+    look = seen(EMPTY, held)
+    assert used((held,), look) == Use(2, None, None)
+    assert used((replace(held, machines=0, cores=5),), look) == Use(5, None, None)
+    assert used((replace(held, left=2),), look) == Use()
+    for budget in (AnnexBudget(machines=2), AnnexBudget(cores=99), AnnexBudget(cost_per_hour=99.0)):
+        assert refusal(wide, budget, (held,), look, NOW) is not None
+    assert refusal(wide, AnnexBudget(machines=3), (held,), look, NOW) is None
+
+
 def test_nobody_has_any_number_of_them() -> None:
     mine = tuple(replace(ANNEX, name=f"a{number}", machines=0, cores=0) for number in range(MOST_EACH))
     assert "delete one" in no(ANNEX, AnnexBudget(), mine)
@@ -123,10 +163,11 @@ def test_whatever_is_asked_for_in_whatever_order_stays_within_the_budget(
     budget = AnnexBudget(machines, cores, cost)
     granted: list[Annex] = []
     for one in asked:
-        if refusal(one, budget, granted, EMPTY, BOTH, NOW) is None:
+        if refusal(one, budget, granted, seen(), NOW) is None:
             granted.append(one)
-    total = used(granted, EMPTY, BOTH, NOW)
+    total = used(granted, seen())
     assert total.machines <= machines
+    assert total.cores is not None
     assert total.cores <= cores
     assert total.cost is not None
     assert total.cost <= cost + 1e-6

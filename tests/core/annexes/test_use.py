@@ -8,6 +8,7 @@ import pytest
 from tests.rigs.snapshots import NOW, group, policy, snapshot, worker
 from updraft.condor.demand.terms import terms_of
 from updraft.core.annexes.use import ANNEX_ONLY, bound_to_annexes, may_use
+from updraft.core.machines.cooldowns import image_key
 from updraft.core.matching.match import judge
 from updraft.core.model import Annex, CloudOffer, JobGroup, Launch, Reason, Resources
 from updraft.core.plan import plan
@@ -88,3 +89,9 @@ def test_a_job_that_names_an_annex_makes_nobody_buy_an_ordinary_machine(said: st
     assert bool([one for one in made.actions if isinstance(one, Launch)]) is bought
     (outlook,) = made.groups
     assert (ANNEX_ONLY in [reason.code for reason in outlook.held_back]) is not bought
+
+
+def test_groups_of_its_own_that_let_nobody_join_say_nothing_of_the_classs_image() -> None:
+    mine = replace(ANNEX, security_groups=("sg-1", "sg-2")).variant
+    assert image_key("default", "img", "c1", mine.text) != image_key("default", "img", "c1")
+    assert image_key("default", "img", "c1", ANNEX.variant.text) == image_key("default", "img", "c1")

@@ -1,4 +1,7 @@
-"""Limits and quotas: what may still be bought counts all that is there and all that was asked for."""
+"""Limits and quotas: what may still be bought counts all that is there and all that was asked for.
+
+Covers `budget` and `ceilings`.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +25,8 @@ from tests.rigs.snapshots import (
     snapshots,
     worker,
 )
-from updraft.core.limits.budget import Budget, Use, budget
+from updraft.core.limits.budget import Budget, budget
+from updraft.core.limits.ceilings import Use
 from updraft.core.limits.pace import joins_left
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.cooldowns import image_key, outstanding

@@ -164,6 +164,8 @@ def test_jobs_without_terms_ask_for_nothing() -> None:
         ("label=admin", "img", "doesn't allow the VMType"),
         ("layers=root,../../etc/passwd", "img", "offers no layer"),
         ("user=alice", "img", "for all users"),
+        ("user=alice&annex=burst&groups=sg-1,sg-2", "img", ""),
+        ("groups=sg-1", "img", "only annexes have security groups"),
         ("image=a&image=b", "a", "is no variant"),
         ("moon=full", "img", "is no variant"),
         ("\x00", "img", "is no variant"),
@@ -210,7 +212,7 @@ def test_any_text_is_a_variant_or_none(text: str) -> None:
 names = st.text(max_size=20)
 
 
-@given(st.builds(Variant, names, names, names, names, names, names))
+@given(st.builds(Variant, *[names] * 8))
 def test_a_variant_is_read_as_it_was_written(made: Variant) -> None:
     assert variant(made.text) == made
     assert made.text.isascii()

@@ -170,6 +170,9 @@ def test_one_that_has_never_had_a_job_is_given_half_an_hour() -> None:
 
 
 def test_the_sites_limits() -> None:
-    there = stage(cores=6)
-    there.waiting(100)
-    assert launched(there.look()) == 3
+    for limits in ({"cores": 6}, {"memory": 3 * 4096}):
+        there = stage(**limits)
+        there.waiting(100)
+        assert launched(there.look()) == 3
+        there.join()
+        assert launched(there.look(TEN)) == 0

@@ -32,6 +32,7 @@ from updraft.sim.world.simulation import Boots, Conditions, SimCloud, simulate
 
 GIB = 1024
 ONE = Resources(1, 1000, 1024)
+SMALL_MEMORY = 2 * 4 * GIB  # of what `offer` sells
 WHY = Reason("test", "the test wants it so")
 NO_LIMITS = Limits()
 AT_ONCE = Boots(median=30.0, spread=0.0)
@@ -275,17 +276,18 @@ def test_what_a_cloud_has_no_more_of_is_refused() -> None:
 
 def test_the_site_s_limits_hold() -> None:
     work = stream(20, every=0.0, shape=Shape(ONE, 600.0, spread=0.0))
-    for limits in (Limits(machines=3), Limits(cores=7), Limits(cost_per_hour=0.35)):
+    memory = 3 * SMALL_MEMORY + 1
+    for limits in (Limits(machines=3), Limits(cores=7), Limits(memory=memory), Limits(cost_per_hour=0.35)):
         outcome = simulate(work, policy(limits), cloud())
         settled(outcome)
         assert outcome.series.machines.max() == 3
 
 
 def test_a_policy_that_oversteps_is_told_of_it() -> None:
-    limits = Limits(machines=3, cores=100, cost_per_hour=0.35)
+    limits = Limits(machines=3, cores=100, cost_per_hour=0.35, memory=SMALL_MEMORY)
     conditions = Conditions(boots=AT_ONCE, horizon=600.0)
     outcome = simulate(stream(1), policy(limits), cloud(), decide=launcher(5), conditions=conditions)
-    assert outcome.violations == {"machines": outcome.cycles, "cost": outcome.cycles}
+    assert outcome.violations == dict.fromkeys(("machines", "memory", "cost"), outcome.cycles)
 
 
 def test_jobs_of_a_machine_that_is_ended_go_back_to_the_queue_and_count_as_killed() -> None:

@@ -18,9 +18,9 @@ from updraft.core.model import Annex
 from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import annexes
-from updraft.ledger.issued import expiries
 from updraft.ledger.reader import Reader
 from updraft.ledger.store import Ledger
+from updraft.ledger.tokens import expiries
 
 if TYPE_CHECKING:
     from updraft.daemon.annexing import Asked
@@ -53,6 +53,19 @@ def annex() -> None:
 )
 @click.option("--spot/--on-demand", default=None, help="Only that market. Default: the class's, by price.")
 @click.option("--max-price", type=click.FloatRange(min=0), help="Per machine and hour; none that is dearer.")
+@click.option("--cloud", "clouds", multiple=True, metavar="NAME", help="Only there. May be repeated.")
+@click.option(
+    "--flavor",
+    "flavors",
+    multiple=True,
+    metavar="NAME",
+    help="Only that; a pattern will do. May be repeated.",
+)
+@click.option("--image", default="", help="Booted instead of the class's; one that the class allows.")
+@click.option(
+    "--security-group", "security_groups", multiple=True, metavar="GROUP",
+    help="Instead of the cloud's own. May be repeated.",
+)  # fmt: skip
 @click.option(
     "--user-data",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -114,6 +127,10 @@ def _asked(said: Mapping[str, Any]) -> "Asked":
         for_all=owner == ALL,
         spot=said["spot"],
         max_price=said["max_price"],
+        clouds=said["clouds"],
+        flavors=said["flavors"],
+        image=said["image"],
+        security_groups=said["security_groups"],
         layer=layer_of(said["user_data"]),
         tags=tags_of(said["tags"]),
     )

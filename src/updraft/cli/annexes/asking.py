@@ -28,7 +28,7 @@ def needed(call: Call) -> bool:
 
 def create(said: Mapping[str, Any], *, dry_run: bool) -> Row:
     """What the daemon answers to a wish for an annex. Raises UsageError for what only an operator may ask."""
-    for name in ("user_data", "tags"):
+    for name in ("user_data", "tags", "security_groups"):
         if said[name]:
             option = name.replace("_", "-").removesuffix("s")
             raise UsageError(f"--{option} is for the pool's operator: ask for the annex without it")
@@ -44,6 +44,9 @@ def create(said: Mapping[str, Any], *, dry_run: bool) -> Row:
         idle=said["idle"],
         spot=said["spot"],
         max_price=said["max_price"],
+        clouds=list(said["clouds"]) or None,
+        flavors=list(said["flavors"]) or None,
+        image=said["image"] or None,
         dry_run=dry_run or None,
         **({"class": said["worker_class"]} if said["worker_class"] else {}),
     )

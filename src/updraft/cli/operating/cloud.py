@@ -7,25 +7,38 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from updraft import config
 from updraft.app.call import Call, who
-from updraft.cli.output import Column, clock, console, count, is_narrow, json_option, say_json, table
-from updraft.cli.watching.tallies import of_most, state_words, switched_words
+from updraft.cli.output import (
+    Column,
+    clock,
+    console,
+    count,
+    is_narrow,
+    json_option,
+    megabytes,
+    say_json,
+    table,
+)
+from updraft.cli.watching.tallies import memory_of, of_most, state_words, switched_words
 from updraft.core.model import Reason
+from updraft.core.settings import Limits
 from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, decide, in_force, overrides
 from updraft.ledger.reader import Reader
 from updraft.ledger.store import Ledger
 
-if TYPE_CHECKING:
-    from updraft.config.model import Settings
-
-LIMITS: Mapping[str, str] = {"machines": "machines", "cores": "cores", "cost-per-hour": "cost_per_hour"}
+LIMITS: Mapping[str, str] = {
+    "machines": "machines",
+    "cores": "cores",
+    "memory": "memory",
+    "cost-per-hour": "cost_per_hour",
+}
 Row = dict[str, Any]
 
 names_argument = click.argument("names", nargs=-1, required=True, metavar="CLOUD…")
@@ -76,6 +89,7 @@ COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table to
     ),
     (Column("machines", right=True), True, lambda row: _of_limit(row, "machines")),
     (Column("cores", right=True), True, lambda row: _of_limit(row, "cores")),
+    (Column("memory", right=True), False, lambda row: memory_of(row["look"] or {}, row["limits"]["memory"])),
     (Column("per hour", right=True), False, lambda row: _of_limit(row, "cost_per_hour")),
     (Column("decided", wide=True), True, lambda row: _decided(row)),
 )
@@ -120,8 +134,12 @@ def _story(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _limit_words(limits: Mapping[str, float | None]) -> str:
-    parts = [f"{most:g} {title}" for title, most in limits.items() if most is not None]
+    parts = [_amount(title, most) + f" {title}" for title, most in limits.items() if most is not None]
     return ", ".join(parts) or "none"
+
+
+def _amount(title: str, most: float) -> str:
+    return megabytes(int(most)) if title == "memory" else format(most, "g")
 
 
 def _of_both(numbers: Mapping[str, int | None]) -> str:
@@ -167,6 +185,7 @@ def disable(call: Call, names: tuple[str, ...], leaving: bool, as_json: bool) ->
 @click.argument("name", metavar="CLOUD")
 @click.option("--machines", type=click.IntRange(min=0), help="So many machines at one time.")
 @click.option("--cores", type=click.IntRange(min=0), help="So many cores.")
+@click.option("--memory", metavar="SIZE", help="So much memory, as in 256GiB.")
 @click.option("--cost-per-hour", type=click.FloatRange(min=0), help="So much per hour, all together.")
 @click.option(
     "--none", "none", multiple=True, type=click.Choice(list(LIMITS)), help="No such ceiling. May be repeated."
@@ -178,6 +197,7 @@ def limit(
     name: str,
     machines: int | None,
     cores: int | None,
+    memory: str | None,
     cost_per_hour: float | None,
     none: tuple[str, ...],
     as_json: bool,
@@ -186,7 +206,10 @@ def limit(
 
     Machines beyond a lowered number are drained: those that are idle first, busy ones when their jobs end.
     """
-    given = {"machines": machines, "cores": cores, "cost_per_hour": cost_per_hour}
+    from updraft.config.values.units import size  # it loads pydantic
+
+    mebibytes = None if memory is None else size("--memory", memory)
+    given = {"machines": machines, "cores": cores, "memory": mebibytes, "cost_per_hour": cost_per_hour}
     new: dict[str, float | None] = {key: value for key, value in given.items() if value is not None}
     away = {LIMITS[one] for one in none}
     if cost_per_hour is not None and not math.isfinite(cost_per_hour):
@@ -195,14 +218,14 @@ def limit(
         raise UsageError("a ceiling can't be set and be taken away in one call")
     new |= dict.fromkeys(sorted(away), None)
     if not new:
-        raise UsageError("nothing is set: give --machines, --cores, --cost-per-hour or --none")
+        raise UsageError("nothing is set: give --machines, --cores, --memory, --cost-per-hour or --none")
 
     def change(said: Said, old: Override) -> Override:
         return replace(old, limits={**old.limits, **new}, limited=said)
 
     words = {title: new[key] for title, key in LIMITS.items() if key in new}
     what = ", ".join(
-        f"{title} {'without end' if most is None else format(most, 'g')}" for title, most in words.items()
+        f"{title} {'without end' if most is None else _amount(title, most)}" for title, most in words.items()
     )
     _decide(call, [name], change, "cloud-limited", f"limited: {what}", as_json)
 
@@ -258,7 +281,8 @@ def rows_of(call: Call) -> list[Row]:
     """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
     settings = config.load(call.file)
     decided, looks = _remembered(call)
-    now = in_force(settings.policy(), decided)
+    of_file = settings.policy()
+    now = in_force(of_file, decided)
     rows = []
     for name, about in settings.clouds.items():
         said, rule, limits = decided.get(name, AS_THE_FILE_SAYS), now.rule(name), now.cloud_limits[name]
@@ -269,8 +293,8 @@ def rows_of(call: Call) -> list[Row]:
                 "priority": rule.priority,
                 "disabled": None if rule.closed is None else asdict(rule.closed),
                 "leaving": rule.leaving is not None,
-                "limits": {key: getattr(limits, key) for key in LIMITS.values()},
-                "file": _in_file(settings, name),
+                "limits": _ceilings(limits),
+                "file": {"enabled": about.enabled, "limits": _ceilings(of_file.cloud_limits[name])},
                 "switched": asdict(said.switched) if said.switched and said.enabled is not None else None,
                 "limited": asdict(said.limited) if said.limited and said.limits else None,
                 "look": looks.get(name),
@@ -279,9 +303,8 @@ def rows_of(call: Call) -> list[Row]:
     return rows
 
 
-def _in_file(settings: "Settings", name: str) -> Row:
-    about = settings.clouds[name]
-    return {"enabled": about.enabled, "limits": about.limits.model_dump()}
+def _ceilings(limits: Limits) -> Row:
+    return {key: getattr(limits, key) for key in LIMITS.values()}
 
 
 def _remembered(call: Call) -> tuple[dict[str, Override], dict[str, Row]]:

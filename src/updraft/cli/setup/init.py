@@ -134,12 +134,12 @@ def _answers(asker: "Asker", given: Mapping[str, Any]) -> Answered:
 def _pool(asker: "Asker", given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """The table [pool], and whether the pool is there already."""
     from updraft.cli.setup.asking import Question
-    from updraft.config.values.checks import checked_name
+    from updraft.config.values.checks import checked_pool_name
     from updraft.provision.pool_needs import lease, of_this_machine
 
     def name(text: str) -> str:
         try:
-            return checked_name(text)
+            return checked_pool_name(text)
         except ValueError as error:
             raise UsageError(f"--pool-name: {error}") from error
 

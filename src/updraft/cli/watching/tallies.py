@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from updraft.cli.output import Column, ago, clock, count, table
+from updraft.cli.output import Column, ago, clock, count, megabytes, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,6 +17,12 @@ def of_most(number: float | None, most: float | None) -> str:
     if number is None:
         return "–" if most is None else f"–/{most:.4g}"
     return f"{number:.4g}" if most is None else f"{number:.4g}/{most:.4g}"
+
+
+def memory_of(look: Row, most: int | None) -> str:
+    """Memory of how much of it. A look of before it was counted has none."""
+    has = "–" if look.get("memory") is None else megabytes(look["memory"])
+    return has if most is None else f"{has}/{megabytes(most)}"
 
 
 def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str:
@@ -58,6 +64,7 @@ CLOUD_COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow ta
     (Column("state", wide=True), True, lambda row, now: state_words(row, row["disabled"], now)),
     (Column("machines", right=True), True, lambda row, _: _limited(row, "machines")),
     (Column("cores", right=True), True, lambda row, _: _limited(row, "cores")),
+    (Column("memory", right=True), False, lambda row, _: memory_of(row, row["limits"].get("memory"))),
     (Column("per hour", right=True), False, lambda row, _: _limited(row, "cost_per_hour")),
     (Column("left", right=True), True, lambda row, _: _pair(row["quota_left"])),
     (Column("others", right=True), True, lambda row, _: _pair(row["foreign"])),

@@ -7,6 +7,7 @@ from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema, form, listing,
 _COUNTED: Mapping[str, Schema] = {
     "machines": value("integer", "Machines, those on their way included."),
     "cores": value("integer", "Their cores."),
+    "memory": value("integer", "Their memory, MiB."),
     "cost_per_hour": value("number", "What those of known price cost."),
     "unknown_prices": value("integer", "How many have a price that isn't known."),
     "phases": value("object", "How many machines in each phase."),
@@ -15,6 +16,7 @@ _LIMITS = form(
     "The ceilings of this cloud; null is none.",
     machines=value("integer", "Machines at one time.", none=True),
     cores=value("integer", "Cores at one time.", none=True),
+    memory=value("integer", "Memory at one time, MiB.", none=True),
     cost_per_hour=value("number", "Cost per hour.", none=True),
 )
 

@@ -189,7 +189,8 @@ class Launcher:
         """Zone and network."""
         settings, zone = self._settings, request.zone
         subnet = request.network or settings.subnets.get(zone)
-        groups = {"Groups": list(settings.security_groups)} if settings.security_groups else {}
+        wanted = request.security_groups or settings.security_groups
+        groups = {"Groups": list(wanted)} if wanted else {}
         if settings.public_address is not None:
             network = {"DeviceIndex": 0, "AssociatePublicIpAddress": settings.public_address, **groups}
             where = {"SubnetId": subnet} if subnet else {}
@@ -201,7 +202,7 @@ class Launcher:
         elif zone:
             found["Placement"] = {"AvailabilityZone": zone}
         if groups:
-            by_id = settings.security_groups[0].startswith("sg-")
+            by_id = wanted[0].startswith("sg-")
             found["SecurityGroupIds" if by_id else "SecurityGroups"] = groups["Groups"]
         return found
 
@@ -251,6 +252,8 @@ class Launcher:
             raise BadRequest(
                 f"cloud {self._cloud}: there is no subnet for zone {request.zone} in the settings"
             )
+        if not all(group.startswith("sg-") for group in request.security_groups):
+            raise BadRequest(f"cloud {self._cloud}: security groups of a launch are given by id (sg-…)")
         if request.market == "spot" and not self._known.may("spot"):
             raise BadRequest(f"cloud {self._cloud} has no spot market; take spot out of the class's markets")
 

@@ -75,6 +75,9 @@ class FakeCloud:
         with self._call("launch", request.count, request.zone, request.flavor):
             if request.network:
                 raise BadRequest(f"{self.name}: there are no networks, and none is called {request.network}")
+            here = {group.name for group in self.site.groups.values()} | set(self.site.groups)
+            if missing := sorted(set(request.security_groups) - here):
+                raise BadRequest(f"{self.name}: there is no security group {missing[0]}")
             made = self.site.launch(tagged)
         return tuple(self._shown(instance, instance.state(self.site.clock())) for instance in made)
 

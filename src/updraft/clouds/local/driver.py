@@ -101,6 +101,8 @@ class LocalDriver:
         """One call for all of them; the launch key is the cloud's own idempotency key."""
         if request.network:
             raise BadRequest(f"Cloud {self.name}: it has one network, and none is called {request.network}.")
+        if request.security_groups:
+            raise BadRequest(f"Cloud {self.name}: it has no security groups.")
         made = self._client.run(
             key=request.key,
             count=request.count,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 from urllib.parse import quote
 
-from updraft.clouds.base import TAG_POOL
+from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
 from updraft.clouds.openstack.errors import Refused
@@ -57,10 +57,10 @@ class Belongings:
 
     # -------------------------------------------------------------------------------------------- ports
 
-    def make_ports(self, port: Port, count: int, network: str = "") -> list[list[str]]:
-        """Ports for `count` machines, one in each network or in this one, made with one call; all or none."""
-        networks = self._places.networks(network)
-        groups = self._places.security_groups()
+    def make_ports(self, port: Port, request: LaunchRequest) -> list[list[str]]:
+        """Ports for the machines that are asked for, one in each network, made with one call; all or none."""
+        networks = self._places.networks(request.network)
+        groups = self._places.security_groups(request.security_groups)
         plain: dict[str, Any] = {"description": self.mark, "binding:vnic_type": port.vnic_type}
         if port.port_security is not None:
             plain["port_security_enabled"] = port.port_security
@@ -68,7 +68,7 @@ class Belongings:
             plain["security_groups"] = list(groups)
         if port.subnet is not None:
             plain["fixed_ips"] = [{"subnet_id": self._places.subnet(port.subnet)}]
-        wanted = [{"network_id": network, **plain} for _ in range(count) for network in networks]
+        wanted = [{"network_id": network, **plain} for _ in range(request.count) for network in networks]
         answer = self._connection.act(NETWORK, "POST", "/ports", {"ports": wanted})
         ids = [str(one["id"]) for one in items(answer, "ports")]
         each_has = len(networks)

@@ -66,7 +66,7 @@ class Launcher:
                 server["networks"] = [{"uuid": network} for network in self._places.networks(request.network)]
                 self._post(server, hints, request.count)
             else:
-                ports = self._belongings.make_ports(self._settings.port, request.count, request.network)
+                ports = self._belongings.make_ports(self._settings.port, request)
                 self._one_by_one(server, hints, ports)
             made = self._listing.of_launch(request.key)
         if not made:
@@ -97,8 +97,8 @@ class Launcher:
             server["key_name"] = settings.key_name
         if settings.config_drive is not None:
             server["config_drive"] = settings.config_drive
-        if settings.security_groups and settings.port is None:
-            server["security_groups"] = [{"name": one} for one in self._places.security_groups()]
+        if settings.port is None and (groups := self._places.security_groups(request.security_groups)):
+            server["security_groups"] = [{"name": one} for one in groups]
         if settings.floating_network is not None:
             metadata[TAG_FLOATING] = self._places.floating_network()
         group = self._places.server_group()

@@ -10,6 +10,8 @@ from pydantic import ValidationInfo
 from updraft.config.values.attributes import IDENTIFIER, is_taken
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+HEADS, IMAGES = ".heads", ".images"
+"""What is put behind a pool's name for machines that are none of its workers."""
 CLASSAD_WORDS = frozenset({"true", "false", "undefined", "error"})
 INLINE_STARTS = ("#cloud-config", "#!", "[")
 HEAD_VARIABLES = ("ipv4", "ipv6", "fqdn")  # a layer's; found at the launch where they have no value
@@ -27,6 +29,18 @@ def checked_name(name: str) -> str:
             f'"{name}" can\'t be a name; use letters, digits, "-", "_" and ".", at most 63, '
             "beginning with a letter or digit"
         )
+    return name
+
+
+def checked_pool_name(name: str) -> str:
+    """A name, and none that another pool's heads or makers of images have in their tags."""
+    for end in (HEADS, IMAGES):
+        if checked_name(name).endswith(end):
+            pool = name.removesuffix(end)
+            raise ValueError(
+                f'"{name}" can\'t be the name of a pool: that is what the {end[1:]} of a pool "{pool}" are '
+                f'tagged with; write "{name.replace(".", "-")}", say'
+            )
     return name
 
 

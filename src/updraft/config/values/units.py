@@ -3,11 +3,12 @@
 from typing import Annotated
 
 import durationpy
-from pydantic import BeforeValidator, ByteSize
+from pydantic import BeforeValidator, ByteSize, TypeAdapter, ValidationError
 
 from updraft.core.reasons import spell
+from updraft.errors import UsageError
 
-__all__ = ["LONGEST", "Duration", "Size", "is_number", "seconds", "sized", "spell"]
+__all__ = ["LONGEST", "Duration", "Size", "is_number", "seconds", "size", "sized", "spell"]
 
 LONGEST = 10 * 365 * 86400.0
 
@@ -52,3 +53,12 @@ def is_number(text: str) -> bool:
 
 Duration = Annotated[float, BeforeValidator(seconds)]
 Size = Annotated[ByteSize, BeforeValidator(sized)]
+
+
+def size(option: str, text: str) -> int:
+    """A size that was given with a unit, in MiB. Raises UsageError that names the option for what is none."""
+    try:
+        return int(TypeAdapter(Size).validate_python(text)) >> 20
+    except ValidationError as error:
+        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{option} {text}: {what}; write it as in 2GiB") from error

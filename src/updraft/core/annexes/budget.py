@@ -2,14 +2,16 @@
 
 A user is held to the worst that could be bought: the largest and dearest machines on sale that an annex may
 have. What nobody knows the price of is within no budget of money. An annex that is over counts for the
-machines that it still has.
+machines that it still has, and as one that isn't until a look has shown it over: what was bought for it
+between two looks is seen by the later one only.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from updraft.core.model import Annex, LaunchState, LedgerView, Offer, Reason
+from updraft.core.annexes.use import may_have
+from updraft.core.model import Annex, LaunchState, LedgerView, Offer, Reason, Snapshot
 from updraft.core.reasons import spell
 from updraft.core.settings import AnnexBudget, Policy
 from updraft.core.slots.variants import annex_of
@@ -23,15 +25,22 @@ MOST_EACH = 8
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Machines, cores and money per hour; `cost` None where some price isn't known."""
+    """Machines, cores and money per hour; the last two None where those of some machine aren't known."""
 
     machines: int = 0
-    cores: int = 0
+    cores: int | None = 0
     cost: float | None = 0.0
 
     def __add__(self, other: "Use") -> "Use":
+        cores = None if self.cores is None or other.cores is None else self.cores + other.cores
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
-        return Use(self.machines + other.machines, self.cores + other.cores, cost)
+        return Use(self.machines + other.machines, cores, cost)
+
+    def or_more(self, other: "Use") -> "Use":
+        """The larger of both, in each respect."""
+        cores = None if self.cores is None or other.cores is None else max(self.cores, other.cores)
+        cost = None if self.cost is None or other.cost is None else max(self.cost, other.cost)
+        return Use(max(self.machines, other.machines), cores, cost)
 
 
 def budget_of(user: str, policy: Policy) -> AnnexBudget | None:
@@ -40,12 +49,22 @@ def budget_of(user: str, policy: Policy) -> AnnexBudget | None:
     return next(found, None)
 
 
-def used(annexes: Iterable[Annex], ledger: LedgerView, offers: Sequence[Offer], now: float) -> Use:
-    """What these annexes come to together, at most."""
+def used(annexes: Iterable[Annex], seen: Snapshot) -> Use:
+    """What these annexes come to together, at most, by the last look."""
+    over = {(one.name, one.since) for one in seen.annexes if one.over(seen.now)}
     total = Use()
     for annex in annexes:
-        total += _there(annex, ledger) if annex.over(now) else at_most(annex, offers) or Use(cost=None)
+        there = _there(annex, seen.ledger)
+        if (annex.name, annex.since) not in over:
+            there = there.or_more(at_most(annex, seen.offers) or _of_unknown_size(annex))
+        total += there
     return total
+
+
+def _of_unknown_size(annex: Annex) -> Use:
+    """The most that an annex may come to while nothing is on sale for it. Of cores, each may be a machine."""
+    left = annex.machines - annex.left if annex.machines else annex.cores - annex.left_cores
+    return Use(max(0, left), None, None) if left > 0 else Use()
 
 
 def at_most(annex: Annex, offers: Iterable[Offer]) -> Use | None:
@@ -72,11 +91,8 @@ def _cost(annex: Annex, fitting: Sequence[Offer], machines: int) -> float | None
 
 
 def _may_have(annex: Annex, offer: Offer) -> bool:
-    if offer.worker_class != annex.worker_class:
-        return False
-    if annex.spot is not None and (offer.market == "spot") != annex.spot:
-        return False
-    return annex.max_price is None or (offer.price is not None and offer.price <= annex.max_price)
+    cheap = annex.max_price is None or (offer.price is not None and offer.price <= annex.max_price)
+    return cheap and may_have(annex, offer)
 
 
 def _there(annex: Annex, ledger: LedgerView) -> Use:
@@ -100,13 +116,12 @@ def refusal(
     asked: Annex,
     budget: AnnexBudget,
     mine: Sequence[Annex],
-    ledger: LedgerView,
-    offers: Sequence[Offer],
+    seen: Snapshot,
     now: float,
 ) -> Reason | None:
     """Why this annex is beyond what its owner may have, who has the annexes `mine`; None where it isn't.
 
-    For one that is to be changed, `mine` are the others.
+    For one that is to be changed, `mine` are the others. `seen` is the last look.
     """
     if not any(fnmatchcase(asked.worker_class, pattern) for pattern in budget.classes):
         return Reason(NOT_ALLOWED, f"your annexes may not be of class {asked.worker_class}")
@@ -114,10 +129,10 @@ def refusal(
         return Reason(BUDGET, f"your annexes may last {spell(budget.longest)}, counted from now")
     if len(mine) >= MOST_EACH:
         return Reason(BUDGET, f"you have {len(mine)} annexes, and may have {MOST_EACH}: delete one")
-    wanted = at_most(asked, offers)
+    wanted = at_most(asked, seen.offers)
     if wanted is None:
         return Reason(BUDGET, f"nothing is on sale that annex {asked.name} may have, so its cost isn't known")
-    total = used(mine, ledger, offers, now) + wanted
+    total = used(mine, seen) + wanted
     return _beyond(total, wanted, budget)
 
 
@@ -129,11 +144,14 @@ def _beyond(total: Use, wanted: Use, budget: AnnexBudget) -> Reason | None:
             return _no(
                 "cost per hour", f"{wanted.cost:.4g}", f"{total.cost:.4g}", f"{budget.cost_per_hour:.4g}"
             )
-    counted = (("machines", budget.machines), ("cores", budget.cores))
-    for what, most in counted:
-        has, more = getattr(total, what), getattr(wanted, what)
-        if most is not None and has > most:
-            return _no(what, str(more), str(has), str(most))
+    if budget.machines is not None and total.machines > budget.machines:
+        return _no("machines", str(wanted.machines), str(total.machines), str(budget.machines))
+    if budget.cores is not None:
+        if total.cores is None:
+            text = "nothing is on sale that another annex of yours may have, so its cores aren't known"
+            return Reason(BUDGET, text)
+        if total.cores > budget.cores:
+            return _no("cores", str(wanted.cores), str(total.cores), str(budget.cores))
     return None
 
 

@@ -8,6 +8,7 @@ left for want of work is never replaced, one that broke is.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from updraft.core.annexes.use import may_have
 from updraft.core.buying.launches import Wish, intended
 from updraft.core.demand.holdings import caps
 from updraft.core.demand.room import Room
@@ -59,7 +60,8 @@ def on_sale(annexes: Iterable[Annex], wants: Wants, policy: Policy) -> Wants:
     for annex in sorted(annexes, key=lambda one: one.name):
         worker = policy.classes.get(annex.worker_class)
         if worker is not None and not annex.deleted and annex.stopped is None:
-            found.setdefault(worker.name, []).append(Want(annex.variant, frozenset(worker.clouds)))
+            clouds = frozenset(annex.clouds or worker.clouds)
+            found.setdefault(worker.name, []).append(Want(annex.variant, clouds))
     return {name: tuple(some) for name, some in found.items()}
 
 
@@ -211,12 +213,9 @@ def _fitting(annex: Annex, offers: Sequence[Offer], policy: Policy) -> tuple[lis
     """The offers that an annex may have, best first, and why some or all are none."""
     if annex.worker_class not in policy.classes:
         return [], Reason("no-class", f"there is no class {annex.worker_class} any more")
-    sold = [one for one in offers if one.worker_class == annex.worker_class]
-    if annex.spot is not None:
-        sold = [one for one in sold if (one.market == "spot") == annex.spot]
+    sold = [one for one in offers if may_have(annex, one)]
     if not sold:
-        market = {None: "", True: " on the spot market", False: " on demand"}[annex.spot]
-        return [], Reason("no-offer", f"no cloud sells a machine of class {annex.worker_class}{market} now")
+        return [], Reason("no-offer", f"no {_wanted(annex)} is on sale now")
     dear = _too_dear(annex, sold)
     if annex.max_price is not None:
         sold = [one for one in sold if one.price is not None and one.price <= annex.max_price]
@@ -224,6 +223,14 @@ def _fitting(annex: Annex, offers: Sequence[Offer], policy: Policy) -> tuple[lis
         key=lambda one: (policy.rule(one.cloud).priority, one.price is None, _worth(annex, one), one.key)
     )
     return sold, None if sold else dear
+
+
+def _wanted(annex: Annex) -> str:
+    """What it was asked for as, in words."""
+    market = {None: "", True: " on the spot market", False: " on demand"}[annex.spot]
+    flavors = f" and flavor {' or '.join(annex.flavors)}" if annex.flavors else ""
+    clouds = f" in {' or '.join(annex.clouds)}" if annex.clouds else ""
+    return f"machine of class {annex.worker_class}{flavors}{market}{clouds}"
 
 
 def _worth(annex: Annex, offer: Offer) -> float:

@@ -1,11 +1,22 @@
-"""Which waiting jobs may use an annex, and which of them nothing else will do for."""
+"""Which machines an annex may have, which waiting jobs may use it, and for which nothing else will do."""
 
 from collections.abc import Iterable, Sequence
 
-from updraft.core.model import Annex, JobGroup, Reason
+from updraft.core.model import Annex, JobGroup, Offer, Reason
+from updraft.core.slots.choice import chosen
 
 ANNEX_ONLY = "annex-only"
 """The code of every reason why no machine is bought for jobs that name an annex."""
+
+
+def may_have(annex: Annex, offer: Offer) -> bool:
+    """Whether a machine of this offer is one that the annex was asked for, whatever it costs."""
+    return (
+        offer.worker_class == annex.worker_class
+        and annex.spot in (None, offer.market == "spot")
+        and (not annex.clouds or offer.cloud in annex.clouds)
+        and (not annex.flavors or chosen(offer.flavor, annex.flavors))
+    )
 
 
 def may_use(group: JobGroup, annex: Annex) -> bool:

@@ -1,15 +1,14 @@
-"""Limits and quotas: what may still be bought when all that exists and all that was asked for is counted.
-
-Limits are the site's, quotas are the cloud's. A price that isn't known is never taken for zero.
-"""
+"""Limits and quotas: what may still be bought when all that exists and all that was asked for is counted."""
 
 import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from updraft.core.limits.ceilings import MANY, Use, left_of, quota_room, room
 from updraft.core.limits.pace import joins_left, slowed
 from updraft.core.machines.cache import Roll
+from updraft.core.machines.census import largest
 from updraft.core.machines.cooldowns import Outstanding, image_key
 from updraft.core.model import (
     CloudView,
@@ -18,42 +17,12 @@ from updraft.core.model import (
     Machine,
     Offer,
     Phase,
-    Quota,
     Reason,
     Resources,
     Snapshot,
 )
 from updraft.core.reasons import counted
-from updraft.core.settings import Limits, Policy
-
-
-@dataclass(slots=True)
-class Use:
-    """What counts against a limit. `price_unknown` where the cost of something in it isn't known."""
-
-    machines: int = 0
-    cores: int = 0
-    memory: int = 0
-    cost: float = 0.0
-    price_unknown: bool = False
-
-    def add(self, count: int, resources: Resources, price: float | None) -> None:
-        """Count `count` more machines of this size and price."""
-        self.machines += count
-        self.cores += count * resources.cpus
-        self.memory += count * resources.memory
-        if price is None:
-            self.price_unknown = self.price_unknown or count > 0
-        else:
-            self.cost += count * price
-
-    def include(self, other: "Use") -> None:
-        """Count all that another one counts."""
-        self.machines += other.machines
-        self.cores += other.cores
-        self.memory += other.memory
-        self.cost += other.cost
-        self.price_unknown = self.price_unknown or other.price_unknown
+from updraft.core.settings import Policy
 
 
 @dataclass(slots=True)
@@ -111,21 +80,22 @@ class Budget:
         `of` are the clouds that are asked for, None for all.
         """
         policy = self.policy
-        pool = _rest(policy.limits.machines, self.pool.machines)
+        pool = left_of(policy.limits.machines, self.pool.machines)
         classes = sum(
-            _rest(worker.max_machines, self.per_class.get(name, 0)) for name, worker in policy.classes.items()
+            left_of(worker.max_machines, self.per_class.get(name, 0))
+            for name, worker in policy.classes.items()
         )
         clouds = 0
         for name, view in self.clouds.items():
             if (of is not None and name not in of) or self._sells_nothing(name, view):
                 continue
             limits = policy.cloud_limits.get(name)
-            left = _rest(
+            left = left_of(
                 None if limits is None else limits.machines, self.per_cloud.get(name, Use()).machines
             )
             if isinstance(view.quota, Known):
                 gone = self.unlisted.get(name, Use()).machines
-                left = min(left, _rest(view.quota.value.machines, gone))
+                left = min(left, left_of(view.quota.value.machines, gone))
             clouds += left
         return min(pool, classes, clouds)
 
@@ -155,17 +125,17 @@ class Budget:
 
     def _cloud_open(self, offer: Offer) -> tuple[int, Reason | None]:
         closed = self.policy.rule(offer.cloud).closed
-        return (_MANY, None) if closed is None else (0, closed)
+        return (MANY, None) if closed is None else (0, closed)
 
     def _cloud_answers(self, offer: Offer) -> tuple[int, Reason | None]:
         view = self.clouds.get(offer.cloud)
         if view is None or not isinstance(view.machines, Known):
             return 0, Reason("cloud-silent", f"cloud {offer.cloud} does not answer: nothing is bought there")
-        return _MANY, None
+        return MANY, None
 
     def _rested(self, offer: Offer) -> tuple[int, Reason | None]:
         if not self._resting:
-            return _MANY, None
+            return MANY, None
         image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         place = _offer_key(offer)
         names = [("cloud", offer.cloud), ("image", image), ("offer", place)]
@@ -181,31 +151,31 @@ class Budget:
             if rest.probe:
                 busy = self.on_the_way.get(image, 0)
                 return max(0, 1 - busy), Reason("probing", f"{rest.reason.text}; one machine goes out to try")
-        return _MANY, None
+        return MANY, None
 
     def _tried(self, offer: Offer) -> tuple[int, Reason | None]:
         image = image_key(offer.worker_class, offer.image, offer.cloud, offer.variant)
         if image in self.proven:
-            return _MANY, None
+            return MANY, None
         trial = self.policy.timings.trial
         text = f"no machine of image {image} has joined yet: {trial} are tried first"
         return trial - self.on_the_way.get(image, 0), Reason("unproven", text)
 
     def _joined(self, _offer: Offer) -> tuple[int, Reason | None]:
-        return (_MANY, None) if self.joins is None else (self.joins, self.slow)
+        return (MANY, None) if self.joins is None else (self.joins, self.slow)
 
     def _within_pool(self, offer: Offer) -> tuple[int, Reason | None]:
-        return _room(self.policy.limits, self.pool, offer, "the pool")
+        return room(self.policy.limits, self.pool, offer, "the pool")
 
     def _within_cloud(self, offer: Offer) -> tuple[int, Reason | None]:
         limits = self.policy.cloud_limits.get(offer.cloud)
         if limits is None:
-            return _MANY, None
-        return _room(limits, self.per_cloud.get(offer.cloud, Use()), offer, f"cloud {offer.cloud}")
+            return MANY, None
+        return room(limits, self.per_cloud.get(offer.cloud, Use()), offer, f"cloud {offer.cloud}")
 
     def _within_class(self, offer: Offer) -> tuple[int, Reason | None]:
         worker = self.policy.classes[offer.worker_class]
-        left, reason = _MANY, None
+        left, reason = MANY, None
         if worker.max_machines is not None:
             left = worker.max_machines - self.per_class.get(worker.name, 0)
             most = counted(worker.max_machines, "machine")
@@ -221,9 +191,9 @@ class Budget:
     def _within_quota(self, offer: Offer) -> tuple[int, Reason | None]:
         gone = self.unlisted.get(offer.cloud, Use())
         view = self.clouds[offer.cloud]
-        most, reason = _MANY, None
+        most, reason = MANY, None
         if isinstance(view.quota, Known):
-            most, reason = _quota_room(view.quota.value, gone, offer)
+            most, reason = quota_room(view.quota.value, gone, offer)
         if offer.left is not None:
             left = offer.left - self.granted.get(_offer_key(offer), 0)
             if left < most:
@@ -234,70 +204,8 @@ class Budget:
         return most, reason
 
 
-_MANY = 1_000_000_000
-
-
-def _rest(most: int | None, has: int) -> int:
-    return _MANY if most is None else max(0, most - has)
-
-
 def _offer_key(offer: Offer) -> str:
     return f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}"
-
-
-def _room(limits: Limits, use: Use, offer: Offer, whose: str) -> tuple[int, Reason | None]:
-    most: int = _MANY
-    reason: Reason | None = None
-    if limits.machines is not None and limits.machines - use.machines < most:
-        most = limits.machines - use.machines
-        reason = Reason(
-            "limit-machines",
-            f"{whose} may have {counted(limits.machines, 'machine')}, and has {use.machines}",
-        )
-    if limits.cores is not None and offer.resources.cpus > 0:
-        fit = (limits.cores - use.cores) // offer.resources.cpus
-        if fit < most:
-            most = fit
-            reason = Reason("limit-cores", f"{whose} may have {limits.cores} cores, and has {use.cores}")
-    if limits.memory is not None and offer.resources.memory > 0:
-        fit = (limits.memory - use.memory) // offer.resources.memory
-        if fit < most:
-            text = f"{whose} may have {limits.memory} MiB of memory, and has {use.memory}"
-            most, reason = fit, Reason("limit-memory", text)
-    if limits.cost_per_hour is not None:
-        fit, why = _affordable(limits.cost_per_hour, use, offer, whose)
-        if fit < most:
-            most, reason = fit, why
-    return most, reason
-
-
-def _affordable(limit: float, use: Use, offer: Offer, whose: str) -> tuple[int, Reason]:
-    if offer.price is None:
-        text = f"the price of {offer.key} isn't known, and {whose} has a limit on cost: set it under prices"
-        return 0, Reason("price-unknown", text)
-    if use.price_unknown:
-        text = (
-            f"{whose} has a limit on cost, and a machine in it whose price isn't known: set it under prices"
-        )
-        return 0, Reason("price-unknown", text)
-    reason = Reason("limit-cost", f"{whose} may cost {limit:g} per hour, and costs {use.cost:g}")
-    if offer.price <= 0:
-        return _MANY, reason
-    return int((limit - use.cost + 1e-9) / offer.price), reason
-
-
-def _quota_room(quota: Quota, gone: Use, offer: Offer) -> tuple[int, Reason | None]:
-    fits: list[tuple[int, str]] = []
-    if quota.machines is not None:
-        fits.append((quota.machines - gone.machines, f"{quota.machines} machines"))
-    if quota.cores is not None and offer.resources.cpus:
-        fits.append(((quota.cores - gone.cores) // offer.resources.cpus, f"{quota.cores} cores"))
-    if quota.memory is not None and offer.resources.memory:
-        fits.append(((quota.memory - gone.memory) // offer.resources.memory, f"{quota.memory} MiB of memory"))
-    if not fits:
-        return _MANY, None
-    most, what = min(fits)
-    return most, Reason("quota", f"cloud {offer.cloud} has a quota of {what} left")
 
 
 def budget(
@@ -352,12 +260,9 @@ def _count_odd(made: Budget, snapshot: Snapshot) -> None:
     known = {(record.cloud, record.id) for record in snapshot.ledger.machines}
     for cloud, ids in odd.items():
         count = sum((cloud, one) not in known for one in ids)
-        sold = [offer for offer in snapshot.offers if offer.cloud == cloud]
-        largest = max(sold, key=lambda offer: (offer.resources.cpus, offer.resources.memory), default=None)
-        if largest is None:
-            _use(made.per_cloud, cloud).add(count, _NOTHING, None)
-        else:
-            _use(made.per_cloud, cloud).add(count, largest.resources, largest.price)
+        most = largest(snapshot.offers, cloud)
+        resources, price = (most.resources, most.price) if most else (Resources(), None)
+        _use(made.per_cloud, cloud).add(count, resources, price)
 
 
 def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> None:
@@ -375,7 +280,6 @@ def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> No
 
 
 _NEVER = (float("-inf"), float("-inf"))
-_NOTHING = Resources(0, 0, 0, 0)
 
 
 def _asked(view: CloudView) -> tuple[float, float]:

@@ -50,14 +50,19 @@ class Origins:
         self._launches: dict[str, LaunchRecord] = {}
         for launch in snapshot.ledger.launches:
             self._launches.setdefault(launch.key, launch)
+        self._sold = snapshot.offers
         self._offers: dict[tuple[str, str, str], Offer] = {}
         for offer in snapshot.offers:
             self._offers.setdefault((offer.cloud, offer.flavor, offer.market), offer)
 
     def record(self, instance: Instance) -> MachineRecord:
-        """What is known of it: by its launch, else by an offer of its flavor, else nothing."""
+        """What is known of it: by its launch, else by an offer of its flavor.
+
+        One of which neither is known counts as the largest that its cloud sells, and its price is unknown.
+        """
         launch = self._launches.get(instance.launch_key)
         worth = launch or self._offers.get((instance.cloud, instance.flavor, instance.market))
+        size = worth or largest(self._sold, instance.cloud)
         return MachineRecord(
             id=instance.id,
             cloud=instance.cloud,
@@ -66,7 +71,7 @@ class Origins:
             flavor=instance.flavor,
             generation=instance.generation,
             requested_at=launch.asked_at if launch else instance.launched_at or self._now,
-            resources=worth.resources if worth else Resources(),
+            resources=size.resources if size else Resources(),
             zone=instance.zone,
             market=instance.market,
             image=instance.image,
@@ -75,6 +80,12 @@ class Origins:
             adopted=launch is None,
             variant=launch.variant if launch else instance.variant,
         )
+
+
+def largest(offers: Iterable[Offer], cloud: str) -> Offer | None:
+    """The largest machine that a cloud sells, which one of unknown size may be; None where it sells none."""
+    sold = (offer for offer in offers if offer.cloud == cloud)
+    return max(sold, key=lambda offer: (offer.resources.cpus, offer.resources.memory), default=None)
 
 
 def revived(past: MachineRecord) -> MachineRecord:

@@ -46,7 +46,7 @@ def image_key(worker_class: str, image: str, cloud: str, text: str = "") -> str:
 
 @lru_cache(maxsize=1024)
 def booted(image: str, text: str) -> str:
-    """An image with what else of a variant may keep its machines from joining: its network and its layers.
+    """An image with what else of a variant may keep its machines from joining: network, groups, layers.
 
     A text that is no variant's is taken as it is: nobody can say what it was launched with.
     """
@@ -56,7 +56,7 @@ def booted(image: str, text: str) -> str:
         found = variant(text)
     except ValueError:
         return f"{image}?{text}"
-    marks = Variant(network=found.network, layers=found.layers).text
+    marks = Variant(network=found.network, layers=found.layers, groups=found.groups).text
     return f"{image}?{marks}" if marks else image
 
 

@@ -17,7 +17,9 @@ class Annex:
 
     Its machines end at `until` (epoch seconds), and each before that once it was `idle` for so many seconds.
     They take the jobs of `owner`, or with `for_all` of everybody. With `spot` True or False only that market
-    will do; `max_price` is per hour of one machine. `layer` is the hash of the bootstrap layer that is kept
+    will do; `max_price` is per hour of one machine. `clouds` (names) and `flavors` (names and patterns) leave
+    only those, where there are any; `image` and `security_groups` take the place of the class's and the
+    cloud's own. `layer` is the hash of the bootstrap layer that is kept
     apart, "" without one. `since` is when it was asked for: machines of an earlier annex of this name are
     none of its own.
 
@@ -36,6 +38,10 @@ class Annex:
     for_all: bool = False
     spot: bool | None = None
     max_price: float | None = None
+    clouds: tuple[str, ...] = ()
+    flavors: tuple[str, ...] = ()
+    image: str = ""
+    security_groups: tuple[str, ...] = ()
     layer: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     since: float = 0.0
@@ -49,7 +55,10 @@ class Annex:
     def variant(self) -> Variant:
         """What its machines are."""
         user = "" if self.for_all else self.owner
-        return Variant(user=user, keep_alive=str(int(self.idle)), annex=self.name)
+        groups = ",".join(self.security_groups)
+        return Variant(
+            image=self.image, user=user, keep_alive=str(int(self.idle)), annex=self.name, groups=groups
+        )
 
     def over(self, now: float) -> bool:
         """Are its machines to go, and is none to come?"""

@@ -15,7 +15,7 @@ class Variant:
     `image` and `network` are booted instead of the class's; `label` is the VMType that it advertises; `user`
     is the only one whose jobs it takes; `layers` are names of layers that the site offers, comma-separated;
     `keep_alive` (whole seconds, as text) replaces the class's idle limit. `annex` is the name of the annex
-    that it was launched for.
+    that it was launched for, `groups` are the security groups of that annex, comma-separated.
     """
 
     image: str = ""
@@ -25,6 +25,7 @@ class Variant:
     layers: str = ""
     keep_alive: str = ""
     annex: str = ""
+    groups: str = ""
 
     @property
     def text(self) -> str:

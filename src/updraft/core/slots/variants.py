@@ -209,6 +209,8 @@ def refusal(text: str, worker: WorkerClass, image: str) -> Reason | None:
     unknown = set(made.layers.split(",") if made.layers else ()) - set(worker.offered_layers)
     if unknown:
         return _no(f"class {worker.name} offers no layer {min(unknown)[:80]!r}")
+    if made.groups and not made.annex:
+        return _no("only annexes have security groups of their own")
     if bool(made.user) != worker.owner_only and not (made.annex and made.user):
         whose = "each for one user only" if worker.owner_only else "for all users"
         return _no(f"class {worker.name} has machines {whose}, and this isn't one")

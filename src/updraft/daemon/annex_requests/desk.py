@@ -2,7 +2,7 @@
 
 A request is a stranger's text. Its fields are few and of one kind each; what else it has refuses it. Whose it
 is comes from the kernel. A user names no user-data (it would run as root, where the launch's token is), no
-tags (clouds have rights by them) and nobody else's jobs.
+tags (clouds have rights by them), no security groups and nobody else's jobs.
 """
 
 import math
@@ -23,13 +23,14 @@ from updraft.daemon.herald import STARTING
 from updraft.daemon.loop import Cycle
 from updraft.errors import ProblemFound, UsageError
 from updraft.ledger import annexes as book
-from updraft.ledger.issued import expiries
 from updraft.ledger.store import Ledger
+from updraft.ledger.tokens import expiries
 
 STALE = 300.0  # seconds: by an older look nobody is told what things cost
 TOLD = "leases"
 """The ledger's note of which clouds tell their machines of a later lease."""
 _LONGEST_TEXT = 64
+_MOST_TEXTS = 8
 _MOST = 1_000_000
 
 
@@ -71,7 +72,8 @@ class Desk:
     def answer(self, user: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to one question of this user. Raises UsageError or ProblemFound to refuse it.
 
-        `create`: name, class, machines or cores, and duration, idle (seconds), spot, max_price, dry_run.
+        `create`: name, class, machines or cores, and duration, idle (seconds), spot, max_price, clouds,
+        flavors, image, dry_run.
         `extend`: name, duration. `stop` and `delete`: name, kill_jobs. `list`: nothing, `status`: name.
         """
         fields = dict(question)
@@ -118,6 +120,9 @@ class Desk:
             idle=fields.number("idle", annexing.IDLE),
             spot=fields.flag("spot"),
             max_price=fields.number("max_price", None),
+            clouds=fields.texts("clouds"),
+            flavors=fields.texts("flavors"),
+            image=fields.text("image", ""),
         )
         dry_run = bool(fields.flag("dry_run"))
         fields.done()
@@ -175,14 +180,12 @@ class Desk:
         return found
 
     def _allow(self, asking: "Asking", annex: Annex, mine: list[Annex]) -> None:
-        seen = asking.look.snapshot
-        no = refusal(annex, asking.budget, mine, seen.ledger, seen.offers, asking.now)
+        no = refusal(annex, asking.budget, mine, asking.look.snapshot, asking.now)
         if no is not None:
             raise UsageError(no.text)
 
     def _budget(self, asking: "Asking", annexes: list[Annex]) -> Mapping[str, Any]:
-        seen = asking.look.snapshot
-        use = used(annexes, seen.ledger, seen.offers, asking.now)
+        use = used(annexes, asking.look.snapshot)
         return {"budget": asdict(asking.budget), "used": asdict(use)}
 
 
@@ -215,6 +218,13 @@ class Fields:
         if not isinstance(value, str) or len(value) > _LONGEST_TEXT or not value.isprintable():
             raise UsageError(f"{name} has to be a text of at most {_LONGEST_TEXT} plain characters")
         return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A few short plain texts; none where nothing is said."""
+        values = self._left.pop(name, [])
+        if not isinstance(values, list) or len(values) > _MOST_TEXTS:
+            raise UsageError(f"{name} has to be a list of at most {_MOST_TEXTS} texts")
+        return tuple(Fields({name: value}).text(name) for value in values)
 
     def count(self, name: str) -> int:
         """A whole number from 0; 0 where nothing is said."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from updraft.config.values.checks import HEADS, IMAGES
 from updraft.importers.formats import numbers
 from updraft.importers.formats.faults import Faults
 from updraft.importers.formats.reading import Value
@@ -143,6 +144,12 @@ class Site:
 def plain_name(text: str, other: str) -> str:
     """A name that updraft takes, as near to the old one as can be; `other` where nothing of it is left."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", text).strip("-._")[:60] or other
+
+
+def plain_pool(text: str, other: str) -> str:
+    """A name that a pool may have, as near to the old one as can be; `other` where nothing of it is left."""
+    name = plain_name(text, other)
+    return name.replace(".", "-") if name.endswith((HEADS, IMAGES)) else name
 
 
 def named(site: Site, text: str) -> str:

@@ -10,7 +10,16 @@ from updraft.importers.formats.faults import collect
 from updraft.importers.formats.jsons import Record
 from updraft.importers.formats.reading import Form, Source, Value
 from updraft.importers.output.classdraft import ClassDraft, by_idle, section_of
-from updraft.importers.output.drafts import CLOUD, CREDENTIALS, CloudDraft, Site, listed, plain_name, spelled
+from updraft.importers.output.drafts import (
+    CLOUD,
+    CREDENTIALS,
+    CloudDraft,
+    Site,
+    listed,
+    plain_name,
+    plain_pool,
+    spelled,
+)
 from updraft.importers.output.report import Fate, Row
 from updraft.importers.output.result import Result, Setting
 from updraft.importers.output.rules import Rule
@@ -77,7 +86,7 @@ def _result(export: Export, files: tuple[str, ...], pool: str) -> Result:
     only = next(iter(export.groups), "") if len(export.groups) == 1 else ""
     return Result(
         files=files,
-        pool=pool or plain_name(only, CSV2.pool),
+        pool=pool or plain_pool(only, CSV2.pool),
         clouds={name: cloud.section for name, cloud in site.served.items()},
         classes={draft.name: section_of(site, draft) for draft in drafts},
         settings=export.pool,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from updraft.clouds.base import TAG_CLASS, Driver, LaunchRequest
+from updraft.config.values.checks import HEADS
 from updraft.core.model import CloudOffer, CloudState, Instance
 from updraft.errors import CloudError, CloudUnavailable, ProblemFound, Throttled, UsageError
 
@@ -46,7 +47,7 @@ class Patience:
 
 def heads_pool(pool: str) -> str:
     """The name of the pool that the heads of `pool` belong to in a cloud's tags."""
-    return f"{pool}.heads"
+    return pool + HEADS
 
 
 def checked_head_name(name: str) -> str:

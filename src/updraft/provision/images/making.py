@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from updraft.bootstrap.images.baking import verdict
 from updraft.clouds.base import Driver, LaunchRequest
 from updraft.clouds.imaging import TAG_FROM, MachineImage
+from updraft.config.values.checks import IMAGES
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError, ImageError
 from updraft.provision.images.transfer import Place
@@ -50,7 +51,7 @@ class Order:
 
 def pool_name(pool: str) -> str:
     """The name of the pool that machines which make images belong to."""
-    return f"{pool}.images"
+    return pool + IMAGES
 
 
 class Maker:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from updraft.core.limits.ceilings import Use
 from updraft.core.model import Instance, JobGroup, Known, Offer, Resources, Snapshot
 from updraft.core.settings import Limits, Policy
 from updraft.sim.workloads.workload import Arrival
@@ -115,47 +116,33 @@ class Headroom:
         coming: Iterable[tuple[int, Offer]],
     ) -> None:
         self._policy = policy
-        self._taken: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
+        self._taken: defaultdict[str, Use] = defaultdict(Use)
         self._class: defaultdict[str, int] = defaultdict(int)
         self._quota = {name: view.quota for name, view in snapshot.clouds.items()}
-        self._new: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
-        sizes = {(o.cloud, o.flavor, o.market): (o.resources.cpus, o.price or 0.0) for o in snapshot.offers}
+        self._new: defaultdict[str, Use] = defaultdict(Use)
+        sizes = {(o.cloud, o.flavor, o.market): (o.resources, o.price or 0.0) for o in snapshot.offers}
         alike = Counter((one.cloud, one.flavor, one.market, one.worker_class) for one in machines)
         for (cloud, flavor, market, name), count in alike.items():
-            cores, price = sizes.get((cloud, flavor, market), (0, 0.0))
-            self._count(self._taken, cloud, name, count, cores, price)
+            self._count(cloud, name, count, *sizes.get((cloud, flavor, market), (Resources(), 0.0)))
         for count, offer in coming:
             self.take(offer, count)
 
-    def _count(
-        self,
-        where: dict[str, list[float]],
-        cloud: str,
-        worker_class: str,
-        count: int,
-        cores: int,
-        price: float,
-    ) -> None:
+    def _count(self, cloud: str, worker_class: str, count: int, resources: Resources, price: float) -> None:
         for name in ("", cloud):
-            row = where[name]
-            row[0] += count
-            row[1] += count * cores
-            row[2] += count * price
+            self._taken[name].add(count, resources, price)
         self._class[worker_class] += count
 
     def take(self, offer: Offer, count: int) -> None:
         """So many more of this offer."""
-        cores, price = offer.resources.cpus, offer.price or 0.0
-        self._count(self._taken, offer.cloud, offer.worker_class, count, cores, price)
-        row = self._new[offer.cloud]
-        row[0] += count
-        row[1] += count * cores
+        self._count(offer.cloud, offer.worker_class, count, offer.resources, offer.price or 0.0)
+        self._new[offer.cloud].add(count, offer.resources, None)
 
     def fill(self, cloud: str) -> float:
         """How full a cloud is, from 0 to 1; 0 where nothing limits it."""
         limits, taken = self._policy.cloud_limits.get(cloud, self._policy.limits), self._taken[cloud]
-        shares = [taken[0] / limits.machines] if limits.machines else []
-        shares += [taken[1] / limits.cores] if limits.cores else []
+        shares = [taken.machines / limits.machines] if limits.machines else []
+        shares += [taken.cores / limits.cores] if limits.cores else []
+        shares += [taken.memory / limits.memory] if limits.memory else []
         return max(shares, default=0.0)
 
     def room(self, offer: Offer) -> int:
@@ -168,13 +155,15 @@ class Headroom:
         ):
             if limits is None:
                 continue
-            machines, used, cost = self._taken[name]
+            taken = self._taken[name]
             if limits.machines is not None:
-                room = min(room, int(limits.machines - machines))
+                room = min(room, limits.machines - taken.machines)
             if limits.cores is not None:
-                room = min(room, int(limits.cores - used) // cores)
+                room = min(room, (limits.cores - taken.cores) // cores)
+            if limits.memory is not None:
+                room = min(room, (limits.memory - taken.memory) // max(1, offer.resources.memory))
             if limits.cost_per_hour is not None and price > 0:
-                room = min(room, int((limits.cost_per_hour - cost) / price + 1e-9))
+                room = min(room, int((limits.cost_per_hour - taken.cost) / price + 1e-9))
         worker = self._policy.classes.get(offer.worker_class)
         if worker is not None and worker.max_machines is not None:
             room = min(room, worker.max_machines - self._class[offer.worker_class])
@@ -182,9 +171,9 @@ class Headroom:
 
     def _quota_room(self, offer: Offer, cores: int) -> int:
         known, room = self._quota.get(offer.cloud), 1_000_000_000
-        new, new_cores, _ = self._new[offer.cloud]
+        new = self._new[offer.cloud]
         if isinstance(known, Known) and known.value.machines is not None:
-            room = min(room, int(known.value.machines - new))
+            room = min(room, known.value.machines - new.machines)
         if isinstance(known, Known) and known.value.cores is not None:
-            room = min(room, int(known.value.cores - new_cores) // cores)
+            room = min(room, (known.value.cores - new.cores) // cores)
         return room if offer.left is None else min(room, offer.left)

@@ -51,6 +51,7 @@ class FastCloud:
         self.listing: dict[str, Worker] = {}
         self.paid_machines = 0
         self.paid_cores = 0
+        self.paid_memory = 0
         self.stock = 0
         self._conditions = conditions
         self._agenda = agenda
@@ -224,6 +225,7 @@ class FastCloud:
         launch = worker.launch
         self.paid_machines += sign
         self.paid_cores += sign * launch.resources.cpus
+        self.paid_memory += sign * launch.resources.memory
         self._prices[launch.price or 0.0] += sign
 
     def _within_quota(self, cores: int) -> int:

@@ -59,17 +59,17 @@ class Recorder:
                 cost,
             )
         )
-        self._exceeds(self._policy.limits, machines, cores, cost)
+        self._exceeds(self._policy.limits, tuple(clouds))
         for name, limits in self._policy.cloud_limits.items():
             if name in self._clouds:
-                cloud = self._clouds[name]
-                self._exceeds(limits, cloud.paid_machines, cloud.paid_cores, cloud.cost)
+                self._exceeds(limits, (self._clouds[name],))
 
-    def _exceeds(self, limits: Limits, machines: int, cores: int, cost: float) -> None:
+    def _exceeds(self, limits: Limits, clouds: Sequence[FastCloud]) -> None:
         for name, most, has in (
-            ("machines", limits.machines, machines),
-            ("cores", limits.cores, cores),
-            ("cost", limits.cost_per_hour, cost - _CENT),
+            ("machines", limits.machines, sum(cloud.paid_machines for cloud in clouds)),
+            ("cores", limits.cores, sum(cloud.paid_cores for cloud in clouds)),
+            ("memory", limits.memory, sum(cloud.paid_memory for cloud in clouds)),
+            ("cost", limits.cost_per_hour, sum(cloud.cost for cloud in clouds) - _CENT),
         ):
             if most is not None and has > most:
                 self._violations[name] += 1

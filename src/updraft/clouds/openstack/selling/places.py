@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, Connection, items
@@ -59,10 +59,11 @@ class Places:
         """A subnet's id."""
         return self._id("subnet", wanted, self._all("subnets"))
 
-    def security_groups(self) -> tuple[str, ...]:
-        """The ids of the machines' security groups; none means the project's default one."""
-        here = self._all("security-groups") if self._settings.security_groups else []
-        return tuple(self._id("security group", one, here) for one in self._settings.security_groups)
+    def security_groups(self, asked: Sequence[str] = ()) -> tuple[str, ...]:
+        """The ids of those asked for, else of the settings'; none means the project's default one."""
+        wanted = asked or self._settings.security_groups
+        here = self._all("security-groups") if wanted else []
+        return tuple(self._id("security group", one, here) for one in wanted)
 
     def server_group(self) -> str:
         """The id of the machines' server group; "" for none."""
