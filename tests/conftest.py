@@ -50,11 +50,14 @@ def no_power_cut() -> Iterator[None]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`-m integration…` reads only files that have such tests: the others take each worker 20 s to import."""
-    wanted = config.getoption("markexpr").startswith("integration")
-    if not wanted or collection_path.suffix != ".py" or "integration" in collection_path.parts:
+    """`-m integration…` reads only files that have such tests, and the conftest of folders with such files.
+
+    The clouds' libraries, which two of those load, take each worker seconds.
+    """
+    if not config.getoption("markexpr").startswith("integration") or "integration" in collection_path.parts:
         return None
-    return None if "integration" in collection_path.read_text() else True
+    files = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+    return None if any("integration" in path.read_text() for path in files) else True
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:

@@ -38,7 +38,7 @@ from updraft.observe import Observer
 
 WHY = Reason("test", "because")
 CLOUDS = ("c1", "c2", "c3", "c4")
-LAUNCHES = 40  # at a cloud in each cycle
+LAUNCHES = 24  # at a cloud in each cycle
 CYCLES = 8
 PATIENCE = 60.0
 

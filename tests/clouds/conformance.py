@@ -281,8 +281,10 @@ class DriverConformance:
         driver.terminate([self.unknown_id(made.id), made.id])
         harness.wait(lambda: not harness.exists(made.id), "the known one of the two is gone")
 
-    def test_terminating_nothing_is_success(self, driver: Driver) -> None:
+    def test_terminating_nothing_ends_nothing(self, harness: Harness, driver: Driver) -> None:
+        (made,) = driver.launch(request(harness))
         driver.terminate([])
+        harness.wait(lambda: standing(driver) == {made.id}, "the machine is listed")
 
     def test_many_are_terminated_in_batches(self, harness: Harness, driver: Driver) -> None:
         made = driver.launch(request(harness, harness.many))

@@ -93,6 +93,7 @@ class NetworkConformance:
         made = groups.make("gone", TAGS)
         groups.remove(made.id)
         groups.remove(made.id)
+        assert groups.show(made.id) is None
 
     def test_groups_that_named_each_other_can_be_removed(self, groups: Networking) -> None:
         head, workers = groups.make("n-head", TAGS), groups.make("n-worker", TAGS)

@@ -180,7 +180,6 @@ def test_a_name_is_among_those_asked_for_in_any_case(names: list[str]) -> None:
         assert ad.eval("Is") == (name.encode().lower() in low)
 
 
-@pytest.mark.slow
 def test_thousands_of_names_make_no_deep_constraint() -> None:
     names = [f"slot1@i-{number:05d}@host" for number in range(0, 5000, 5)]
     constraint = among("Name", names)
@@ -190,7 +189,7 @@ def test_thousands_of_names_make_no_deep_constraint() -> None:
         deepest = max(deepest, opened)
     assert deepest <= 12
     ad = classad2.ClassAd({"Is": classad2.ExprTree(constraint)})
-    for number in range(5000):
+    for number in range(0, 5000, 7):  # one in five of them is named
         ad["Name"] = f"slot1@i-{number:05d}@host"
         assert ad.eval("Is") == (number % 5 == 0)
 

@@ -44,6 +44,9 @@ def test_which_daemon_is_at_an_address(told: str, advertised: str, same: bool) -
     assert is_at(told, advertised) is same
 
 
+NOBODY = "ERROR: Can't find address for startd nosuch"
+
+
 @pytest.mark.parametrize(("said", "code"), [(ACCEPTED, 0), (REFUSED, 1)])
 def test_only_the_startds_own_answer_counts(said: str, code: int) -> None:
     check_answered(said.format(OWN), OWN, code)
@@ -54,7 +57,9 @@ def test_only_the_startds_own_answer_counts(said: str, code: int) -> None:
 
 
 def test_where_nobody_has_answered_the_tools_own_words_count() -> None:
-    check_answered("ERROR: Can't find address for startd nosuch", OWN, 1)
+    check_answered(NOBODY, OWN, 1)
+    with pytest.raises(PoolError, match="which startd has answered"):
+        check_answered(NOBODY, OWN, 0)
 
 
 def test_of_two_startds_of_one_name_none_is_believed() -> None:

@@ -38,10 +38,16 @@ def jobs(count: int, at: float = 0.0, seconds: float = 600) -> tuple[Arrival, ..
 
 
 def run(policy: Policy, work: tuple[Arrival, ...], seconds: float, **more: Any) -> Engine:
+    """For so long, or until all jobs that arrive are done."""
     clouds: dict[str, dict[str, Any]] = {name: {} for name in policy.cloud_limits}
     sim = engine(policy, clouds, workload=work, **more)
-    sim.run(seconds)
+    sim.run(seconds, lambda: len(sim.pool.jobs) == len(work) and sim.pool.finished())
     return sim
+
+
+def rest(sim: Engine, seconds: float, machines: int) -> None:
+    """On, until no job and no more than so many machines are left, at most for so long."""
+    sim.run(seconds, lambda: sim.pool.finished() and sim.alive() <= machines)
 
 
 # ------------------------------------------------------------------------------------------------- elastiq
@@ -92,7 +98,8 @@ def test_elastiqs_quotas_hold(tmp_path: Path) -> None:
     for more in ({}, {"decide": ElastiqRule(numbers, flavor="small")}):
         sim = run(policy, jobs(30), 1200, **more)
         assert sim.alive() == 3
-        sim.run(2 * HOUR)
+        rest(sim, 2 * HOUR, 1)
+        sim.run(300)
         assert (sim.alive(), sim.result().completed) == (1, 30)
 
 
@@ -109,7 +116,7 @@ def test_cloud_scheduler_and_what_comes_of_its_files_serve_the_same_jobs(tmp_pat
     for more in ({}, {"decide": rule}):
         sim = run(policy, jobs(20), 500, **more)
         assert 0 < sim.alive() <= 5, "vm_slots"
-        sim.run(3 * HOUR)
+        rest(sim, 3 * HOUR, 0)
         assert (sim.alive(), sim.result().completed) == (0, 20)
 
 
@@ -130,5 +137,5 @@ def test_csv2_and_what_comes_of_its_export_serve_the_same_jobs(tmp_path: Path) -
         sim = run(policy, jobs(20), 500, **more)
         assert sim.alive() > 0
         assert sum(one.resources.cpus for one in sim.ledger.machines.values() if one.ended_at is None) <= 8
-        sim.run(3 * HOUR)
+        rest(sim, 3 * HOUR, 0)
         assert (sim.alive(), sim.result().completed) == (0, 20)

@@ -433,7 +433,8 @@ def launched(watch: Watch, since: float = 0.0) -> int:
 @pytest.mark.parametrize(("most", "bound"), [(0, 3), (4, 6)])
 def test_jobs_that_the_negotiator_holds_back_are_bought_for_ever_more_rarely(most: int, bound: int) -> None:
     """It was 480 machines in each hour, all of them idle."""
-    sim = engine(policy(), workload=jobs(40, at=10, over=20, shapes=[shape(20_000)]))
+    made = policy(timings={"cycle": 10.0})
+    sim = engine(made, workload=jobs(40, at=10, over=20, shapes=[shape(20_000)]))
     cap, watch = Cap(sim, most), Watch(sim)
     sim.run(HOUR)
     assert watch.most <= 20, "as many as the jobs have need of, once"

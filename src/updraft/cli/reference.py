@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -217,12 +218,16 @@ def reasons_page() -> str:
 Said = tuple[set[str], set[str]]
 
 
+@cache  # to read all of the source takes seconds
 def reason_codes(source: Path = SOURCE) -> Mapping[str, Said]:
     """Each reason code in the source, with its sentences and the rooms that make it."""
     found: dict[str, Said] = defaultdict(lambda: (set(), set()))
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
+    modules = {path: path.read_text(encoding="utf-8") for path in sorted(source.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in modules.items()}
     constants = {name: text for tree in trees.values() for name, text in _constants(tree)}
     for path, tree in trees.items():
+        if "Reason(" not in modules[path]:
+            continue
         room = path.relative_to(source).parts[0].removesuffix(".py")
         for code, text in _reasons_in(tree, constants):
             texts, rooms = found[code]

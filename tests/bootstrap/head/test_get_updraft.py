@@ -271,9 +271,7 @@ def test_wheels_that_the_machine_has_on_its_disk_are_held_to_the_same(tmp_path: 
 @pytest.mark.parametrize("place", ["https", "file"])
 def test_another_wheel_is_refused_and_that_is_said(tmp_path: Path, shop: Shop, place: str) -> None:
     at = f"{shop.address}/{WHEEL}" if place == "https" else f"file://{shop.folder}/{WHEEL}"
-    done = boot(
-        tmp_path, shop, f"{at}#sha256={'ab' * 32}", f"{shop.address}/simple/", own_pip=place == "https"
-    )
+    done = boot(tmp_path, shop, f"{at}#sha256={'ab' * 32}", f"{shop.address}/simple/")
     assert done.returncode == 1
     assert f"updraft-boot: FAILED: {at} is not what was asked for: its hash" in done.stdout
     assert not list((tmp_path / "opt").rglob("updraft*"))

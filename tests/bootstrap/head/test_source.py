@@ -85,7 +85,7 @@ def test_what_lets_a_reader_in_is_not_repeated() -> None:
     "index", ["https://mirror.test/simple", "https://me:word@m.test/s/", "file:///opt/wheels"]
 )
 def test_an_index_is_at_https_or_on_the_machines_own_disk(index: str) -> None:
-    checked_source(GOOD, index)
+    assert chosen_source(GOOD, index) == GOOD
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class _Awkward(DriverConformance):
     test_user_data_arrives_byte_for_byte = None
     test_a_running_machine_has_an_address = None
     test_quotas_are_none_only_where_unknown_or_unlimited = None
-    test_terminating_nothing_is_success = None
+    test_terminating_nothing_ends_nothing = None
 
 
 class TestSlowToShow(_Awkward):

@@ -1,7 +1,6 @@
 """Odd owners' jobs are asked for apart: nobody waits long for them, and no more are planned for than wait."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import deadline
+from tests.waiting import deadline, until
 from updraft.condor.demand import apart
 from updraft.condor.demand.apart import Apart, ApartView, joined
 from updraft.condor.demand.groups import left_out, pending
@@ -133,11 +132,9 @@ def test_no_look_waits_for_one_that_takes_long(hasty: Apart, asked: Asked) -> No
     assert idle(hasty.complete("s", view(4), ODD)[0]) == {"ada": 3, "eve?": 4}
     assert asked.calls == 1
     go_on.set()
-    end = time.monotonic() + deadline(60)
-    while "eve?" in idle(seen := hasty.complete("s", view(4), ODD)[0]):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    assert sum(idle(seen).values()) == 7
+    seen = lambda: idle(hasty.complete("s", view(4), ODD)[0])  # noqa: E731
+    until(lambda: "eve?" not in seen(), 60, "the answer that took long is known", every=0.01)
+    assert sum(seen().values()) == 7
 
 
 def test_the_first_look_waits_longer_as_far_as_there_is_time(asked: Asked) -> None:

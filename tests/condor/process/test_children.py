@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -149,16 +150,25 @@ def test_errors_and_deaths_come_back_as_errors(children: Children) -> None:
 def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, str(script)], stdout=pipe, stderr=pipe, text=True) as parent:
+    pipe, temporary = subprocess.PIPE, Path(tempfile.mkdtemp(prefix="updraft-"))  # a socket's path is short
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    ) as parent:
         assert parent.stdout is not None
         assert parent.stderr is not None
         child = int(parent.stdout.readline())
         assert parent.stdout.readline() == "held\n"
         assert Path(f"/proc/{child}").exists()
+        assert list(temporary.glob("pymp-*/*"))
         parent.kill()
         assert parent.stderr.read() == "", "until all that had it open has ended"
     wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
+    wait_for("so is the server's folder", lambda: not list(temporary.iterdir()), 10)
+    temporary.rmdir()
 
 
 def test_a_tool_has_a_deadline_and_bounded_output() -> None:

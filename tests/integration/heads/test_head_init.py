@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.heads.test_head import a_cloud, acts
 from tests.rigs.pools.controlling import (
     await_done,
@@ -167,6 +169,7 @@ def test_init_runs_a_job_and_undo_leaves_the_machine_as_it_was(image: Image, tmp
             undo(pool, before)
 
 
+@pytest.mark.extended
 def test_a_changed_file_is_named_by_undo_and_stays(image: Image, tmp_path: Path) -> None:
     with a_cloud(image, tmp_path / "cloud") as cloud:
         pool = machine(cloud, image, "plain")

@@ -1,11 +1,11 @@
 """`pool load` for real: a head with a collector tree, simulated and real startds, and nothing left."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.rigs.pools.realpool import at_a_terminal
+from tests.rigs.pools.realpool import at_a_terminal, until
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.images.image import Image
 from updraft.clouds.local.images.layers import DEFAULT_STORE
@@ -50,6 +50,16 @@ def mounts_and_processes() -> set[str]:
         if entry.name.isdigit() and "updraft-load-" in words:
             ours.add(f"process {words}")
     return ours | {f"directory {path}" for path in Path("/tmp").glob("updraft-load-*")}
+
+
+def senders() -> set[str]:
+    """The processes that join the machines of load tests."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"updraft.load.sender" in (entry / "cmdline").read_bytes():
+                found.add(entry.name)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +121,7 @@ def test_real_startds_run_a_job_each_and_what_follows_is_extrapolated(document: 
 
 def test_an_interrupted_test_leaves_nothing(images: Callable[..., Image]) -> None:
     images()
-    before = mounts_and_processes()
+    before, others = mounts_and_processes(), senders()
     load = subprocess.Popen(
         [*command(), "--machines", "100", "--seconds", "300", "--jobs", "100"],
         stdout=subprocess.PIPE,
@@ -128,7 +138,7 @@ def test_an_interrupted_test_leaves_nothing(images: Callable[..., Image]) -> Non
             if "machines join" in line:
                 break
         assert "machines join" in told[-1]
-        time.sleep(2.0)
+        until(lambda: senders() - others, 30, "what joins its machines is at work")
         os.killpg(load.pid, signal.SIGINT)
         load.communicate(timeout=60)
     finally:

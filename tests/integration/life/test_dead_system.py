@@ -51,6 +51,7 @@ def test_one_is_ended_by_hand_with_its_jobs(pool: RealPool) -> None:
     assert outcomes(pool, cluster)[0][:2] == (4, 0)
 
 
+@pytest.mark.extended
 def test_all_are_ended_by_hand_with_their_jobs(pool: RealPool) -> None:
     dead, alive = pool.submit(waiters(1, "never")), pool.submit(waiters(1, "never"))
     await_running(pool, alive)

@@ -59,6 +59,7 @@ def pool(module_pool: RealPools) -> RealPool:
     return pool
 
 
+@pytest.mark.extended
 def test_it_dies_at_a_machines_launch_at_its_drain_and_at_its_end(pool: RealPool) -> None:
     name = "dies"
     kill_service(pool)

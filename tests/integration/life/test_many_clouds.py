@@ -186,6 +186,7 @@ def test_what_the_cheapest_has_no_room_for_is_bought_at_the_next(clouds: Clouds)
     until(lambda: not pool.slots(), 15, "no ghosts in the collector")
 
 
+@pytest.mark.extended
 def test_a_cloud_that_is_away_in_the_middle_costs_no_job(clouds: Clouds) -> None:
     """Other failures of a cloud among several: tests/daemon/test_clouds.py, in virtual time."""
     pool = clouds.pool

@@ -103,6 +103,7 @@ def test_nothing_goes_while_a_source_is_silent(real_pool: Any) -> None:
 INVALIDATE = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = UpdraftInstance == "{}"\n'
 
 
+@pytest.mark.extended
 def test_a_machine_that_joined_while_the_controller_slept_keeps_its_job_though_its_ad_is_gone(
     real_pool: Any,
 ) -> None:

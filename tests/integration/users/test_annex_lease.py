@@ -141,6 +141,7 @@ def test_a_user_without_the_ledger_asks_within_a_budget_and_condor_off_sees_the_
     until(lambda: machine not in {m["id"] for m in shared.workers(*ALIVE)}, 90, "its machine gone")
 
 
+@pytest.mark.extended
 def test_its_machines_are_its_owners_until_a_lease_that_was_moved_ends_without_a_controller(
     shared: RealPool,
 ) -> None:

@@ -438,8 +438,10 @@ def test_a_name_by_which_workers_would_not_find_it_is_refused(address: str, sent
 
 def test_a_name_that_leads_here_will_do() -> None:
     host = FakeHost(names={"head.test": {"10.0.0.1", "192.0.2.9"}}, own={"10.0.0.1"})
-    check_name(host, "head.test")
-    check_name(host, "10.0.0.1")
+    for name in ("head.test", "10.0.0.1"):
+        check_name(host, name)
+    with pytest.raises(UsageError, match="no address of this machine"):
+        check_name(replace(host, own={"10.0.0.2"}), "head.test")
 
 
 def test_a_machine_without_htcondor_is_told_what_installs_it() -> None:

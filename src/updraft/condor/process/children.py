@@ -32,7 +32,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _F_SETSIG = 10  # of fcntl(2) on Linux: which signal to send for a file, instead of SIGIO
-_LOADED = ["__main__", "pebble", "updraft.condor.collector.views", "updraft.condor.demand.schedd"]
+_LOADED = [
+    "__main__",
+    "pebble",
+    "updraft.condor.collector.views",
+    "updraft.condor.demand.schedd",
+    "updraft.condor.process.serving",
+]
 # A child is replaced after so many calls, and may not grow beyond so many bytes: a leak or an endless answer
 # ends one child, never the machine.
 _CALLS_PER_CHILD = 2000
