@@ -1,5 +1,6 @@
 """From the settings to working parts: the one place that knows which room is plugged into which."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -226,7 +227,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         install=installed(worker, ask),
         software=software(worker),
         reach=reach(worker, collectors),
-        lease_end=None if launch.annex is None else launch.annex.until,
+        lease=None if launch.annex is None else (time.time(), launch.annex.until),
         cernvm=worker.contextualisation == "cernvm",
         layers=tuple(parse_layer(layer.name, filled(layer, pool, ask)) for layer in _layers(worker, made)),
     )

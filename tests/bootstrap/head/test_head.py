@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,12 +26,34 @@ HEAD = HeadSpec(
 )
 
 
-def test_samples_are_the_first_users_alone() -> None:
-    files = written(head_user_data(HEAD))
-    at_home = {path: entry for path, entry in files.items() if path.startswith("/home/")}
-    assert set(at_home) == {f"/home/anna/{name}" for name in SAMPLES}
-    assert {entry["owner"] for entry in at_home.values()} == {"anna"}
-    assert not [path for path in written(head_user_data(replace(HEAD, samples=False))) if "/home/" in path]
+def test_samples_come_from_the_installed_updraft_and_are_the_first_users_alone() -> None:
+    data = head_user_data(HEAD)
+    assert not [path for path in written(data) if "/home/" in path or "sample" in path]
+    for name in SAMPLES:
+        assert shipped(f"samples/{name}").strip().splitlines()[-1] not in plain(data).decode()
+    [[_, _, step]] = cloud_config(data)["runcmd"]
+    assert step.count("head samples") == 1
+    assert "/usr/local/bin/updraft head samples anna;" in step
+    [[_, _, without]] = cloud_config(head_user_data(replace(HEAD, samples=False)))["runcmd"]
+    assert "samples" not in without
+
+
+@pytest.mark.parametrize(
+    ("fails", "done"),
+    [("", "get updraft boot"), ("updraft", "get updraft boot"), ("get", "get")],
+)
+def test_a_head_boots_without_its_samples_and_not_without_updraft(
+    tmp_path: Path, fails: str, done: str
+) -> None:
+    for name in ("get", "updraft", "boot"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {name} >>{tmp_path}/done\n[ {name} != '{fails}' ]\n")
+        program.chmod(0o755)
+    [step] = cloud_config(head_user_data(replace(HEAD, updraft=str(tmp_path / "updraft"))))["runcmd"]
+    for script in ("get-updraft", "boot"):
+        step[-1] = step[-1].replace(f"/usr/local/lib/updraft/{script}", f"{tmp_path}/{script[:4].strip('-')}")
+    assert subprocess.run(step, check=False).returncode == (fails == "get")
+    assert (tmp_path / "done").read_text().split() == done.split()
 
 
 def test_the_key_opens_the_first_account_only() -> None:
@@ -41,6 +64,12 @@ def test_the_key_opens_the_first_account_only() -> None:
 
 def test_htcondor_is_started_only_where_updraft_is() -> None:
     [[_, _, step]] = cloud_config(head_user_data(HEAD))["runcmd"]
+    assert step == (
+        "sh /usr/local/lib/updraft/get-updraft && "
+        "{ /usr/local/bin/updraft head samples anna; sh /usr/local/lib/updraft/boot; }"
+    )
+    bare = head_user_data(replace(HEAD, samples=False))
+    [[_, _, step]] = cloud_config(bare)["runcmd"]
     assert step == "sh /usr/local/lib/updraft/get-updraft && sh /usr/local/lib/updraft/boot"
     without = head_user_data(replace(HEAD, controller_config=None))
     assert cloud_config(without)["runcmd"] == [["sh", "/usr/local/lib/updraft/boot"]]

@@ -105,7 +105,7 @@ def test_there_is_still_room_for_the_sites_layers() -> None:
     assert len(worker_user_data(most)) < 14336, "EC2 takes 16384"
 
 
-@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py", "public_address.py"])
+@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "lease.py", "notice.py", "public_address.py"])
 def test_a_lean_program_does_the_same(name: str) -> None:
     def bare(text: str) -> str:
         tree = ast.parse(text)
@@ -125,7 +125,7 @@ def test_a_lean_script_is_one(name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "notice.py", "public_address.py"])
+@pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "lease.py", "notice.py", "public_address.py"])
 def test_programs_of_a_worker_are_of_python_3_6(name: str) -> None:
     tree = ast.parse((SHIPPED / name).read_text(), feature_version=(3, 6))
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -187,15 +187,29 @@ OS_RELEASE = {
     "centos 10": ("centos", "10", "", "rhel fedora"),
 }
 # How each stand-in answers beyond writing itself down; $ROOT is the folder that the machine's paths are in.
+# As the real ones were seen to answer: apt-get says on the standard error what it couldn't fetch, and returns
+# 0; a repoquery returns 1, or 0 where a repository may be passed over (`skip_if_unavailable`). $DOWN is how
+# many looks find no network.
+FAILS = "n=$(cat $ROOT/down 2>/dev/null || echo $DOWN); if [ $n -gt 0 ]; then echo $((n - 1)) >$ROOT/down; "
 STUBS = {
-    "apt-get": 'case "$*" in *install*condor=*) touch $ROOT/bin/condor_master;; *docker.io*) '
+    "apt-get": 'case "$*" in *" update"*) '
+    + FAILS
+    + """echo "W: Failed to fetch https://here/InRelease  Could not resolve 'here'"; """
+    'echo "W: Some index files failed to download. They have been ignored, or old ones used instead."; '
+    "else touch $ROOT/lists; fi; exit 0;; *install*) if [ ! -e $ROOT/lists ]; then "
+    'echo "E: Unable to locate package ${*##* }"; exit 100; fi;; esac >&2; '
+    'case "$*" in *install*condor=*) touch $ROOT/bin/condor_master;; *docker.io*) '
     "touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; "
     "*install*nftables*) touch $ROOT/bin/nft;; esac",
-    "apt-cache": "[ ! -e $ROOT/etc/apt/sources.list.d/updraft-htcondor.list ] || echo "
+    "apt-cache": "[ -e $ROOT/lists ] || exit 0; "
+    "[ ! -e $ROOT/etc/apt/sources.list.d/updraft-htcondor.list ] || echo "
     '" condor | $HAS | https://here"; '
     '[ -z "$OWN" ] || echo " condor | $OWN | https://debian"',
     "dpkg": "echo amd64",
-    "dnf": '[ -z "$NO" ] || case "$*" in *$NO*) exit 1;; esac; case "$*" in *repoquery*) printf "$HAS\\n";; '
+    "dnf": '[ -z "$NO" ] || case "$*" in *$NO*) exit 1;; esac; case "$*" in *repoquery*) '
+    + FAILS
+    + "echo \"Error: Failed to download metadata for repo 'updraft-htcondor'\" >&2; "
+    'case "$*" in *skip_if_unavailable=0*) exit 1;; esac; exit 0; fi; printf "$HAS\\n";; '
     "*install*condor-[0-9]*) touch $ROOT/bin/condor_master;; "
     "*install*docker-ce*) touch $ROOT/bin/docker;; *install*' cvmfs '*) touch $ROOT/bin/cvmfs2;; "
     "*install*apptainer*) touch $ROOT/bin/apptainer;; "
@@ -204,7 +218,7 @@ STUBS = {
     "echo x >>$ROOT/etc/pki/rpm-gpg/RPM-GPG-KEY-EPEL-$MAJOR;; esac",
     "curl": 'while [ "$1" != -o ]; do shift; done; echo key >"$2"',
     "python3": "printf '%s\\n' pinned >$4; [ -z \"$WRONG\" ]",  # -I pin-key FILE TARGET FINGERPRINT
-    **dict.fromkeys(("rpm", "crb", "systemctl", "usermod", "getent", "nft"), ":"),
+    **dict.fromkeys(("rpm", "crb", "systemctl", "usermod", "getent", "nft", "sleep"), ":"),
     "sha256sum": 'read -r sum file; [ -z "$WRONG" ]',
     "install": 'shift 2; cp "$@"',
 }
@@ -251,6 +265,7 @@ class Machine:
                 "OWN": "",
                 "WRONG": "",
                 "NO": "",
+                "DOWN": "0",
                 "MAJOR": version.split(".")[0],
                 **environment,
             },
@@ -365,6 +380,67 @@ def test_a_version_that_is_not_there_says_what_is(machine: Machine, release: str
     said = machine.run(release, Install(version="25.9"), HAS="25.14.1")
     assert said.startswith("no HTCondor 25.9 for ")
     assert "it has: 25.14.1" in said
+
+
+@pytest.mark.parametrize("release", ["debian 12", "rocky 9"])
+@pytest.mark.parametrize("down", ["1", "2"])
+def test_a_network_that_comes_late_is_waited_for(machine: Machine, release: str, down: str) -> None:
+    assert machine.run(release, Install(version="25.14"), DOWN=down) == ""
+    assert machine.calls[-1].split()[-1].startswith("condor")
+    assert len([call for call in machine.calls if call.startswith("sleep")]) <= int(down)
+
+
+@pytest.mark.parametrize("release", ["debian 12", "rocky 9"])
+def test_a_network_that_does_not_come_is_what_the_reason_says(machine: Machine, release: str) -> None:
+    said = machine.run(release, Install(version="25.14"), DOWN="99")
+    assert "cannot be fetched" in said
+    assert ("Could not resolve 'here'" if release == "debian 12" else "Failed to download metadata") in said
+    assert "Some index files" not in said
+    looks = [call for call in machine.calls if " update" in call or "repoquery" in call]
+    assert 3 <= len(looks) <= 4, "more than one look, and an end of it"
+
+
+@pytest.mark.parametrize("what", [Install(universes=("docker",)), Install(universes=("apptainer",))])
+def test_what_universes_need_is_looked_for_again_too(tmp_path: Path, what: Install) -> None:
+    name = what.universes[0]
+    late = Machine(tmp_path / "late").run("debian 12", what, DOWN="1")
+    assert late == "" or name == "apptainer"  # which the stand-in never brings
+    said = Machine(tmp_path / "never").run("debian 12", what, DOWN="99")
+    assert f"{name} was asked for" in said
+    assert "Failed to fetch https://here/InRelease  Could not resolve 'here'" in said
+
+
+def test_a_source_of_the_site_that_is_gone_costs_no_look_where_all_is_found(machine: Machine) -> None:
+    (machine.root / "lists").parent.mkdir(exist_ok=True)
+    (machine.root / "lists").touch()  # of another source
+    assert machine.run("debian 12", Install(version="25.14"), DOWN="99") == ""
+    assert not [call for call in machine.calls if call.startswith("sleep")]
+
+
+@pytest.mark.slow
+def test_the_real_apt_says_that_there_is_no_network(machine: Machine, tmp_path: Path) -> None:
+    """It returns 0 all the same."""
+    if shutil.which("apt-get") is None:
+        pytest.skip("no apt here")
+    own = tmp_path / "apt"
+    for folder in ("etc/apt/sources.list.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
+        (own / folder).mkdir(parents=True)
+    (own / "var/lib/dpkg").mkdir()
+    (own / "var/lib/dpkg/status").touch()
+    (own / "etc/apt/sources.list.d/one.list").write_text("deb http://127.0.0.1:1/debian bookworm main\n")
+    (own / "conf").write_text(
+        f'Dir "{own}"; Dir::Bin::Methods "/usr/lib/apt/methods"; Acquire::http::Proxy "DIRECT";\n'
+        f'APT::Sandbox::User ""; Dir::Bin::dpkg "{shutil.which("dpkg")}";\n'
+    )
+    call = f'APT_CONFIG={own}/conf PATH=/usr/bin:/bin exec {{}} "$@" -o Acquire::Retries=0'
+    real = {name: call.format(shutil.which(name)) for name in ("apt-get", "apt-cache")}
+    with pytest.MonkeyPatch.context() as patched:
+        for name, body in real.items():
+            patched.setitem(STUBS, name, body)
+        said = machine.run("debian 12", Install(version="25.14"))
+    assert "cannot be fetched" in said
+    assert "http://127.0.0.1:1/debian" in said
+    assert [call for call in machine.calls if call.startswith("sleep")]
 
 
 def test_a_family_without_a_recipe_says_so(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def test_its_machines_are_its_owners_until_a_lease_that_was_moved_ends_without_a
     lease_ends(shared, "lab", 55)
     say_all(shared, machines, "no new jobs: the lease is nearly over")
     lease_ends(shared, "lab", 3000)
-    say_all(shared, machines, "new jobs again: a later lease")
+    say_all(shared, machines, "new jobs again: the lease is not over")
     others = shared.submit(waiters(1, "others", requirements=there, user="bob"), user="bob")
     short = shared.submit(waiters(1, "short", requirements=there))
     until(lambda: runs(shared, short), 60, "a job of its owner runs")

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # Debian and Ubuntu. Read by the install script, whose words it uses.
-export DEBIAN_FRONTEND=noninteractive
+# Its words are read.
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 
 apt() {
     # Images update themselves at their first boot, and hold the lock meanwhile.
@@ -10,15 +11,27 @@ apt() {
 
 update() {
     tries=10
+    echo "fetching lists" >>$LOG
     until apt update; do
-        tries=$((tries - 1))
         # The lists have a lock of their own, for which nothing waits.
-        if [ $tries -eq 0 ] || ! tail -n 3 "$LOG" | grep -q -i 'could not get lock'; then
-            give_up "apt-get update failed: $(last_error)"
+        if tail -n 3 $LOG | grep -q -i 'could not get lock' && [ $tries -gt 0 ]; then
+            tries=$((tries - 1))
+            sleep 5
+        else
+            again || give_up "apt-get update failed: $(last_error)"
         fi
-        sleep 5
     done
+    # It succeeds also where it could fetch nothing: only its words tell.
+    UNFETCHED=$(awk '/^fetching lists/ { u = "" } /^W: Failed to fetch/ && !u { u = $0 } END { print u }' $LOG)
     UPDATED=yes
+}
+
+get() {
+    # Packages, which may not be known only because a list could not be fetched.
+    until apt install "$@"; do
+        { [ -n "$UNFETCHED" ] && again; } || return 1
+        update
+    done
 }
 
 versions() {
@@ -43,24 +56,28 @@ install_condor() {
         update
         found=$(versions | pick)
     fi
+    while [ -z "$found" ] && [ -n "$UNFETCHED" ] && again; do
+        update
+        found=$(versions | pick)
+    done
     [ -n "$found" ] || none_fits "$(versions)" "$REPOSITORY/$ID/$SERIES"
-    apt install --no-install-recommends "condor=$found" ||
+    get --no-install-recommends "condor=$found" ||
         give_up "condor $found cannot be installed: $(last_error)"
 }
 
 install_nft() {
     [ -n "${UPDATED:-}" ] || update
-    apt install --no-install-recommends nftables
+    get --no-install-recommends nftables
 }
 
 install_docker() {
     update
-    apt install --no-install-recommends docker.io
+    get --no-install-recommends docker.io
 }
 
 install_apptainer() {
     update
-    apt install apptainer
+    get apptainer
 }
 
 install_cvmfs() {
@@ -71,5 +88,5 @@ install_cvmfs() {
     echo "deb [arch=$(dpkg --print-architecture) signed-by=$ring]" \
         "$CVMFS_SOURCE/apt $VERSION_CODENAME-prod main" >/etc/apt/sources.list.d/updraft-cernvm.list
     update
-    apt install --no-install-recommends cvmfs cvmfs-config-default
+    get --no-install-recommends cvmfs cvmfs-config-default
 }

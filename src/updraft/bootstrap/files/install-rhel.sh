@@ -56,9 +56,10 @@ END
 }
 
 versions() {
-    packages_of='%{version}\n'
-    dnf -q repoquery --disablerepo='*' --enablerepo=updraft-htcondor --queryformat "$packages_of" condor \
-        2>>"$LOG" | sort -r -u -V
+    # A repository that can't be fetched is an error here, whatever the image's settings are.
+    dnf -q repoquery --disablerepo='*' --enablerepo=updraft-htcondor \
+        --setopt=updraft-htcondor.skip_if_unavailable=0 --queryformat '%{version}\n' condor \
+        >$SCRATCH/versions 2>>$LOG && sort -r -u -V $SCRATCH/versions
 }
 
 install_condor() {
@@ -66,8 +67,11 @@ install_condor() {
     # shellcheck disable=SC2016,SC2086 # dnf's own variable; as many words as there are fingerprints
     add_repository updraft-htcondor "$REPOSITORY/$SERIES/el$MAJOR/"'$basearch/release' \
         "$REPOSITORY/keys/HTCondor-$SERIES-Key" $KEYS
-    found=$(versions | pick)
-    [ -n "$found" ] || none_fits "$(versions)" "$REPOSITORY/$SERIES/el$MAJOR"
+    until offered=$(versions); do
+        again || give_up "the list of packages of $REPOSITORY/$SERIES cannot be fetched: $(last_error)"
+    done
+    found=$(echo "$offered" | pick)
+    [ -n "$found" ] || none_fits "$offered" "$REPOSITORY/$SERIES/el$MAJOR"
     packages install "condor-$found" || give_up "condor $found cannot be installed: $(last_error)"
 }
 

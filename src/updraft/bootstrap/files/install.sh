@@ -23,6 +23,8 @@ SCRIPTS=/usr/local/lib/updraft
 
 SCRATCH=/run/updraft/install
 LOG=/var/log/updraft-install.log
+UNFETCHED= # the first list of packages that couldn't be fetched, as apt says it
+LOOKS=2    # times that such lists are fetched again
 mkdir -p $SCRATCH
 PYTHON=$(command -v python3 || echo /usr/libexec/platform-python) # the latter is what cloud-init has on EL 8
 
@@ -37,7 +39,14 @@ logged() {
 }
 
 last_error() {
-    grep -i -E '^(E:|Error|error:)' $LOG | tail -n 1
+    echo "$(grep -i -E '^(E:|Error|error:)' $LOG | tail -n 1)${UNFETCHED:+ ($UNFETCHED)}"
+}
+
+again() {
+    # Wait a little, where another look is worth it: at a first boot the network may come late.
+    [ $LOOKS -gt 0 ] || return 1
+    LOOKS=$((LOOKS - 1))
+    sleep 20
 }
 
 fetch() {
@@ -84,7 +93,7 @@ pick() {
 none_fits() {
     # $1: what there is instead, $2: where
     have=$(echo "$1" | tr -s ' \n' '  ' | cut -c 1-120)
-    give_up "no HTCondor ${WANTED##* } for $ID ${VERSION_ID:-} in $2 (it has: ${have:-none}${have:+ })"
+    give_up "${UNFETCHED:+lists of packages cannot be fetched ($UNFETCHED): }no HTCondor ${WANTED##* } for $ID ${VERSION_ID:-} in $2 (it has: ${have:-none}${have:+ })"
 }
 
 for_docker() {

@@ -23,26 +23,53 @@ CONFIG = "/etc/updraft/lease.json"
 TAG = "updraft:lease"
 BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)  # the name came with Python 3.7
 SLACK = 60.0
+UNKNOWN = 1e12  # seconds: the machine has been off, and nothing here counted
 
 
 class Lease:
     """When the lease ends, and what is due. Times are epoch seconds, `age` seconds of this machine's life.
 
-    The wall clock may be wrong: one that is set back gains nothing, since the machine never lives longer
-    than there was left of the lease when it was first looked at, and what was added later.
+    The wall clock may be wrong, at the first look or at any other, so the boot clock has to agree: with
+    `left` of the lease at age 0, it can't be over more than `doubt` earlier, nor more than SLACK later, than
+    that clock says. One look ends nothing. How long a machine was off no clock of its own has counted: after
+    a reboot the wall clock alone can say that it is over, for `interval` seconds.
     """
 
-    def __init__(self, told: "dict[str, float]", state: "dict[str, float]", now: float) -> None:
-        self.told = told
+    def __init__(
+        self, told: "dict[str, float]", state: "dict[str, Any]", now: float, up: float, boot: str, new: bool
+    ) -> None:
+        self.told, self.up, self.boot = told, up, boot
         self.end = float(state.get("end", told["end"]))
         self.age = float(state.get("age", 0))
-        self.left = float(state.get("left", max(0.0, told["end"] - now)))
+        if not state:
+            self.left, self.doubt = self._first(now, new)
+        else:
+            same = state["boot"] == boot
+            self.left, self.doubt = state["left"], state["doubt"] if same else UNKNOWN
+            self.age += max(0.0, up - state["up"]) if same else 0.0
+        self.over = self.vacated = -1.0  # the ages at which it was so, -1 while it isn't
         self.closed = False
-        self.vacated = 0.0
 
-    def state(self) -> "dict[str, float]":
+    def _first(self, now: float, new: bool) -> "tuple[float, float]":
+        """What is left of the lease at the first look, and how much less it may be in truth.
+
+        A machine that isn't `new` has lost what it knew.
+        """
+        asked, latest, end = self.told["asked"], self.told["latest"], self.told["end"]
+        if asked - SLACK <= now <= min(asked + latest, end):
+            return end - now, SLACK
+        # No machine boots before it was asked for, nor so late.
+        return end - asked, latest + SLACK if new else UNKNOWN
+
+    def state(self) -> "dict[str, Any]":
         """What has to outlive a reboot."""
-        return {"end": self.end, "age": self.age, "left": self.left}
+        known = {"end": self.end, "age": self.age, "left": self.left, "doubt": self.doubt}
+        return {**known, "up": self.up, "boot": self.boot}
+
+    def tick(self, up: float) -> None:
+        """It is that late by the boot clock."""
+        self.age += up - self.up
+        self.up = up
 
     def hear(self, text: str) -> bool:
         """Take the lease that a tag tells; True where it is another one. What is no time changes nothing."""
@@ -54,19 +81,32 @@ class Lease:
 
     def remaining(self, now: float) -> float:
         """Seconds until it ends, below zero once it has."""
-        lived = self.left + (self.end - self.told["end"]) + SLACK - self.age
-        return min(self.end - now, lived)
+        own = self.left + (self.end - self.told["end"]) - self.age
+        return max(min(self.end - now, own + SLACK), own - self.doubt)
 
     def due(self, now: float, busy: bool) -> str:
         """The one thing to do now: close, open, vacate, off, or nothing."""
         left = self.remaining(now)
         if left > 0:
+            self.over = -1.0
             if left <= self.told["closing"]:
                 return "" if self.closed else "close"
-            return "open" if self.closed and not self.vacated else ""
-        if not self.vacated:
+            return "open" if self.closed else ""
+        if self.vacated >= 0:
+            return "off" if not busy or self.age - self.vacated >= self.told["grace"] else ""
+        if self.over >= 0 and self.age - self.over >= (self.told["interval"] if self.doubt == UNKNOWN else 0):
             return "vacate"
-        return "off" if not busy or -left >= self.told["grace"] else ""
+        self.over = self.age if self.over < 0 else self.over
+        return "" if self.closed else "close"
+
+    def note(self, what: str) -> None:
+        """That has been done."""
+        if what in ("close", "vacate"):
+            self.closed = True
+        if what == "vacate":
+            self.vacated = self.age
+        if what == "open":
+            self.closed, self.vacated = False, -1.0
 
     def pause(self, now: float) -> float:
         """How long to wait until something may be due."""
@@ -151,16 +191,25 @@ def run(command: "list[str]", seconds: float = 10) -> bool:
     return done.returncode == 0
 
 
-def load(path: Path) -> "dict[str, float]":
+def load(path: Path) -> "dict[str, Any]":
     """The state as it was saved last; nothing where it can't be read."""
     try:
         found = json.loads(path.read_text())
-        return {name: float(found[name]) for name in ("end", "age", "left")}
+        numbers = {name: float(found[name]) for name in ("end", "age", "left", "doubt", "up")}
+        return {**numbers, "boot": str(found["boot"])}
     except (KeyError, OSError, TypeError, ValueError):
         return {}
 
 
-def save(path: Path, state: "dict[str, float]") -> None:
+def this_boot() -> str:
+    """What tells this boot from all others."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def save(path: Path, state: "dict[str, Any]") -> None:
     """Write the state in one step; a full disk must not end this."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,21 +228,21 @@ def power_off(master: str, commands: "list[list[str]]", patience: float) -> None
             time.sleep(patience)
 
 
-def act(lease: Lease, what: str, told: "dict[str, Any]", now: float) -> None:
+def act(lease: Lease, what: str, told: "dict[str, Any]") -> None:
     """Do the one thing that is due."""
-    commands = told["commands"]
-    if what in ("close", "open"):
-        words = {"close": "no new jobs: the lease is nearly over", "open": "new jobs again: a later lease"}
+    words = {
+        "close": "no new jobs: the lease is nearly over",
+        "open": "new jobs again: the lease is not over",
+        "vacate": "the lease is over: jobs are told to save what they have",
+        "off": "powering off: the lease is over",
+    }
+    if what:
         say(words[what])
-        run(commands[what])
-        lease.closed = what == "close"
-    elif what == "vacate":
-        say("the lease is over: jobs are told to save what they have")
-        lease.vacated = now
-        run(commands["vacate"])
-    elif what == "off":
-        say("powering off: the lease is over")
+        lease.note(what)
+    if what == "off":
         power_off(told["master"], told["power_off"], float(told["patience"]))
+    elif what:
+        run(told["commands"][what])
 
 
 def main(config: str) -> None:
@@ -201,20 +250,18 @@ def main(config: str) -> None:
     told = json.loads(Path(config).read_text())
     host, _, port = str(told["metadata"]).partition(":")
     metadata, state_file = Metadata(host, int(port or 80)), Path(told["state"])
-    lease = Lease(told["settings"], load(state_file), time.time())
-    before = time.clock_gettime(BOOTTIME)
+    up, new = time.clock_gettime(BOOTTIME), not Path(told["booted"]).exists()
+    lease = Lease(told["settings"], load(state_file), time.time(), up, this_boot(), new)
     while True:
         try:
-            heard = lease.hear(metadata.lease()) if not lease.vacated else False
+            heard = lease.hear(metadata.lease()) if lease.vacated < 0 else False
         except OSError:
             heard = False  # what is known holds
         if heard:
             say("the lease is until " + time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(lease.end)))
-        now = time.clock_gettime(BOOTTIME)
-        lease.age += now - before
-        before = now
+        lease.tick(time.clock_gettime(BOOTTIME))
         save(state_file, lease.state())
-        act(lease, lease.due(time.time(), "condor_starter" in running().values()), told, time.time())
+        act(lease, lease.due(time.time(), "condor_starter" in running().values()), told)
         time.sleep(lease.pause(time.time()))
 
 

@@ -42,11 +42,11 @@ class HeadSpec:
     """All that a head is told; times in seconds.
 
     `users` are accounts to make; `ssh_keys` (public keys) open the first of them, and with `samples` it finds
-    sample jobs at home. `controller_config` is the text of updraft.toml; None leaves the controller off.
-    `files` are further files of root, path to text, such as the layers that updraft.toml names. `updraft` is
-    where the program is; where the image has none, it is installed from the wheel `source` (an address with
-    its hash), and what it needs, by hash too, from `index` (empty: pip's own; file:///: a folder of wheels),
-    as `install` says what else the image may lack.
+    sample jobs at home, where updraft is there to bring them. `controller_config` is the text of
+    updraft.toml; None leaves the controller off. `files` are further files of root, path to text, such as the
+    layers that updraft.toml names. `updraft` is where the program is; where the image has none, it is
+    installed from the wheel `source` (an address with its hash), and what it needs, by hash too, from `index`
+    (empty: pip's own; file:///: a folder of wheels), as `install` says what else the image may lack.
     The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
     large pool, `quick` sets those of a small one and `paced` those between. `machines` is how many the pool
     may have, for which it is tuned (None: as a small one). `broker` adds a broker (CCB) for workers that
@@ -127,7 +127,6 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
             *install_files(spec.install),
             *scaled_files(spec.machines, spec.broker),
             *(machine.file(path, text, "0600") for path, text in spec.files.items()),
-            *_samples(spec),
         ],
     }
     if spec.users:
@@ -145,7 +144,11 @@ def _last_steps(spec: HeadSpec) -> list[Any]:
     """HTCondor starts once updraft is there: a head without it would be a pool without workers."""
     if spec.controller_config is None:
         return [*machine.boot_steps()]
-    return [["sh", "-c", f"sh {machine.SCRIPTS}/get-updraft && sh {machine.SCRIPTS}/boot"]]
+    boot = f"sh {machine.SCRIPTS}/boot"
+    if spec.samples and spec.users:
+        # From the package, since user-data have little room. A head without them is a head.
+        boot = f"{{ {spec.updraft} head samples {spec.users[0]}; {boot}; }}"
+    return [["sh", "-c", f"sh {machine.SCRIPTS}/get-updraft && {boot}"]]
 
 
 def condor_files(spec: HeadSpec) -> list[dict[str, Any]]:
@@ -166,14 +169,6 @@ def sample_files(user: str, folder: str) -> list[dict[str, Any]]:
         machine.file(f"{folder}/{name}", machine.shipped(f"samples/{name}"), mode) | {"owner": user}
         for name, mode in SAMPLES.items()
     ]
-
-
-def _samples(spec: HeadSpec) -> list[dict[str, Any]]:
-    """Written in the last stage, when the account and its home are there."""
-    if not spec.samples or not spec.users:
-        return []
-    user = spec.users[0]
-    return [entry | {"defer": True} for entry in sample_files(user, f"/home/{user}")]
 
 
 def head_config(spec: HeadSpec) -> str:
@@ -246,7 +241,7 @@ def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
     return [
         machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
         machine.file("/etc/systemd/system/updraft.service", unit),
-        machine.file(f"{machine.SCRIPTS}/get-updraft", machine.shipped("get-updraft.sh"), "0755"),
+        machine.file(f"{machine.SCRIPTS}/get-updraft", lean("get-updraft.sh"), "0755"),
     ]
 
 

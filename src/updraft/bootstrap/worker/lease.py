@@ -21,15 +21,21 @@ _CLOSE = f"condor_drain -graceful {_WHY} {_SLOT}"
 _OPEN = f"condor_drain -cancel {_SLOT}"
 
 
-def lease_settings(end: float, interval: float) -> str:
-    """What `updraft-lease` reads, as JSON: the lease's end in epoch seconds; looked at each `interval` s."""
-    if not math.isfinite(end) or end <= 0:
-        raise BootstrapError(f"a lease ends at a time in epoch seconds, not {end:g}")
+def lease_settings(asked: float, end: float, latest: float, interval: float) -> str:
+    """What `updraft-lease` reads, as JSON: when the machine was asked for and when its lease ends, in epoch
+    seconds; it has booted within `latest` s, or never will. Looked at each `interval` s."""
+    for one in (asked, end):
+        if not math.isfinite(one) or one <= 0:
+            raise BootstrapError(
+                f"a lease is from one time to another, in epoch seconds, and {one:g} is none"
+            )
+    settings = {"asked": math.floor(asked), "latest": latest, "end": math.floor(end), "interval": interval}
     force = ["systemctl", "poweroff", "--force"]
     return json.dumps(
         {
             "metadata": "169.254.169.254",
             "state": "/var/lib/updraft/lease-state.json",
+            "booted": "/var/lib/updraft/booted",
             "commands": {
                 "close": ["sh", "-c", _CLOSE],
                 "open": ["sh", "-c", _OPEN],
@@ -38,21 +44,19 @@ def lease_settings(end: float, interval: float) -> str:
             "master": "condor_master",
             "power_off": [["systemctl", "poweroff"], force, ["poweroff", "-f"]],
             "patience": _PATIENCE,
-            "settings": {"end": math.floor(end), "interval": interval, "closing": CLOSING, "grace": GRACE},
+            "settings": {**settings, "closing": CLOSING, "grace": GRACE},
         },
         indent=1,
     )
 
 
-def lease_files(end: float | None, interval: float) -> list[dict[str, Any]]:
-    """What ends a machine with its lease; nothing for one that has none."""
-    if end is None:
+def lease_files(lease: tuple[float, float] | None, latest: float, interval: float) -> list[dict[str, Any]]:
+    """What ends a machine with its lease (when it was asked for, and its end); nothing for one without."""
+    if lease is None:
         return []
     return [
         machine.file(f"{machine.SCRIPTS}/lease", lean("lease.py"), "0755"),
-        machine.file("/etc/updraft/lease.json", lease_settings(end, interval)),
+        machine.file("/etc/updraft/lease.json", lease_settings(*lease, latest, interval)),
         machine.file("/etc/systemd/system/updraft-lease.service", machine.shipped("updraft-lease.service")),
-        machine.file(
-            "/var/lib/cloud/scripts/per-boot/updraft-lease", machine.shipped("each-boot-lease.sh"), "0755"
-        ),
+        machine.file("/var/lib/cloud/scripts/per-boot/updraft-lease", lean("each-boot-lease.sh"), "0755"),
     ]

@@ -57,8 +57,9 @@ class WorkerSpec:
     mounts, `reach` how it is reached.
     `spot_interval` is how often a spot machine asks whether it is to be taken back, `spot_least` how long it
     reckons with where that isn't said legibly. `cernvm` makes the user-data of a form that
-    CernVM's own contextualisation can read too. `lease_end` is when the machine ends whatever happens, in
-    epoch seconds; None without a lease. `asks` is whether it asks for a token of its own with this one.
+    CernVM's own contextualisation can read too. `lease` is when the machine was asked for and when it ends
+    whatever happens, in epoch seconds; None without a lease. `asks` is whether it asks for a token of its own
+    with this one.
     """
 
     pool: str
@@ -99,7 +100,7 @@ class WorkerSpec:
     reach: Reach = field(default_factory=Reach)
     cernvm: bool = False
     layers: tuple[Layer, ...] = ()
-    lease_end: float | None = None
+    lease: tuple[float, float] | None = None
     identity: str = ""
     asks: bool = False
 
@@ -131,7 +132,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file(
                 "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
             ),
-            machine.file("/var/lib/cloud/scripts/per-boot/updraft", machine.shipped("each-boot.sh"), "0755"),
+            machine.file("/var/lib/cloud/scripts/per-boot/updraft", lean("each-boot.sh"), "0755"),
             *handover_files(
                 spec.pool, spec.launch_key, spec.boot_deadline, called=spec.reach == Reach(), asks=spec.asks
             ),
@@ -139,7 +140,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             *cvmfs_files(spec.software),
             *reach_files(spec.reach),
             *_notice_files(spec),
-            *lease_files(spec.lease_end, spec.guard_interval),
+            *lease_files(spec.lease, spec.boot_deadline, spec.guard_interval),
         ],
     }
     return (

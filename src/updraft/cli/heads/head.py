@@ -6,6 +6,7 @@ from updraft.cli.heads.image import image
 from updraft.cli.heads.init import init
 from updraft.cli.heads.launch import launch, list_, terminate
 from updraft.cli.heads.undo import undo
+from updraft.cli.headsamples import samples
 
 
 @click.group()
@@ -13,5 +14,5 @@ def head() -> None:
     """Make a head: the machine with the pool's central manager, its submit node, and updraft."""
 
 
-for verb in (init, undo, launch, list_, terminate, image):
+for verb in (init, undo, launch, list_, terminate, image, samples):
     head.add_command(verb)
