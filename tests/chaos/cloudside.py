@@ -128,8 +128,7 @@ def cut(what: str) -> Does:
         world.in_machine(machine, f"ip rule add pref 5 {to} blackhole")
 
         def mended() -> None:
-            if world.log().machines[machine].state == "running":  # else it is over with the machine
-                world.in_machine(machine, "ip rule del pref 5 || :")
+            world.mend_machine(machine, "ip rule del pref 5 || :")
             world.befallen(machine, time.time())
 
         return mended

@@ -5,7 +5,7 @@ Every rule takes values and returns findings. None asks updraft what it meant to
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -61,7 +61,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that a run left: `clusters` has how many jobs each honest cluster is, and when it was submitted."""
+    """All that a run left: `clusters` has how many jobs each honest cluster is, and when it was submitted.
+
+    `slow` is by how much longer things took than on a quiet machine: so is what is allowed to take a while.
+    """
 
     cloud: CloudLog
     jobs: JobLog
@@ -72,6 +75,16 @@ class Evidence:
     secrets: Collection[str] = ()
     memory_kib: int = 0
     descriptors: int = 0
+    slow: float = 1.0
+
+    @property
+    def exact(self) -> float:
+        """Seconds by which what an event log says may be off."""
+        return _EXACT * self.slow
+
+    def lately(self, deed: Deed, at: float) -> bool:
+        """Did this happen by then, and may what it has begun not be over?"""
+        return deed.begun <= at <= deed.ended + _LATELY * self.slow
 
 
 def judged(seen: Evidence, bounds: Bounds) -> list[Finding]:
@@ -106,7 +119,7 @@ def killed(seen: Evidence) -> Iterator[Finding]:
             if not call.at - 1 <= out <= call.at + call.took + 1:
                 continue  # it was on its way out already, or the call came to nothing
             for run in _running(seen, machine, call.at):
-                if not _excused(seen.deeds, machine.id, run, call.at):
+                if not _excused(seen, machine.id, run, call.at):
                     text = f"job {run.job} ran on {machine.id} since {call.at - run.start:.0f} s"
                     yield Finding("killed", call.at, f"{text} when the controller ended that machine")
 
@@ -118,20 +131,20 @@ def _out(machine: MachineLife) -> float:
 
 def _running(seen: Evidence, machine: MachineLife, at: float) -> Iterator[Run]:
     for run in seen.jobs.runs:
-        there = run.address == machine.address and machine.alive_at(run.start + _EXACT)
-        later = at + _EXACT if run.how in (ENDED, ABORTED, HELD) else at - 1
-        if there and run.start + _EXACT < at and (run.end is None or run.end > later):
+        there = run.address == machine.address and machine.alive_at(run.start + seen.exact)
+        later = at + seen.exact if run.how in (ENDED, ABORTED, HELD) else at - 1
+        if there and run.start + seen.exact < at and (run.end is None or run.end > later):
             yield run
 
 
-def _excused(deeds: Iterable[Deed], machine: str, run: Run, at: float) -> bool:
-    for deed in deeds:
+def _excused(seen: Evidence, machine: str, run: Run, at: float) -> bool:
+    for deed in seen.deeds:
         if deed.what == "schedd-killed" and _given_up(run, deed.begun, at):
             return True
         mine = deed.machine == machine or (deed.job == run.job and deed.job)
         if not mine or deed.begun > at:
             continue
-        if deed.what in _OF_A_RUN and deed.begun < run.start - _EXACT:
+        if deed.what in _OF_A_RUN and deed.begun < run.start - seen.exact:
             continue  # that was an earlier run: this one began on what had been mended
         if deed.what in FATAL or deed.what in ("job-held", "job-removed"):
             return True
@@ -201,7 +214,7 @@ def doubled(seen: Evidence) -> Iterator[Finding]:
     for machine in seen.cloud.machines.values():
         at = machine.times["pending"]
         sound = [m.id for m in seen.cloud.machines.values() if m.alive_at(at) and not _ails(seen, m, at)]
-        wanted = max(_waiting(seen, left, at - ago) for ago in range(0, int(_LATELY), 2))
+        wanted = max(_waiting(seen, left, at - ago) for ago in range(0, int(_LATELY * seen.slow), 2))
         if len(sound) > wanted:
             text = f"{len(sound)} sound machines with {machine.id}, and {wanted} jobs at most of late"
             yield Finding("doubled", at, text)
@@ -211,7 +224,7 @@ def _waiting(seen: Evidence, left: Mapping[str, float], at: float) -> int:
     """How many honest jobs there were in the queue, those to be made yet included."""
     found = 0
     for cluster, (count, since) in expected(seen).items():
-        if since - _EXACT <= at:
+        if since - seen.exact <= at:
             found += sum(left.get(f"{cluster}.{proc}", float("inf")) > at for proc in range(count))
     return found
 
@@ -219,13 +232,13 @@ def _waiting(seen: Evidence, left: Mapping[str, float], at: float) -> int:
 def _ails(seen: Evidence, machine: MachineLife, at: float) -> bool:
     """May it be one that is of no use, or of which nobody could know that it is?"""
     hurt = any(d.machine == machine.id and d.what in AILING and d.begun <= at for d in seen.deeds)
-    drained = _out(machine) <= at + _DRAINS
+    drained = _out(machine) <= at + _DRAINS * seen.slow
     used = any(run.address == machine.address and machine.alive_at(run.start) for run in seen.jobs.runs)
     lied_to = any(
-        d.what in ("listing-leaves-out", "wrong-state", "tag-removed") and d.begun <= at <= d.ended + _LATELY
+        d.what in ("listing-leaves-out", "wrong-state", "tag-removed") and seen.lately(d, at)
         for d in seen.deeds
     )
-    return hurt or drained or lied_to or (not used and at - machine.times["pending"] < _YOUNG)
+    return hurt or drained or lied_to or (not used and at - machine.times["pending"] < _YOUNG * seen.slow)
 
 
 def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
@@ -233,16 +246,16 @@ def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
     for machine in seen.cloud.machines.values():
         at = machine.times["pending"]
         alive = sum(other.alive_at(at) for other in seen.cloud.machines.values())
-        if alive > bounds.machines and not _unknowable(seen.deeds, at):
+        if alive > bounds.machines and not _unknowable(seen, at):
             yield Finding("limit", at, f"{alive} machines with {machine.id}, where {bounds.machines} may be")
 
 
-def _unknowable(deeds: Iterable[Deed], at: float) -> bool:
+def _unknowable(seen: Evidence, at: float) -> bool:
     """Was what the ledger knew lost while the cloud's listing left machines out? Then nobody counts them.
 
     A second controller has never known it.
     """
-    lately = [deed.what for deed in deeds if deed.begun <= at <= deed.ended + _LATELY]
+    lately = [deed.what for deed in seen.deeds if seen.lately(deed, at)]
     lost = any(what.startswith("ledger-") or what == "second-controller" for what in lately)
     return lost and any(what in _UNLISTED for what in lately)
 
@@ -270,7 +283,7 @@ def looks_missed(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
     """Times in which the controller didn't list its machines, though nothing was done to its host."""
     first = min((at for _, at in seen.clusters.values()), default=seen.ended)
     for since, at in pairwise(sorted((first, *listings(seen)))):
-        if at - since > bounds.seconds_between_looks and not _may_look_seldom(seen, since, at):
+        if at - since > bounds.seconds_between_looks * seen.slow and not _may_look_seldom(seen, since, at):
             yield Finding("hang", since, f"the controller didn't look for {at - since:.0f} s")
 
 
@@ -278,7 +291,7 @@ def two_act(seen: Evidence) -> Iterator[Finding]:
     """A second controller that acts although nothing was done to the first one's host."""
     host = [d for d in seen.deeds if side_of(d.what) is Side.HOST and d.what != "second-controller"]
     for at in map(_moment, _ACTS.findall(seen.logs.get(SECOND_LOG, ""))):
-        if not any(deed.begun <= at <= deed.ended + _LATELY for deed in host):
+        if not any(seen.lately(deed, at) for deed in host):
             yield Finding("doubled", at, "a second controller acts")
 
 
@@ -297,7 +310,7 @@ def _may_look_seldom(seen: Evidence, since: float, at: float) -> bool:
     return any(
         (side_of(deed.what) is Side.HOST or deed.what in LONG_TO_ASK)
         and deed.begun <= at
-        and deed.ended + _LATELY >= since
+        and deed.ended + _LATELY * seen.slow >= since
         for deed in seen.deeds
     )
 

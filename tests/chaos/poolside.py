@@ -58,7 +58,7 @@ def startd(signal: str) -> Does:
             return None
 
         def goes_on() -> None:
-            world.in_machine(machine, f"pkill -CONT -x {STARTD} || :")
+            world.mend_machine(machine, f"pkill -CONT -x {STARTD} || :")
             world.befallen(machine, time.time())
 
         return goes_on

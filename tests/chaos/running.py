@@ -3,6 +3,7 @@
 import contextlib
 import heapq
 import json
+import os
 import shutil
 import threading
 import time
@@ -19,7 +20,7 @@ from tests.chaos.world import HOSTILE, JOB_LOG, SERVICE, USER, Does, End, World
 from tests.remains import Remains
 from tests.rigs.pools.controlling import ALIVE, LOG, acting
 from tests.rigs.pools.realpool import pool_up, settings, write_story
-from tests.waiting import deadline, until
+from tests.waiting import deadline, patience, slowness, until, work
 from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import Wishes
 
@@ -48,6 +49,8 @@ SETTINGS = settings(
 BOUNDS = Bounds(machines=MACHINES)
 CALMS_DOWN = 2 * LEASE + 120
 """Seconds that it may take until nothing is left to do: a dead system's lease, and all that comes after."""
+PATIENCE = 60.0
+"""Seconds for which what can't be ended is tried again: longer than anything that it may need is taken."""
 Say = Callable[[str], None]
 
 
@@ -127,7 +130,7 @@ def _begin(world: World, one: Happening, say: Say) -> End | None:
 class Mender(threading.Thread):
     """Mends in time what happenings have begun, also while another one takes its time to begin.
 
-    What can't be mended is tried again: it may need what another happening has taken.
+    What can't be mended is tried again, for `PATIENCE`: it may need what another happening has taken.
     """
 
     def __init__(self, say: Say) -> None:
@@ -135,6 +138,8 @@ class Mender(threading.Thread):
         self._say = say
         self._news = threading.Condition()
         self._due: list[tuple[float, int, str, End]] = []
+        self._tried: dict[int, float] = {}
+        self._given_up: list[str] = []
         self._closed = False
 
     def add(self, moment: float, one: Happening, end: End) -> None:
@@ -144,13 +149,16 @@ class Mender(threading.Thread):
             self._news.notify()
 
     def close(self, seconds: float) -> None:
-        """Mend what is left, when it is due. Raises AssertionError where so many seconds don't do."""
+        """Mend what is left, when it is due. Raises AssertionError where so many seconds don't do, or where
+        something was given up.
+        """
         with self._news:
             self._closed = True
             self._news.notify()
         self.join(seconds)
-        left = [what for _, _, what, _ in self._due]
-        assert not self.is_alive(), f"what was begun can't be ended: {', '.join(left) or 'it is under way'}"
+        left = [*self._given_up, *(what for _, _, what, _ in self._due)]
+        over = not left and not self.is_alive()
+        assert over, f"what was begun can't be ended: {', '.join(left) or 'it is under way'}"
 
     def run(self) -> None:
         """Until it is closed and nothing is left."""
@@ -160,8 +168,16 @@ class Mender(threading.Thread):
                 end()
             except Exception as error:
                 self._say(f"           {number:3} {what} isn't over yet: {str(error)[:200]}")
-                with self._news:
-                    heapq.heappush(self._due, (time.monotonic() + _AGAIN, number, what, end))
+                self._put_off(number, what, end)
+
+    def _put_off(self, number: int, what: str, end: End) -> None:
+        """Try it again soon, unless that was done for long enough."""
+        now = time.monotonic()
+        with self._news:
+            if now - self._tried.setdefault(number, now) > deadline(PATIENCE):
+                self._given_up.append(what)
+            else:
+                heapq.heappush(self._due, (now + _AGAIN, number, what, end))
 
     def _next(self) -> tuple[float, int, str, End] | None:
         with self._news:
@@ -223,6 +239,7 @@ def _seen(world: World) -> Evidence:
         secrets=(world.pool.cloud.credential_file.read_text().strip(),),
         memory_kib=int(world.sh(f"ps -o rss= -p {pid} || echo 0")),
         descriptors=int(world.sh(f"ls /proc/{pid}/fd | wc -l")),
+        slow=max(patience(), slowness(work(), 1, os.cpu_count() or 1)),
     )
 
 

@@ -87,6 +87,7 @@ def run_of(
     secrets: Sequence[str] = (),
     memory_kib: int = 0,
     descriptors: int = 0,
+    slow: float = 1.0,
 ) -> Evidence:
     """All that a run left. Its clusters are those of its runs, of one job each and submitted at 90."""
     return Evidence(
@@ -99,6 +100,7 @@ def run_of(
         secrets=secrets,
         memory_kib=memory_kib,
         descriptors=descriptors,
+        slow=slow,
     )
 
 
@@ -124,6 +126,25 @@ def test_findings_come_in_the_order_of_time() -> None:
     seen = run_of([machine(), machine("i-2", SECOND, pending=100.0)], BUSY, memory_kib=1 << 30)
     found = judged(seen, BOUNDS)
     assert [(one.rule, one.at) for one in found] == [("leaked", 100), ("killed", ENDS_AT), ("memory", OVER)]
+
+
+BEGUN_LATE = [machine(), machine("i-2", SECOND, pending=300.0, terminated=408.0)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "enough"),
+    [
+        ("killed", {"runs": [ran("1.0", 110, 403)]}, 2.0),
+        ("hang", {"looks": [at for at in LOOKS if not 180 < at < 260]}, 3.0),
+        ("doubled", {"machines": BEGUN_LATE, "runs": [ran("1.0", 110, 350), ran("2.0", 302, 390, SECOND)],
+                     "clusters": {1: (1, 90.0), 2: (1, 400.0)}}, 20.0),
+    ],
+)  # fmt: skip
+def test_what_may_take_a_while_may_take_longer_on_a_slow_machine(
+    rule: str, changes: dict[str, object], enough: float
+) -> None:
+    assert rule in broken(run_of(**changes))  # type: ignore[arg-type]
+    assert rule not in broken(run_of(**changes, slow=enough))  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------------------- killed

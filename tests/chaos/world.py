@@ -38,13 +38,13 @@ class World:
 
     def log(self) -> CloudLog:
         """What the cloud has written down by now."""
-        with self.pool.cloud.events.open() as file:
+        with self._lock, self.pool.cloud.events.open() as file:
             file.seek(self._read)
             text = file.read()
-        whole = text[: text.rfind("\n") + 1]
-        self._read += len(whole.encode())
-        self._lines += whole.splitlines()
-        return read_cloud(self._lines)
+            whole = text[: text.rfind("\n") + 1]
+            self._read += len(whole.encode())
+            self._lines += whole.splitlines()
+            return read_cloud(self._lines)
 
     def running(self) -> list[MachineLife]:
         """The machines that run and that nothing has befallen that ends them, the oldest first."""
@@ -81,6 +81,17 @@ class World:
         done = run_in(self.pool.cloud, machine, ("sh", "-c", script), timeout=20)
         if done.returncode != 0:
             raise RuntimeError(f"{script}: {(done.stdout + done.stderr).strip()[-300:]}")
+
+    def mend_machine(self, machine: str, script: str) -> None:
+        """The same, to undo what was done to a machine: with one that has ended it is over.
+
+        Raises RuntimeError where it fails on one that runs.
+        """
+        try:
+            self.in_machine(machine, script)
+        except Exception:
+            if self.log().machines[machine].state == "running":
+                raise
 
     def fault(self, *faults: Fault) -> None:
         """Have these faults of the cloud besides those that there are."""

@@ -103,6 +103,7 @@ class Lies:
     left_out: frozenset[str] = frozenset()
     states: tuple[tuple[str, CloudState], ...] = ()
     denied: frozenset[str] = frozenset()  # asked by id, its cloud says that there is no such one, once
+    always_denied: frozenset[str] = frozenset()  # the same, as often as it is asked
     untagged: frozenset[str] = frozenset()
     listing_silent: bool = False
     listing_old: bool = False  # the last answer, read again
@@ -253,6 +254,7 @@ class World:
             # That an id is denied twice in a row, 10 s apart, is what everybody goes by.
             denied = id_ in lies.denied and id_ not in self._denied
             (self._denied.add if denied else self._denied.discard)(id_)
+            denied = denied or id_ in lies.always_denied
             tagged = id_ not in lies.untagged
             said = instance(id_, tagged=tagged, identity=one.identity) if one.there and not denied else None
             self._found[id_] = Known(said, self.now)
@@ -309,7 +311,11 @@ class World:
 
     def decide(self, lies: Lies) -> Plan:
         """One decision, with what it wants to remember; `carry_out` does what it wants done."""
-        made = plan(self.look(lies), self.policy)
+        return self.decide_on(self.look(lies))
+
+    def decide_on(self, told: Snapshot) -> Plan:
+        """The same about what the sources have said."""
+        made = plan(told, self.policy)
         self.questions = made.questions
         self.records.update({one.id: one for one in made.records})
         return made

@@ -4,9 +4,9 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,11 +14,14 @@ from tests.clouds.local.test_local_api import serving
 from tests.waiting import deadline
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.config import LocalCloudConfig
+from updraft.clouds.local.driver import LocalDriver
 from updraft.clouds.local.faults import Fault, FaultKind, Faults, What
+from updraft.clouds.local.process import _inside
 from updraft.clouds.local.service.cloud import Cloud
 from updraft.clouds.local.service.events import EventLog
 from updraft.clouds.local.service.instance import RUNNING, Machine
 from updraft.clouds.local.service.server import Tokens, UnixApiServer
+from updraft.core.model import CloudState
 from updraft.errors import CloudUnavailable, NoCapacity, Throttled
 
 SMALL = What("image", "small", "zone-a", "spot")
@@ -172,6 +175,34 @@ def test_a_listing_lags(user: Client, cloud: PaperCloud) -> None:
     assert {len(user.machines()) for _ in range(60)} == {0, 1}, "listings contradict one another"
     cloud.set_faults([])
     assert [one["id"] for one in user.machines()] == [made["id"]]
+
+
+def test_who_is_asked_for_by_its_id_is_left_out_by_no_listing(user: Client, cloud: PaperCloud) -> None:
+    made = sorted(one["id"] for one in run(user, count=2))
+    cloud.set_faults([Fault(FaultKind.LEAVES_OUT)])
+    assert user.machines() == []
+    assert LocalDriver("here", "test", user).machines() == ()
+    found = LocalDriver("here", "test", user).look_up([*made, "never"])
+    assert [one and one.id for one in found.values()] == [*made, None]
+
+
+class LeavesOut:
+    """A client whose cloud lists nobody, and answers about ids."""
+
+    def machines(self, *, ids: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return [{"id": one, "pid": 7, "state": "running"} for one in ids]
+
+
+def test_who_is_listed_nowhere_can_be_entered() -> None:
+    assert _inside(cast(Client, LeavesOut()), "i-1") == 7
+
+
+def test_a_wrong_state_is_told_by_id_too(user: Client, cloud: PaperCloud) -> None:
+    (made,) = run(user)
+    cloud.set_faults([Fault(FaultKind.WRONG_STATE, state="terminated")])
+    (found,) = LocalDriver("here", "test", user).look_up([made["id"]]).values()
+    assert found is not None
+    assert found.state is CloudState.TERMINATED
 
 
 def test_an_address_may_be_used_again(user: Client, cloud: PaperCloud) -> None:

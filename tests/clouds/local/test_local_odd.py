@@ -1,6 +1,6 @@
 """What the local cloud's driver makes of a listing with a machine of which nothing can be made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -30,8 +30,10 @@ class Listed:
     def offers(self) -> tuple[Mapping[str, Any], ...]:
         return self._machines
 
-    def machines(self, tags: Mapping[str, str] | None = None) -> tuple[Mapping[str, Any], ...]:
-        return self._machines
+    def machines(
+        self, tags: Mapping[str, str] | None = None, ids: Sequence[str] | None = None
+    ) -> tuple[Mapping[str, Any], ...]:
+        return tuple(one for one in self._machines if ids is None or one.get("id") in (None, *ids))
 
 
 def driver(*machines: Mapping[str, Any]) -> LocalDriver:

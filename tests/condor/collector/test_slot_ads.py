@@ -153,6 +153,66 @@ def test_one_whose_name_the_library_cannot_read_costs_its_machine(
     assert not [one for one in seen.values() if one.fault]
 
 
+WHOSE = {"AuthenticatedIdentity": "worker-7"}
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(
+    ("name", "machine_says", "address"),
+    [
+        (POISON, POISON, POISON),
+        (POISON, "undefined", "undefined"),
+        (POISON, "7", POISON),
+        ('strcat("slot1@", "w002")', POISON, "undefined"),
+        ('strcat("slot1@", "w002")', "undefined", POISON),
+        ("7", POISON, POISON),
+        ("undefined", "7", "undefined"),
+    ],
+)
+def test_one_with_neither_name_nor_machine_is_counted_by_who_advertised_it(
+    last: Reread, later: bool, name: str, machine_says: str, address: str
+) -> None:
+    """Its identity is what the collector writes itself, whatever the ad says."""
+    there, odd = Collector(5), Odd()
+    for n, ad in enumerate(there.ads.values()):
+        ad.update({"AuthenticatedIdentity": f"worker-{n}", "Machine": f"w{n:03}"})
+    if later:
+        assert len(looked(there, last, odd)) == 5
+    said = {"Name": name, "Machine": machine_says, "MyAddress": address}
+    culprit = there.ads["slot1@w002"]
+    culprit.update({key: classad2.ExprTree(text) for key, text in said.items()})
+    for _ in range(3):
+        culprit["LastHeardFrom"] += 1
+        there.ads["slot1@w003"]["LastHeardFrom"] += 1
+        seen = looked(there, last, odd)
+        assert len(seen) == 5
+        (one,) = (one for one in seen.values() if one.fault)
+        assert (one.name, one.state, one.accepting) == ("unnamed-1 of worker-2", "Claimed", False)
+        assert one.free.cpus == 0
+    there.asked = 0
+    looked(there, last, odd)
+    assert there.asked <= 10, "the search is paid for once"
+    culprit.update({"Name": "slot1@w002", "Machine": "w002", "MyAddress": "<10.0.0.1:2>"})
+    for _ in range(40):
+        for ad in there.ads.values():
+            ad["LastHeardFrom"] += 1
+        seen = looked(there, last, odd)
+    assert not [one for one in seen.values() if one.fault]
+
+
+def test_several_of_one_advertiser_with_nothing_else_to_tell_them_by_are_counted(
+    there: Collector, last: Reread
+) -> None:
+    for n in (1, 2, 3):
+        ad = there.ads[f"slot1@w{n:03}"]
+        ad.update({"Name": 7, "LastHeardFrom": n, **(WHOSE if n < 3 else {})})
+        del ad["MyAddress"]
+    seen = looked(there, last, Odd())
+    assert len(seen) == 100
+    names = {one.name for one in seen.values() if one.fault}
+    assert names == {"unnamed-1 of worker-7", "unnamed-2 of worker-7", "unnamed-1 of an unknown advertiser"}
+
+
 def test_of_what_cannot_be_read_as_much_as_can_be_is_known(there: Collector, last: Reread) -> None:
     there.ads["slot1@w042"]["Offline"] = classad2.ExprTree(POISON)
     seen = looked(there, last, Odd())["slot1@w042"]

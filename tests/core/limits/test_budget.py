@@ -15,6 +15,7 @@ from tests.rigs.snapshots import (
     NOW,
     PACED,
     SMALL,
+    gone,
     instance,
     offer,
     policies,
@@ -32,7 +33,10 @@ from updraft.core.machines.cache import Roll
 from updraft.core.machines.cooldowns import image_key, outstanding
 from updraft.core.model import (
     CloudView,
+    CollectorView,
     Cooldown,
+    DrainMode,
+    DrainRecord,
     Known,
     LaunchRecord,
     LaunchState,
@@ -42,6 +46,7 @@ from updraft.core.model import (
     Snapshot,
     Unknown,
 )
+from updraft.core.plan import plan
 from updraft.core.settings import CloudRule, Limits, Policy
 
 IMAGE = image_key("default", "img", "c1")
@@ -159,6 +164,36 @@ def test_what_was_asked_for_and_has_not_shown_itself_counts_against_every_limit(
     assert (made.per_class, made.class_cores) == ({"default": 5}, {"default": 28})
     assert made.on_the_way == {IMAGE: 3}
     assert of(shown, policy(limits=Limits(machines=7))).allow(offer(), 9)[0] == 2
+
+
+YOUNG, ESTABLISHED = NOW - 60, NOW - 100_000
+EMPTIED = DrainRecord(DrainMode.EMPTY, NOW - 70, Reason("idle-limit", "as a test says"), NOW - 69)
+
+
+@pytest.mark.parametrize(
+    ("started", "jumped_at", "changes", "most"),
+    [
+        (ESTABLISHED, None, {}, 1),
+        (YOUNG, None, {}, 0),
+        (None, None, {}, 0),
+        (ESTABLISHED, NOW - 60, {}, 0),
+        (YOUNG, None, {"joined_at": None}, 1),
+        (YOUNG, None, {"drain": EMPTIED}, 1),
+        (YOUNG, None, {"terminate_asked_at": NOW - 30}, 1),
+    ],
+    ids=["pool says so too", "young", "silent", "clock jumped", "never joined", "closed empty", "by us"],
+)
+def test_one_that_its_cloud_has_no_more_counts_until_the_pool_bears_it_out(
+    started: float | None, jumped_at: float | None, changes: dict[str, object], most: int
+) -> None:
+    """A collector that doesn't answer, or has forgotten its machines, can't say that it heard of none."""
+    shown = snapshot(records=[gone("i-1", **changes)], found={"i-1": None}, jumped_at=jumped_at)
+    pool = Unknown(DOWN, NOW) if started is None else Known(CollectorView((), started, NOW - 5), NOW)
+    rules = policy(limits=Limits(machines=1))
+    shown = replace(shown, collector=pool)
+    assert of(shown, rules).allow(offer(), 1)[0] == most
+    made = plan(shown, rules)
+    assert [one.ended_at for one in made.records if one.ended_at] == [NOW] * most
 
 
 def test_a_machine_whose_price_is_not_known_stops_all_purchases_under_a_limit_of_cost() -> None:

@@ -12,6 +12,7 @@ import updraft
 from tests.rigs.annexworlds import annex
 from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, World
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
+from updraft.core.limits.budget import budget
 from updraft.core.machines.annex_leaving import GRACE
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.lifecycle import LET_GO
@@ -122,22 +123,30 @@ class Moment:
 
     def in_(self, world: World) -> Plan | None:
         """Let it come; what the controller wants then, None where it sleeps."""
+        return world.decide(self.lies) if self.passes(world) else None
+
+    def passes(self, world: World) -> bool:
+        """Let it come; whether the controller looks then."""
         if self.jump and not self.asleep:
             world.jumps(self.jump)
         world.passes(self.seconds, self.lies)
-        return None if self.asleep else world.decide(self.lies)
+        return not self.asleep
 
 
-def moments(told: st.SearchStrategy[Lies]) -> st.SearchStrategy[list[Moment]]:
-    """What happens one after the other."""
-    one = st.builds(
+def a_moment(told: st.SearchStrategy[Lies]) -> st.SearchStrategy[Moment]:
+    """One of a story."""
+    return st.builds(
         Moment,
         st.sampled_from([2.0, 2.0, 12.0, 70.0, 700.0]),
         told,
         st.sampled_from([False, False, False, True]),
         st.sampled_from([0.0] * 6 + [4000.0, 100_000.0, -4000.0]),
     )
-    return st.lists(one, min_size=1, max_size=14)
+
+
+def moments(told: st.SearchStrategy[Lies]) -> st.SearchStrategy[list[Moment]]:
+    """What happens one after the other."""
+    return st.lists(a_moment(told), min_size=1, max_size=14)
 
 
 def spared(world: World, made: Plan, told: Lies) -> None:
@@ -208,6 +217,51 @@ def test_5_what_is_idle_dead_or_gone_goes_when_the_sources_tell_the_truth_again(
             kept = world.records.get(one.id)
             assert kept is None or kept.ended_at is not None
             assert not one.job, "and its job runs elsewhere"
+
+
+def blind() -> st.SearchStrategy[Lies]:
+    """The cloud and the pool have forgotten the same machines."""
+    all_or_one = st.sampled_from([frozenset(IDS), frozenset(IDS[:1])])
+    often = st.sampled_from([False, True])
+    return st.builds(
+        Lies,
+        left_out=all_or_one,
+        always_denied=all_or_one,
+        lost_ads=all_or_one,
+        collector_new=often,
+        collector_silent=often,
+    )
+
+
+@given(
+    st.lists(st.sampled_from(["works", "idle"]), min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(1, 4), a_moment(st.one_of(blind(), lies()))), max_size=6),
+)
+def test_4_what_lives_counts_against_limits_whatever_the_sources_say(
+    there: list[str], spells: list[tuple[int, Moment]]
+) -> None:
+    """Even where its cloud denies it again and again, asked by its id, as long as the pool can't bear it out.
+
+    Of machines that the controller has known once. Ads are lost while a collector is young, or their machine
+    would be heard of.
+    """
+    made = {id_: Machine(id_, NOW - 5000.0, heard=NOW - 1.0, identity=OURS) for id_ in IDS}
+    for one, what in zip(made.values(), there, strict=True):
+        one.job, one.renewed = ("one" if what == "works" else ""), NOW - 1.0
+    world = World(replace(policy(worker(idle_limit=60.0)), identity=OURS), made)
+    age = world.policy.timings.collector_age
+    story = [moment for times, moment in spells for _ in range(times)]
+    for moment in [Moment(2.0, Lies()), *story]:
+        young = moment.lies.collector_new or world.now + moment.seconds - world.collector_started < age
+        lost = moment.lies.lost_ads if young else frozenset()
+        told = replace(moment.lies, lost_ads=lost, ledger_lost=False)
+        if replace(moment, lies=told).passes(world):
+            seen = world.look(told)
+            roll = Roll()
+            roll.look(seen, world.policy)
+            counted = budget(roll, (), (), frozenset(), seen, world.policy).pool.machines
+            assert counted >= sum(one.there and one.up for one in made.values())
+            world.carry_out(world.decide_on(seen))
 
 
 LEASED = annex(until=NOW + 500.0)
@@ -324,8 +378,12 @@ def test_of_one_that_was_closed_when_it_was_empty_one_word_is_enough() -> None:
     assert [one.ended_at for one in made.records] == [NOW]
 
 
-def test_who_was_heard_of_since_is_asked_for_anew() -> None:
+@pytest.mark.parametrize("silent", [False, True])
+def test_who_was_heard_of_since_is_asked_for_anew(silent: bool) -> None:
+    """Also while the listing is silent, and only questions about ids are answered."""
     shown = snapshot(records=[gone("i-1")], slots=[replace(FRESH, heard=NOW - 1)], found={"i-1": None})
+    if silent:
+        shown = replace(shown, clouds={"c1": replace(shown.clouds["c1"], machines=Unknown(DOWN, NOW))})
     (seen,) = Roll().look(shown, policy()).machines
     assert (seen.phase, seen.record.gone_since, seen.record.gone_heard) == ("joined", NOW, NOW - 1)
 

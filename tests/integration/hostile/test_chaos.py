@@ -29,7 +29,6 @@ def survives(image: Image, home: Path, order: Order) -> None:
     assert [f"{one.rule}: {one.text}" for one in outcome.findings] == []
 
 
-@pytest.mark.extended
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1])

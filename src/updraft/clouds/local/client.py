@@ -70,12 +70,15 @@ class Client:
         body = {**order, "user_data": base64.b64encode(user_data).decode()}
         return list(self._call("run", body)["machines"])
 
-    def machines(self, tags: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-        """All machines with these tags, all pages."""
+    def machines(
+        self, tags: Mapping[str, str] | None = None, ids: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """All machines with these tags, all pages; with `ids` those of them that have one of these."""
+        asked = {"tags": dict(tags or {}), **({} if ids is None else {"ids": list(ids)})}
         found: list[dict[str, Any]] = []
         following = ""
         while True:
-            page = self._call("list", {"tags": dict(tags or {}), "next": following})
+            page = self._call("list", {**asked, "next": following})
             found += page["machines"]
             following = page["next"]
             if not following:

@@ -89,9 +89,11 @@ class LocalDriver:
         return tuple(found)
 
     def look_up(self, ids: Iterable[str]) -> Found:
-        """By their ids, from a listing of all machines whatever their tags."""
+        """By their ids, whatever their tags."""
         ids = tuple(ids)
-        shown, odd = readable(self._client.machines(), self._instance, _id)
+        if not ids:
+            return {}
+        shown, odd = readable(self._client.machines(ids=ids), self._instance, _id)
         everything: dict[str, Instance | None] = {one.id: one for one in shown}
         if NAMELESS not in odd:  # else it may be any of those that are missing
             everything = {**dict.fromkeys(one for one in ids if one not in odd), **everything}

@@ -30,10 +30,10 @@ class FaultKind(StrEnum):
     NO_ANSWER = "no-answer"  # the call isn't done, and its connection ends after `seconds` without a word
     LATE_ANSWER = "late-answer"  # the call is done at once and answered `seconds` later
     LOST_ANSWER = "lost-answer"  # the call is done, and its answer fails: for the caller it is unknown
-    # listings
-    LEAVES_OUT = "leaves-out"  # a machine isn't listed; an occasion is a machine, for as long as this lasts
-    WRONG_STATE = "wrong-state"  # a machine is listed in `state`; likewise
-    LAGS = "lags"  # the listing is that of `seconds` ago; an occasion is a call
+    # listings: an occasion is a machine
+    LEAVES_OUT = "leaves-out"  # a machine isn't listed, but is told of by its id; for as long as this lasts
+    WRONG_STATE = "wrong-state"  # a machine is shown in `state`, also by its id; likewise
+    LAGS = "lags"  # what is shown, also by id, is that of `seconds` ago; an occasion is a call
 
 
 _AT_BOOT = frozenset(
@@ -171,13 +171,13 @@ class Faults:
         fault = self._bite(frozenset({FaultKind.LAGS}), now, None)
         return fault.seconds if fault is not None else 0.0
 
-    def listed_as(self, id_: str, state: str, what: What, now: float) -> str:
-        """The state in which a machine is listed now, "" where it isn't."""
+    def listed_as(self, id_: str, state: str, what: What, now: float, *, by_id: bool = False) -> str:
+        """The state in which a machine is shown now, "" where it isn't; `by_id` where it is asked for so."""
         for armed in self._armed:
             fault = armed.fault
             if armed.over(now) or not fault.touches(what) or not armed.bites_machine(id_):
                 continue
-            if fault.kind is FaultKind.LEAVES_OUT:
+            if fault.kind is FaultKind.LEAVES_OUT and not by_id:
                 return ""
             if fault.kind is FaultKind.WRONG_STATE:
                 return fault.state

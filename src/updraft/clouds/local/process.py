@@ -187,7 +187,7 @@ def _inside(client: Client, machine: str) -> int:
     """The machine's first process, once it is in its own root: before, it would show the host's."""
     until = time.monotonic() + _BOOT_DEADLINE
     while True:
-        found = next((m for m in client.machines() if m["id"] == machine), None)
+        found = next(iter(client.machines(ids=[machine])), None)
         if found is not None and found["pid"] is not None:
             return int(found["pid"])
         if found is None or found["state"] in ("stopping", "terminated") or time.monotonic() > until:

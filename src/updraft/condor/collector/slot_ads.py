@@ -6,9 +6,11 @@ read: fewer and fewer attributes, in the end only its name. How few is remembere
 for once.
 
 A slot whose `Name` is no text goes by another name, of its machine or its address, and is no room. Where the
-library can't even read that attribute, this holds for all slots of its machine.
+library can't even read that attribute, this holds for all slots of its machine; where that can't be told
+either, for all of the identity that advertised it, which the collector writes into each ad itself.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -56,7 +58,14 @@ _ADS = (
     _SURE,
 )
 _OTHERWISE = ["Machine", "SlotID", "MyAddress", "LastHeardFrom"]
-_NAMELESS = ([*_OTHERWISE, SHOWN_IDENTITY, ATTR_POOL, ATTR_INSTANCE, ATTR_LAUNCH], _OTHERWISE, ["Machine"])
+_BY_COLLECTOR = ["LastHeardFrom", SHOWN_IDENTITY]
+_WHOSE = ("Machine", SHOWN_IDENTITY)
+_NAMELESS = (
+    [*_OTHERWISE, SHOWN_IDENTITY, ATTR_POOL, ATTR_INSTANCE, ATTR_LAUNCH],
+    _OTHERWISE,
+    ["Machine", *_BY_COLLECTOR],
+    _BY_COLLECTOR,
+)
 _LONGEST = 512  # bytes of a name: no longer text is read
 _NAMED = f"(isString(Name) && size(Name) < {_LONGEST})"
 _MARKS = (list(MARKS), ["Name", "MyAddress", "LastHeardFrom"], ["Name", "LastHeardFrom"])
@@ -103,8 +112,9 @@ class Odd:
         self.ads, self.marks = _Steps(_ADS), _Steps(_MARKS)
         self.nameless: set[str] = set()
         """What those go by now that have no name."""
-        self.hidden: set[str] = set()
-        """The machines with slots whose names are no texts to the library."""
+        self.hidden: set[tuple[str, str]] = set()
+        """Whose slots have names that are no texts to the library: an attribute, `Machine` or that of the
+        identity that advertised them, and its text."""
 
     def begin(self) -> None:
         """Another look begins."""
@@ -139,8 +149,13 @@ class SlotAds:
     @property
     def _slots(self) -> str:
         """The condition for all slots but those of hidden machines."""
-        hidden = self._odd.hidden
-        return f"{SLOTS} && {among('Machine', hidden)} =!= true" if hidden else SLOTS
+        return f"{SLOTS} && !{self._hidden}" if self._odd.hidden else SLOTS
+
+    @property
+    def _hidden(self) -> str:
+        """The condition for the slots of whoever is hidden, never undefined."""
+        texts = ([one for of, one in self._odd.hidden if of == what] for what in _WHOSE)
+        return f"({' || '.join(f'{among(*each)} =?= true' for each in zip(_WHOSE, texts, strict=True))})"
 
     def _told(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
         """The ads of these slots, of each as much as can be read; the nameless ones by other names."""
@@ -159,7 +174,7 @@ class SlotAds:
         """The ads of those without a name, with as little as tells whose they are, and other names."""
         import htcondor2
 
-        these = f"{SLOTS} && ({_NAMED} =!= true || {among('Machine', self._odd.hidden)})"
+        these = f"{SLOTS} && ({_NAMED} =!= true || {self._hidden})"
         found: list[Any] = []
         for step in _NAMELESS:
             try:
@@ -167,42 +182,63 @@ class SlotAds:
                 break
             except htcondor2.HTCondorException:
                 self._ask("false", ["Name"])  # raises where it is the collector that fails
+        taken: Counter[str] = Counter()
         for ad in found:
-            machine, slot = text(ad, "Machine"), integer(ad, "SlotID")
-            ad["Name"] = (f"slot{slot}@{machine}" if slot and machine else machine) or text(ad, "MyAddress")
+            ad["Name"] = _otherwise(ad, taken)
             ad[UNREAD] = True
         return found
 
-    def _hide(self, machines: Iterable[str]) -> bool:
-        """Ask for no names of these machines' slots; whether there is any new one among them."""
-        fresh = {*machines} - self._odd.hidden - {""}
+    def _hide(self, whose: Iterable[tuple[str, str]]) -> bool:
+        """Ask for no names of these slots; whether there is anything new among them."""
+        fresh = {(what, one) for what, one in whose if one} - self._odd.hidden
         self._odd.hidden |= fresh
         return bool(fresh)
 
-    def _unlike_texts(self) -> Iterable[str]:
-        """The machines of slots whose names are texts to the collector and not to the library."""
-        ads = self._ask(f"{self._slots} && {_NAMED}", ["Name", "Machine"])
-        return [text(ad, "Machine") for ad in ads if not _name(ad)]
-
-    def _names(self) -> list[Any]:
-        """The ads of all slots with nothing but names; machines with one that can't be read are hidden."""
+    def _unlike_texts(self) -> Iterable[tuple[str, str]]:
+        """Whose slots have names that are texts to the collector and not to the library."""
         import htcondor2
 
-        def fails(machines: Sequence[str]) -> bool:
+        these = f"{self._slots} && {_NAMED}"
+        try:
+            ads = self._ask(these, ["Name", *_WHOSE])
+        except htcondor2.HTCondorException:
+            ads = self._ask(these, ["Name", SHOWN_IDENTITY])
+        for ad in ads:
+            if not _name(ad):
+                what = next((one for one in _WHOSE if text(ad, one)), SHOWN_IDENTITY)
+                yield what, text(ad, what)
+
+    def _names(self) -> list[Any]:
+        """The ads of all slots with nothing but names; whoever has one that can't be read is hidden.
+
+        Raises what the library raises where it isn't for that.
+        """
+        import htcondor2
+
+        for what in _WHOSE:
             try:
-                self._ask(f"{SLOTS} && {among('Machine', machines)}", ["Name"])
+                return list(self._ask(self._slots, ["Name"]))
+            except htcondor2.HTCondorException:
+                self._ask("false", ["Name"])  # raises where it is the collector that fails
+                self._hide((what, one) for one in self._unreadable(what))
+        return list(self._ask(self._slots, ["Name"]))
+
+    def _unreadable(self, what: str) -> list[str]:
+        """Who, by this attribute, has slots whose names can't be read; nobody where it can't be told."""
+        import htcondor2
+
+        def fails(some: Sequence[str]) -> bool:
+            try:
+                self._ask(f"{self._slots} && {among(what, some)}", ["Name"])
             except htcondor2.HTCondorException:
                 return True
             return False
 
         try:
-            ads = self._ask(self._slots, ["Name"])
+            found = {text(ad, what) for ad in self._ask(self._slots, [what])} - {""}
         except htcondor2.HTCondorException:
-            machines = {text(ad, "Machine") for ad in self._ask(SLOTS, ["Machine"])} - {""}
-            if not self._hide(failing(sorted(machines - self._odd.hidden), fails)):
-                raise
-            ads = self._ask(self._slots, ["Name"])
-        return list(ads)
+            return []
+        return failing(sorted(found), fails)
 
     def _by_name(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
         """The ads of these slots, and, where all are asked for, maybe of some without a name."""
@@ -280,6 +316,18 @@ def _name(ad: Any) -> str:
         return said if isinstance(said, str) and len(said.encode()) < _LONGEST else ""
     except Exception:  # the library's errors are of many kinds: it is no text of Unicode
         return ""
+
+
+def _otherwise(ad: Any, taken: Counter[str]) -> str:
+    """A name for a slot that has none, unlike those that are `taken`."""
+    machine, slot = text(ad, "Machine"), integer(ad, "SlotID")
+    name = (f"slot{slot}@{machine}" if slot and machine else machine) or text(ad, "MyAddress")
+    whose = "" if name else f" of {text(ad, SHOWN_IDENTITY) or 'an unknown advertiser'}"
+    taken[name or whose] += 1
+    number = taken[name or whose]
+    if not name:
+        return f"unnamed-{number}{whose}"
+    return name if number == 1 else f"{name}#{number}"
 
 
 def _below(steps: _Steps, step: int) -> set[str]:

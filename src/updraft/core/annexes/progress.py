@@ -15,6 +15,7 @@ from updraft.core.demand.room import Room
 from updraft.core.limits.budget import Budget
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, Outstanding
 from updraft.core.machines.lifecycle import LEASE, SPOT_NOTICE
+from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
     Annex,
     AnnexOutlook,
@@ -110,7 +111,7 @@ def annexed(
     """
     if not snapshot.annexes:
         return NOTHING
-    there = _counted(snapshot.annexes, machines, waiting)
+    there = _counted(machines, waiting, snapshot, policy)
     bounds = _Bounds(machines, waiting, snapshot, policy, held)
     wishes: list[Wish] = []
     outlooks: list[AnnexOutlook] = []
@@ -138,12 +139,12 @@ class _Has:
 
 
 def _counted(
-    annexes: Iterable[Annex], machines: Iterable[Machine], waiting: Iterable[Outstanding]
+    machines: Iterable[Machine], waiting: Iterable[Outstanding], snapshot: Snapshot, policy: Policy
 ) -> Mapping[str, _Has]:
-    found = {annex.name: _Has() for annex in annexes}
+    found = {annex.name: _Has() for annex in snapshot.annexes}
     for machine in machines:
         has = found.get(annex_of(machine.record.variant))
-        if has is None or _replaceable(machine):
+        if has is None or (_replaceable(machine) and borne_out(machine, snapshot, policy)):
             continue
         has.machines += 1
         has.cores += machine.record.resources.cpus

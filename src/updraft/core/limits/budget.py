@@ -10,6 +10,7 @@ from updraft.core.limits.pace import joins_left, slowed
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.census import largest
 from updraft.core.machines.cooldowns import Outstanding, image_key
+from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
     CloudView,
     Cooldown,
@@ -229,7 +230,7 @@ def budget(
     young = [one for one in roll.settled if one.machine.record.requested_at > latest]
     for one in (*roll.others, *young):
         machine = one.machine
-        if machine.phase is Phase.GONE:
+        if machine.phase is Phase.GONE and borne_out(machine, snapshot, policy):
             continue
         if not one.settled:
             counts[one.account] += 1

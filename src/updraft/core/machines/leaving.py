@@ -22,7 +22,7 @@ from updraft.core.machines.fates import (
     jobs_there,
 )
 from updraft.core.machines.lifecycle import SPOT_NOTICE
-from updraft.core.machines.witnesses import ANOTHERS, closed_for_good, last_heard, not_ours
+from updraft.core.machines.witnesses import ANOTHERS, borne_out, closed_for_good, last_heard, not_ours
 from updraft.core.model import (
     Action,
     CloudState,
@@ -123,11 +123,15 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
     # What its owner, or whoever held it, wants out of the queue is none to give back.
     jobs = tuple(job for job in jobs_known(machine, look) if not job.leaving)
     actions.extend(_given_back(machine, jobs, reason, look))
+    known = borne_out(machine, look.snapshot, look.policy)
     if jobs_there(machine, look) is None:
         since = record.missing_since or look.now
         waited = look.running.asked and look.now - since >= look.policy.timings.schedd_patience
         text = f"{reason.text}; not every schedd has said which jobs it believes to run there"
-        return Fate(Reason(reason.code, text), tuple(actions), ended=waited and not jobs)
+        return Fate(Reason(reason.code, text), tuple(actions), ended=waited and known and not jobs)
+    if not jobs and not known:
+        text = f"{reason.text}; it counts until the pool is known well enough to bear that out"
+        return Fate(Reason(reason.code, text), tuple(actions))
     return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone" and ours)
 
 

@@ -227,11 +227,12 @@ def _listed(
         if record.missing_since is not None:
             changes.update(missing_since=None, gone_since=None)
         return
-    view = snapshot.clouds.get(record.cloud)
-    if view is None or not isinstance(view.machines, Known):
-        return
     if record.missing_since is None:
+        view = snapshot.clouds.get(record.cloud)
+        if view is None or not isinstance(view.machines, Known):
+            return
         changes["missing_since"] = view.machines.at
+    # Of one that is missing already the cloud may say something by its id while its listing is silent.
     changes.update(noted(record, slots, snapshot))
 
 

@@ -213,6 +213,20 @@ def _vouches(started: float, record: MachineRecord, now: float, policy: Policy) 
     return started <= since or now - started >= policy.timings.collector_age
 
 
+def borne_out(machine: Machine, snapshot: Snapshot, policy: Policy) -> bool:
+    """Whether the pool bears out that a machine has ended of which its cloud says so; it counts until then.
+
+    A collector that doesn't answer, or that was started anew and hasn't heard of every machine yet, can't.
+    """
+    record, collector = machine.record, snapshot.collector
+    ours = record.terminate_asked_at is not None or closed_for_good(record)
+    if ours or record.joined_at is None or machine.slots:
+        return True
+    if not isinstance(collector, Known) or unsettled(snapshot, policy):
+        return False
+    return _vouches(collector.value.started, record, snapshot.now, policy)
+
+
 def lately(slots: tuple[Slot, ...], now: float, policy: Policy) -> tuple[Slot, ...]:
     """Those of the slots whose ads still count: that are no older than `stale_ad`.
 

@@ -4,7 +4,7 @@ import ipaddress
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,23 +76,31 @@ class Cloud:
             ).start()
         return shown
 
-    def page(self, tags: Mapping[str, str], after: str) -> tuple[list[dict[str, Any]], str]:
-        """One page of the machines with these tags, and where the next begins ("" where this is the last)."""
+    def page(
+        self, tags: Mapping[str, str], after: str, only: Container[str] | None = None
+    ) -> tuple[list[dict[str, Any]], str]:
+        """One page of the machines with these tags, and where the next begins ("" where this is the last).
+
+        `only` are those that are asked for by their ids, None for all.
+        """
         limit, now = self.config.page_size, time.time()
         with self._lock:
             self._forget_old()
             ids = sorted(
-                id_ for id_, m in self._machines.items() if tags.items() <= m.tags.items() and id_ > after
+                id_
+                for id_, m in self._machines.items()
+                if tags.items() <= m.tags.items() and id_ > after and (only is None or id_ in only)
             )
             then = now - self._faults.lag(now)
-            page = [self._listed(self._machines[id_], then, now) for id_ in ids[:limit]]
+            by_id = only is not None
+            page = [self._listed(self._machines[id_], then, now, by_id) for id_ in ids[:limit]]
         return [one for one in page if one is not None], ids[limit - 1] if len(ids) > limit else ""
 
-    def _listed(self, machine: Machine, then: float, now: float) -> dict[str, Any] | None:
-        """The machine as this listing has it, which may be wrong on request; None where it isn't in it."""
+    def _listed(self, machine: Machine, then: float, now: float, by_id: bool) -> dict[str, Any] | None:
+        """The machine as this answer has it, which may be wrong on request; None where it isn't in it."""
         state = machine.state_at(then)
         if state:
-            state = self._faults.listed_as(machine.id, state, _what(machine.order), now)
+            state = self._faults.listed_as(machine.id, state, _what(machine.order), now, by_id=by_id)
         return machine.show(state) if state else None
 
     def terminate(self, ids: Iterable[str]) -> None:

@@ -56,7 +56,9 @@ def _run(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(cloud: Cloud, body: dict[str, Any]) -> dict[str, Any]:
-    machines, following = cloud.page(body.get("tags", {}), body.get("next", ""))
+    ids = body.get("ids")
+    only = None if ids is None else frozenset(ids)
+    machines, following = cloud.page(body.get("tags", {}), body.get("next", ""), only)
     return {"machines": machines, "next": following}
 
 
