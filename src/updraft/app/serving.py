@@ -38,7 +38,7 @@ from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
-from updraft.ledger.rows import scrub
+from updraft.ledger.secrets import scrubbed
 from updraft.recording import Planner, Recorder
 
 
@@ -188,13 +188,17 @@ def _plain(_logger: object, _method: str, event: Any) -> Any:
     return {key: printable(said) if isinstance(said, str) else said for key, said in event.items()}
 
 
-def _scrubbed(_logger: object, _method: str, line: Any) -> str:
-    # Errors quote what a cloud or a daemon has said, and that may be anything.
-    return scrub(str(line))
+def _scrubbed(_logger: object, _method: str, event: Any) -> Any:
+    # Errors quote what a cloud or a daemon has said, and that may be anything. Before the line is made: what
+    # is taken out of a text of JSON could take its quotes along.
+    return scrubbed({key: said if isinstance(said, _PLAIN) else str(said) for key, said in event.items()})
+
+
+_PLAIN = (str, int, float, bool, type(None), dict, list, tuple)
 
 
 def start_log(form: str) -> None:
-    """Log lines to stderr: for people, or one JSON object a line. What looks like a token is left out."""
+    """Log lines to stderr: for people, or one JSON object a line. What looks like a secret is left out."""
     shape: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if form == "json"
@@ -206,9 +210,9 @@ def start_log(form: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _scrubbed,
             _plain,
             shape,
-            _scrubbed,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         logger_factory=structlog.PrintLoggerFactory(raw(sys.stderr)),

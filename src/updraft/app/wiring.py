@@ -19,7 +19,7 @@ from updraft.bootstrap.worker.install import Install
 from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.awaited import Awaited
-from updraft.clouds.base import Driver, Pace
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Pace
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
 from updraft.condor.access import PoolAccess
@@ -61,6 +61,12 @@ def identity(settings: Settings) -> str:
     """What tells this pool from others of its name; "" before its controller has first run."""
     known = found(settings.pool.state_dir)
     return "" if known is None else known.pool
+
+
+def labels(settings: Settings) -> dict[str, str]:
+    """The tags by which what is made for this pool is known, as far as it has an identity yet."""
+    own = identity(settings)
+    return {TAG_POOL: settings.pool.name, **({TAG_IDENTITY: own} if own else {})}
 
 
 def make_observer(

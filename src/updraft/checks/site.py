@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from updraft.checks import brokers, clouds, host, pool, proxies, role
+from updraft.checks import brokers, clouds, host, leftovers, pool, proxies, role
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
 from updraft.checks.role import Held
 from updraft.clouds.base import Driver
 from updraft.config.model import Settings
+from updraft.core.leftovers import Judged
 from updraft.ledger.identity import this_host
 
 DEADLINE = 7.5
@@ -28,7 +29,8 @@ class Site:
     """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
 
     `brokers` find the address of the broker of each class that is reached through one. `held` finds the role
-    in the cloud that this machine was launched with, and who may use it; `people` may log in to it.
+    in the cloud that this machine was launched with, and who may use it; `people` may log in to it. `left`
+    finds what updraft has made in the clouds; None where that isn't looked at.
     """
 
     file: Path
@@ -42,6 +44,7 @@ class Site:
     brokers: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     held: Callable[[], Held] = lambda: Held("")
     people: Sequence[str] = ()
+    left: Callable[[], Sequence[Judged]] | None = None
 
 
 def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
@@ -52,6 +55,8 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     others = brokers.questions(site.probe, site.brokers, deadline - _FOR_CHILDREN)
     asked |= {f"broker: {name}": one for name, one in others.items()}
     asked["role"] = site.held
+    if site.left is not None:
+        asked["left"] = site.left
     squids = proxies.wanted(site.settings)
     asked |= {f"proxy: {one}": partial(proxies.fetches, one) for one in squids}
     for name, make in site.drivers.items():
@@ -85,5 +90,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
         own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}
         yield from clouds.judge(clouds.CloudFacts(name, site.settings, own))
         yield from host.ends(site.ledger, name, site.now)
+    if site.left is not None:
+        yield from leftovers.judge(answers["left"])
     for name in sorted({one.cloud for one in site.ledger.not_ending} - site.drivers.keys()):
         yield from host.ends(site.ledger, name, site.now)

@@ -12,6 +12,7 @@ from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
 from updraft.cli.heads.schemas import HEAD_FORMS
 from updraft.cli.images.schemas import IMAGE_FORMS
+from updraft.cli.operating.leftover_schemas import LEFTOVER_FORMS
 from updraft.cli.pools.load_schemas import LOAD_FORMS
 from updraft.cli.pools.schemas import POOL_FORMS
 from updraft.cli.tokens.schemas import TOKEN_FORMS
@@ -268,6 +269,7 @@ FORMS: Mapping[str, Schema] = {
     **ANNEX_FORMS,
     **CLOUD_FORMS,
     **IMAGE_FORMS,
+    **LEFTOVER_FORMS,
     **POOL_FORMS,
     **LOAD_FORMS,
     **TOKEN_FORMS,

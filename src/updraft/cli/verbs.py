@@ -41,6 +41,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "adopt": ("operating.wishes:adopt", "Take an instance into the pool's care."),
     "disown": ("operating.wishes:disown", "Let go of a machine: it stays, and is yours to end."),
     "destroy": ("operating.wishes:destroy", "Drain and remove every machine of the pool."),
+    "leftovers": (
+        "leftovers:leftovers",
+        "What updraft has made in the clouds and nobody uses any more: list it, remove it.",
+    ),
     "local": ("setup.local:local", "The cloud on one machine: start, look, stop."),
     "version": ("setup.settings:version", "Say which updraft this is."),
 }

@@ -5,11 +5,12 @@ again, and only `CloudError`s are raised: whoever makes an image looks with `sho
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, Protocol
 
 from updraft.clouds.base import TAG_POOL, Driver, ImageInfo, layers
-from updraft.errors import BadRequest
+from updraft.errors import BadRequest, CloudError
 
 TAG_FROM = "updraft:from"
 """Of an image: what it was made from, an image's or a machine's name."""
@@ -96,6 +97,23 @@ def imaging_of(driver: Driver) -> Imaging | None:
     """What this driver, or the one it is wrapped around, does with images; None where it does nothing."""
     found: Iterator[Imaging | None] = (getattr(one, "imaging", None) for one in layers(driver))
     return next((one for one in found if one is not None), None)
+
+
+@contextmanager
+def taken_back(images: Imaging, image: str) -> Iterator[None]:
+    """An image that is not to be where this fails: it is removed, and the error says where it can't be."""
+    try:
+        yield
+    except CloudError as error:
+        try:
+            images.delete(image)
+        except CloudError as left:
+            error.args = (f"{error}; and image {image} stays ({left}): see `updraft leftovers`",)
+        raise
+    except BaseException:
+        with suppress(CloudError):
+            images.delete(image)
+        raise
 
 
 def check_form(cloud: str, form: str, forms: tuple[str, ...]) -> None:

@@ -1,7 +1,6 @@
-"""Records as JSON documents and back, and what is taken out of a text before it is kept."""
+"""Records as JSON documents and back."""
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,19 +18,13 @@ from updraft.core.model import (
     Resources,
     Untaken,
 )
+from updraft.ledger.secrets import scrubbed, suspicious
 
 _ANNEX_FIELDS = frozenset(field.name for field in fields(Annex))
 _LAUNCH_FIELDS = frozenset(field.name for field in fields(LaunchRecord))
 _MACHINE_FIELDS = frozenset(field.name for field in fields(MachineRecord))
 _RESOURCES = tuple(field.name for field in fields(Resources))
 _NESTED = ("drain", "wanted_drain", "end", "let_go", "end_failed")
-
-# HTCondor's tokens, and PEM keys. Workers' consoles are printed by images that we don't write.
-_SECRETS = re.compile(
-    r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    re.DOTALL,
-)
 
 
 @contextmanager
@@ -43,27 +36,20 @@ def _decoding() -> Iterator[None]:
         raise sqlite3.DataError(f"a row can't be read: {type(error).__name__}") from error
 
 
-REMOVED = "(secret removed)"
-
-
-def scrub(text: str) -> str:
-    """The text without what looks like a token or a private key, in letters that a file can hold."""
-    return _SECRETS.sub(REMOVED, storable(text))
-
-
-def storable(text: str) -> str:
-    """The text with what is no Unicode written as escapes: SQLite refuses it."""
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def dump(document: object) -> str:
     """One compact JSON text; floats that are no JSON numbers are refused."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
+def clean(document: object) -> str:
+    """As `dump`, without what looks like a secret."""
+    text = dump(document)
+    return dump(scrubbed(document)) if suspicious(text) else text
+
+
 def launch_to_doc(record: LaunchRecord) -> str:
     """The launch as JSON."""
-    return scrub(dump(asdict(record)))
+    return clean(asdict(record))
 
 
 def machine_to_doc(record: MachineRecord) -> str:
@@ -74,12 +60,12 @@ def machine_to_doc(record: MachineRecord) -> str:
     for name in _NESTED:
         if values[name] is not None:
             values[name] = asdict(values[name])
-    return scrub(dump(values))
+    return clean(values)
 
 
 def annex_to_doc(annex: Annex) -> str:
     """The annex as JSON."""
-    return scrub(dump(asdict(annex)))
+    return clean(asdict(annex))
 
 
 def annex_from_doc(doc: str) -> Annex:

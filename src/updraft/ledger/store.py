@@ -15,17 +15,16 @@ from updraft.ledger.migrations import migrate
 from updraft.ledger.reader import AT_WORK, AT_WORK_AT, UNTAKEN, Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
 from updraft.ledger.rows import (
-    REMOVED,
     annex_to_doc,
     at_work_to_doc,
+    clean,
     dump,
     launch_from_doc,
     launch_to_doc,
     machine_to_doc,
-    scrub,
-    storable,
     untaken_to_doc,
 )
+from updraft.ledger.secrets import REMOVED, scrub, storable
 
 CONSOLE_KEPT = 64 * 1024
 TEXT_KEPT = 4096
@@ -226,7 +225,7 @@ class Ledger(Queries):
                     subject,
                     reason.code,
                     scrub(reason.text)[:TEXT_KEPT],
-                    scrub(dump(dict(detail or {}))),
+                    clean(dict(detail or {})),
                 ),
             )
 
@@ -253,7 +252,9 @@ class Ledger(Queries):
     def done(self, request: int, outcome: str, at: float) -> None:
         """Write down what became of a wish."""
         with self._writing() as rows:
-            rows.execute("UPDATE requests SET done_at = ?, outcome = ? WHERE id = ?", (at, outcome, request))
+            rows.execute(
+                "UPDATE requests SET done_at = ?, outcome = ? WHERE id = ?", (at, scrub(outcome), request)
+            )
 
     # -------------------------------------------------------------------------------------- annexes
 
@@ -289,8 +290,13 @@ class Ledger(Queries):
         with self._writing() as rows:
             rows.execute(
                 "INSERT OR REPLACE INTO notes (key, at, doc) VALUES (?, ?, ?)",
-                (key, at, scrub(dump(dict(doc)))),
+                (key, at, clean(dict(doc))),
             )
+
+    def drop_note(self, key: str) -> None:
+        """Forget the note of this key. One that isn't there is fine."""
+        with self._writing() as rows:
+            rows.execute("DELETE FROM notes WHERE key = ?", (key,))
 
     def prune(self, now: float) -> None:
         """Let go of what is older, or more, than the retention says."""

@@ -25,6 +25,8 @@ from updraft.cli.setup import cloud as init_cloud
 from updraft.clouds.base import ImageInfo
 from updraft.clouds.fake import FakeCloud
 from updraft.core.model import CloudOffer, Resources
+from updraft.ledger.made import made
+from updraft.ledger.reader import Reader
 from updraft.provision import pool_needs as init_pool
 
 Capture = pytest.CaptureFixture[str]
@@ -40,6 +42,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UPDRAFT_DEBUG", raising=False)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     monkeypatch.setattr(init_pool, "of_this_machine", dict)
+    monkeypatch.setattr(config, "DEFAULT_STATE_DIR", str(tmp_path / "state"))
 
 
 def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
@@ -189,6 +192,21 @@ def test_a_key_pair_is_made_and_its_private_key_is_its_owners(tmp_path: Path, ca
     assert "private key" in file.read_text()
     assert "private key of" not in out + err
     assert config.load("updraft.toml").clouds["cloud"].settings["key_name"] == "mine"
+    with Reader(config.place(Path("updraft.toml")).ledger) as ledger:
+        assert made(ledger) == {("cloud", "key-pair", "mine")}
+
+
+def test_a_key_pair_that_cannot_be_noted_is_made_all_the_same(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "state").write_text("no directory")
+    code, _, err = run(capsys, *FLAGS, "--key", "mine", "--key-file", "mine.pem")
+    assert code == 0
+    assert (tmp_path / "mine.pem").exists()
+    assert "`updraft leftovers` won't know" in err
+
+
+def test_a_key_pair_that_was_there_is_not_noted(tmp_path: Path, capsys: Capture) -> None:
+    assert run(capsys, *FLAGS, "--set", "key_name=mine", "--key", "mine")[0] == 0
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_key_that_is_there_is_neither_made_nor_written_over(tmp_path: Path, capsys: Capture) -> None:

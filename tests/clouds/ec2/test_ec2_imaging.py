@@ -49,3 +49,23 @@ class TestEC2Imaging(ImagingConformance):
         harness = EC2Harness(served, Quirks(tag_on_create="refuse"))
         driver = harness.driver()
         assert self.of_a_machine(harness, driver, driver.imaging).pool == "conformance"
+
+    @pytest.mark.slow
+    def test_an_image_that_is_still_in_the_making_takes_its_snapshots_along_too(
+        self, harness: EC2Harness
+    ) -> None:
+        """It doesn't name them yet. Those of another image made of this one stay."""
+        driver = harness.driver()
+        image = self.of_a_machine(harness, driver, driver.imaging).info.id
+        snapshot = harness.endpoint.backend.amis[image].ebs_snapshot
+        volume = harness.own.create_volume(Size=1, AvailabilityZone=harness.zone)["VolumeId"]
+        said = f"Copied for DestinationAmi ami-0ff from SourceAmi {image} for SourceSnapshot {snapshot.id}"
+        other = harness.own.create_snapshot(VolumeId=volume, Description=said)["SnapshotId"]
+        harness.endpoint.making.add(image)
+        seen = driver.imaging.show(image)
+        assert seen is not None
+        assert (seen.state, seen.size) == ("making", None)
+        driver.imaging.delete(image)
+        left = {one["SnapshotId"] for one in harness.own.describe_snapshots(OwnerIds=["self"])["Snapshots"]}
+        assert snapshot.id not in left
+        assert other in left

@@ -59,3 +59,16 @@ class TestOpenStackImaging(ImagingConformance):
         found = images.show("in:mine")
         assert found is not None
         assert found.info.id == made
+
+    def test_an_upload_that_stays_is_named_in_the_error(self, harness: OpenStackHarness) -> None:
+        images = harness.driver().imaging
+        lasting = Trouble(r"DELETE .*/images/", Reply(503, "down"))
+        with (
+            harness.failing(CloudUnavailable),
+            harness.front.trouble(lasting),
+            pytest.raises(CloudUnavailable, match=r"the store is full.*stays.*updraft leftovers") as raised,
+        ):
+            images.upload("broken", "raw", BytesIO(b"x"), 1, TAGS)
+        left = [one["id"] for one in harness.cloud.told["images"]["images"] if one["name"] == "broken"]
+        assert left
+        assert left[0] in str(raised.value)

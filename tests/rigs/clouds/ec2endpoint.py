@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+from xml.etree import ElementTree
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
@@ -107,6 +108,7 @@ class Endpoint:
             self.quirks = quirks or Quirks()
             self.troubles: list[Trouble] = []
             self.odd: set[str] = set()  # instances that are shown with a tag that has no key
+            self.making: set[str] = set()  # images that are shown as pending, without their snapshots
             self.log: list[Call] = []
             self._born: dict[str, float] = {}
             self._ended: dict[str, float] = {}
@@ -117,6 +119,8 @@ class Endpoint:
             backend = self.backend
             backend.reservations.clear()
             backend.amis.clear()
+            backend.snapshots.clear()
+            backend.volumes.clear()
             for ami, name, made in IMAGES:
                 backend.amis[ami] = Ami(
                     backend,
@@ -338,6 +342,21 @@ class Endpoint:
         return self._forward(
             environ, {k: v for k, v in asked.items() if not k.startswith("TagSpecification.2")}
         )
+
+    def _do_DescribeImages(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
+        status, text = self._forward(environ, asked)
+        if not self.making:
+            return status, text
+
+        tree = ElementTree.fromstring(text)  # noqa: S314 (moto's own)
+        for one in tree.findall(".//{*}item"):
+            if one.findtext("{*}imageId") in self.making:
+                for part in [*one.findall("{*}blockDeviceMapping")]:
+                    one.remove(part)
+                for state in one.findall("{*}imageState"):
+                    state.text = "pending"
+        ElementTree.register_namespace("", "http://ec2.amazonaws.com/doc/2016-11-15/")
+        return status, ElementTree.tostring(tree)
 
     def _do_GetConsoleOutput(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         self._must_exist([asked["InstanceId"]])

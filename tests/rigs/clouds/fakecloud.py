@@ -55,6 +55,7 @@ class FakeCloud(FakeImages, FakeGroups):
         self.ports: dict[str, dict[str, Any]] = {}
         self.addresses: dict[str, dict[str, Any]] = {}
         self.volumes: dict[str, str] = {}
+        self.volume_labels: dict[str, dict[str, str]] = {}
         self.files: dict[str, bytes] = {}
         self.members: dict[str, dict[str, str]] = {}
         self.tokens = itertools.count(1)
@@ -372,9 +373,37 @@ class FakeCloud(FakeImages, FakeGroups):
         if one not in self.volumes:
             return fault("itemNotFound", 404, f"Volume {one} could not be found.")
         if call.method == "DELETE":
+            if self._volume(one)["attachments"]:
+                return fault("badRequest", 400, "Invalid volume: Volume status must be available or error.")
             del self.volumes[one]
             return Reply(202)
-        return Reply(200, {"volume": {"id": one, "status": self.volumes[one]}})
+        return Reply(200, {"volume": self._volume(one)})
+
+    def _volume(self, one: str) -> dict[str, Any]:
+        """As Cinder shows it: times without a zone, an attachment for each server that has it."""
+        holders = [
+            id_
+            for id_, server in self.servers.items()
+            if one in [volume["id"] for volume in server["os-extended-volumes:volumes_attached"]]
+        ]
+        return {
+            "id": one,
+            "name": "",
+            "status": self.volumes[one],
+            "created_at": "2026-01-01T00:00:00.000000",
+            "attachments": [{"server_id": id_, "volume_id": one, "device": "/dev/vda"} for id_ in holders],
+            "metadata": self.volume_labels.get(one, {}),
+        }
+
+    def volume_list(self, call: Call) -> Reply:
+        found = [self._volume(one) for one in self.volumes]
+        return self._page(call, "volumes", found, lambda _: {"volumes_links": [{"rel": "next", "href": "x"}]})
+
+    def volume_metadata(self, call: Call, one: str) -> Reply:
+        if one not in self.volumes:
+            return fault("itemNotFound", 404, f"Volume {one} could not be found.")
+        self.volume_labels.setdefault(one, {}).update(call.body["metadata"])
+        return Reply(200, {"metadata": self.volume_labels[one]})
 
     def volume_limits(self, _call: Call) -> Reply:
         told = {"maxTotalVolumes": 10, "totalVolumesUsed": 4}
@@ -471,6 +500,8 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (r"GET /network/v2.0/floatingips", "address_list"),
     (r"POST /network/v2.0/floatingips", "address_make"),
     (rf"DELETE /network/v2.0/floatingips/{_ID}", "address_delete"),
+    (rf"GET /volume/v3/{PROJECT}/volumes/detail", "volume_list"),
+    (rf"POST /volume/v3/{PROJECT}/volumes/{_ID}/metadata", "volume_metadata"),
     (rf"(?:GET|DELETE) /volume/v3/{PROJECT}/volumes/{_ID}", "volume"),
     (rf"GET /volume/v3/{PROJECT}/limits", "volume_limits"),
     (

@@ -5,8 +5,8 @@ import click
 from updraft.cli.heads.image import image
 from updraft.cli.heads.init import init
 from updraft.cli.heads.launch import launch, list_, terminate
+from updraft.cli.heads.samples import samples
 from updraft.cli.heads.undo import undo
-from updraft.cli.headsamples import samples
 
 
 @click.group()

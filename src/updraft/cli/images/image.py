@@ -188,8 +188,7 @@ def delete(call: Call, images: tuple[str, ...], cloud: str, force: bool) -> None
 
 def place_of(settings: "Settings", cloud: str) -> "Place":
     """The images of this cloud, or of the only one. UsageError where its driver has no verbs for them."""
-    from updraft.app.wiring import make_driver
-    from updraft.clouds.base import TAG_POOL
+    from updraft.app.wiring import labels, make_driver
     from updraft.clouds.imaging import imaging_of
     from updraft.provision.images.transfer import Place
 
@@ -199,7 +198,7 @@ def place_of(settings: "Settings", cloud: str) -> "Place":
     images = imaging_of(make_driver(settings, name, settings.clouds[name]))
     if images is None:
         raise UsageError(f'the driver "{settings.clouds[name].driver}" does nothing with images')
-    return Place(name, images, {TAG_POOL: settings.pool.name})
+    return Place(name, images, labels(settings))
 
 
 def _place(call: Call, cloud: str) -> "tuple[Settings, Place]":

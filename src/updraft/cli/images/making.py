@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pwd import getpwall
@@ -15,7 +15,7 @@ import click
 from updraft.app.call import Call
 from updraft.cli.images.image import DEADLINE, cloud_option, name_option, place_of, tell, watch
 from updraft.core.slots.choice import chosen
-from updraft.errors import CloudError, UsageError
+from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from updraft.bootstrap import Layer
@@ -135,7 +135,7 @@ def make(
     """
     from updraft.clouds.imaging import TAG_FROM
     from updraft.config import load
-    from updraft.provision.images.waiting import ready
+    from updraft.provision.images.waiting import discard, ready
 
     settings = load(call.file)
     found = _class(settings, worker_class)
@@ -154,9 +154,7 @@ def make(
             _build(settings, place.cloud, wish, baked=True)
         finally:
             if copied:
-                with suppress(CloudError):
-                    place.images.delete(copied)
-                watching.say(f"the copy {copied} is deleted")
+                discard(place.images, copied, watching)
 
 
 # ------------------------------------------------------------------------------------------------ inside

@@ -19,7 +19,7 @@ from updraft.cli.watching.status import START
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
 from updraft.daemon.lock import StateLock
-from updraft.errors import ProblemFound, UsageError
+from updraft.errors import ProblemFound, UpdraftError, UsageError
 from updraft.ledger.identity import take_over, this_host, well_formed
 from updraft.ledger.reader import Reader, RequestKind
 from updraft.ledger.store import Ledger
@@ -153,7 +153,7 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
     """Drain and remove every machine that carries the pool's tag. Asks first.
 
     Nothing is launched any more until the daemon is started anew. Running jobs may finish, unless --kill-jobs
-    says otherwise.
+    says otherwise. With --wait it is said what else updraft made and is left: `updraft leftovers` removes it.
     """
     place = call.place
     with Reader(place.ledger) as reader:
@@ -162,6 +162,24 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
         jobs = "jobs that run are killed" if kill_jobs else "jobs that run may finish"
         confirm(f"Remove all of pool {place.pool} ({count(len(alive), 'machine')}; {jobs})?")
     _ask(call, RequestKind.DESTROY, ("",), kill_jobs=kill_jobs, wait=wait, as_json=as_json)
+    if not as_json:
+        _tell_of_leftovers(call, wait=wait)
+
+
+def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
+    """Machines aren't all that updraft makes: what else there is, once they are gone."""
+    from updraft.cli.operating.leftovers import left_over
+    from updraft.config import load
+
+    if not wait:
+        click.echo(
+            "once the machines are gone, `updraft leftovers` lists what else updraft made in the clouds"
+        )
+        return
+    try:
+        click.echo(left_over(load(call.file)))
+    except UpdraftError as error:  # the machines are gone all the same
+        click.echo(f"what else updraft made in the clouds isn't known: {error}; see `updraft leftovers`")
 
 
 def confirm(question: str) -> None:

@@ -70,6 +70,7 @@ def findings(file: Path) -> list["Finding"]:
     from updraft.app.wiring import access, brokers, make_driver
     from updraft.checks import Finding, Site, State, look
     from updraft.checks.role import held, people
+    from updraft.cli.operating.leftovers import found_within as leftovers_of
     from updraft.condor.support.probe import PoolProbe
     from updraft.config import load
 
@@ -97,6 +98,7 @@ def findings(file: Path) -> list["Finding"]:
             brokers=brokers(settings),
             held=held,
             people=people(),
+            left=partial(leftovers_of, settings),
             now=time.time(),
         )
         return list(look(site))

@@ -264,11 +264,25 @@ def _write(asker: "Asker", path: Path, answered: Answered, given: Mapping[str, A
 
     text, key = text_of(answered.wanted), answered.key
     check(path, text)
-    if key and key not in answered.seen.key_pairs and not answered.seen.error:
+    made = bool(key and key not in answered.seen.key_pairs and not answered.seen.error)
+    if made:
         file = Path(given["key_file"] or f"~/.ssh/{key}.pem").expanduser()
         make_key(answered.seen, key, file)
         asker.say(f"The key pair {key} is made; its private key is {file}.")
     write(path, text)
+    if made:
+        _note_key(asker, path, answered.wanted.cloud, key)
+
+
+def _note_key(asker: "Asker", path: Path, cloud: str, key: str) -> None:
+    """Write into the ledger that the key pair is updraft's: no cloud says so for every kind of them."""
+    from updraft.config import place
+    from updraft.core.leftovers import Kind
+    from updraft.ledger.made import note_made
+
+    why = note_made(place(path).ledger, cloud, Kind.KEY_PAIR, key)
+    if why:
+        asker.say(f"`updraft leftovers` won't know of the key pair: {why}")
 
 
 def _farewell(path: Path, answered: Answered, *, new_pool: bool) -> None:

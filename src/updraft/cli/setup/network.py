@@ -112,13 +112,15 @@ def ensure(call: Call, cloud: str, roles: tuple["Role", ...], close: bool, force
 
 def network_of(settings: "Settings", cloud: str) -> "Network | str":
     """The groups of this cloud; a sentence where it has none."""
-    from updraft.app.wiring import make_driver
+    from updraft.app.wiring import identity, make_driver
     from updraft.clouds.networking import networking_of, why_no_networking
     from updraft.provision.heads.network import Network
 
     driver = make_driver(settings, cloud, settings.clouds[cloud])
     groups = networking_of(driver)
-    return why_no_networking(driver) if groups is None else Network(settings, cloud, groups)
+    if groups is None:
+        return why_no_networking(driver)
+    return Network(settings, cloud, groups, identity(settings))
 
 
 def say(line: str) -> None:

@@ -15,6 +15,7 @@ from updraft.clouds.ec2.groups import about_groups
 from updraft.clouds.ec2.images import Images
 from updraft.clouds.ec2.imaging import EC2Imaging
 from updraft.clouds.ec2.launching import Launcher, shows_tags
+from updraft.clouds.ec2.leavings import EC2Leavings
 from updraft.clouds.ec2.listing import TAG_DISOWNED, Listing
 from updraft.clouds.ec2.networking import EC2Networking
 from updraft.clouds.ec2.offers import Offers
@@ -54,6 +55,7 @@ class EC2Driver:
         self._images = Images(name, settings, connection, clock)
         self.imaging = EC2Imaging(name, connection, self.known, self._images)
         self.networking = EC2Networking(name, connection, settings)
+        self.leavings = EC2Leavings(name, pool, connection)
         self._offers = Offers(name, settings, connection, self.known, self._prices, clock)
         self._launcher = Launcher(
             name, pool, settings, connection, self.known, self._listing, self._images, self._prices

@@ -4,8 +4,8 @@ EC2 has no call that takes or gives an image's file: Amazon imports and exports 
 of its own that updraft doesn't speak. Such calls are refused, and say what to do.
 """
 
+import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, BinaryIO
 
 from botocore.exceptions import ClientError
@@ -14,13 +14,14 @@ from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.errors import code_of
 from updraft.clouds.ec2.images import Images, info, is_id
-from updraft.clouds.imaging import ImageState, Imaging, MachineImage
-from updraft.errors import BadRequest, CloudError
+from updraft.clouds.imaging import ImageState, Imaging, MachineImage, taken_back
+from updraft.errors import BadRequest
 
 STATES: Mapping[str, ImageState] = {
     "available": "ready",
     **dict.fromkeys(("failed", "error", "invalid", "disabled"), "failed"),
 }
+_MADE_FOR = r"(Created by CreateImage ?\([\w-]+\) for|Copied for DestinationAmi) {}\b"
 _NO_FILES = (
     "EC2 has no call for image files; `aws ec2 import-image` and `export-image` move them through a bucket "
     "of S3"
@@ -61,7 +62,7 @@ class EC2Imaging:
         labels = _labels(tags)
         given = {"InstanceId": machine, "Name": name, "NoReboot": True, "Description": "made by updraft"}
         with self.connection.translate(f"making an image of {machine}"):
-            made = str(self._created(given, labels)["ImageId"])
+            made = str(self._labelled("create_image", given, labels)["ImageId"])
         if not self.connection.amazon:  # an endpoint may leave aside what it doesn't know
             self._tag(made, labels)
         return made
@@ -83,14 +84,10 @@ class EC2Imaging:
         """CopyImage, from another region of the same service."""
         if not isinstance(source, EC2Imaging) or source.connection.amazon != self.connection.amazon:
             return None
-        answer = self.connection.call(
-            "copy_image",
-            f"copying image {image.info.id} from {source.connection.region}",
-            SourceImageId=image.info.id,
-            SourceRegion=source.connection.region,
-            Name=name,
-        )
-        made = str(answer["ImageId"])
+        region = source.connection.region
+        given = {"SourceImageId": image.info.id, "SourceRegion": region, "Name": name}
+        with self.connection.translate(f"copying image {image.info.id} from {region}"):
+            made = str(self._labelled("copy_image", given, _labels(tags))["ImageId"])
         self._tag(made, _labels(tags))
         return made
 
@@ -113,25 +110,37 @@ class EC2Imaging:
         """Nothing needs to be taken up: the image can be launched by its id."""
 
     def delete(self, image: str) -> None:
-        """Deregister it, and delete the snapshots of its volumes."""
+        """Deregister it, and delete the snapshots of its volumes.
+
+        An image in the making doesn't name them yet; they say in words that EC2 gives them what they are for.
+        """
         with self.connection.translate(f"deleting image {image}"):
             found = self._images.listed(anybodys=True, Filters=[{"Name": "image-id", "Values": [image]}])
             volumes = [one.get("Ebs", {}) for raw in found for one in raw.get("BlockDeviceMappings", ())]
+            snapshots = [str(one["SnapshotId"]) for one in volumes if one.get("SnapshotId")]
             self._unless_gone("deregister_image", ImageId=image)
-            for volume in volumes:
-                if volume.get("SnapshotId"):
-                    self._unless_gone("delete_snapshot", SnapshotId=volume["SnapshotId"])
+            for one in snapshots or (self._snapshots_for(image) if found else ()):
+                self._unless_gone("delete_snapshot", SnapshotId=one)
 
-    def _created(self, given: Mapping[str, Any], labels: list[dict[str, str]]) -> Mapping[str, Any]:
-        """The answer to CreateImage, asked for with the tags where the endpoint takes them."""
+    def _snapshots_for(self, image: str) -> list[str]:
+        words = [f"Created by CreateImage*for {image}*", f"Copied for DestinationAmi {image} *"]
+        filters = [{"Name": "description", "Values": words}]
+        found = self.connection.pages("describe_snapshots", "Snapshots", OwnerIds=["self"], Filters=filters)
+        mine = re.compile(_MADE_FOR.format(re.escape(image)))
+        return [str(one["SnapshotId"]) for one in found if mine.match(str(one.get("Description") or ""))]
+
+    def _labelled(
+        self, action: str, given: Mapping[str, Any], labels: list[dict[str, str]]
+    ) -> Mapping[str, Any]:
+        """The answer to a call that makes an image, with the tags in it where the endpoint takes them."""
         if self._known.may("tag-on-create"):
             kinds = [{"ResourceType": kind, "Tags": labels} for kind in ("image", "snapshot")]
             try:
-                return self.connection.ask("create_image", once=True, **given, TagSpecifications=kinds)
+                return self.connection.ask(action, once=True, **given, TagSpecifications=kinds)
             except ClientError as error:
                 if self._known.refused(error, ("tag-on-create",)) is None:
                     raise
-        return self.connection.ask("create_image", once=True, **given)
+        return self.connection.ask(action, once=True, **given)
 
     def _unless_gone(self, action: str, **parameters: Any) -> None:
         try:
@@ -142,12 +151,8 @@ class EC2Imaging:
 
     def _tag(self, image: str, labels: list[dict[str, str]]) -> None:
         """An image without our tags would be nobody's: it is taken back."""
-        try:
+        with taken_back(self, image):
             self.connection.call("create_tags", f"tagging image {image}", Resources=[image], Tags=labels)
-        except BaseException:
-            with suppress(CloudError):
-                self.delete(image)
-            raise
 
     def _may_launch(self, raw: Mapping[str, Any]) -> tuple[str, ...]:
         try:

@@ -156,9 +156,10 @@ class Launcher:
             "tag-on-create": {
                 "TagSpecifications": [
                     {
-                        "ResourceType": "instance",
+                        "ResourceType": kind,
                         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
                     }
+                    for kind in self._tagged_kinds
                 ]
             },
             "metadata-options": {
@@ -173,6 +174,14 @@ class Launcher:
         if {"metadata-tags", "metadata-options"} <= set(features):
             found["MetadataOptions"] = {**found["MetadataOptions"], "InstanceMetadataTags": "enabled"}
         return found
+
+    @property
+    def _tagged_kinds(self) -> tuple[str, ...]:
+        """What gets the tags with the launch. A volume may outlive its machine where the image says so.
+
+        Of other services than Amazon's it is known only of machines that they take tags for them.
+        """
+        return ("instance", "volume") if self._connection.amazon else ("instance",)
 
     @property
     def _tokens(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 from urllib.parse import quote
 
-from updraft.clouds.base import TAG_POOL, LaunchRequest
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, LaunchRequest
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
 from updraft.clouds.openstack.errors import Refused
@@ -25,6 +25,7 @@ SPARED = 300.0  # a port without its server may belong to a launch that is still
 SWEPT_EVERY = 300.0
 RETRIED_AFTER = 60.0
 _IDS_AT_ONCE = 40  # of 36 characters each: an address of a call may have some thousand
+_LABELLED_AT_ONCE = 20
 _FIELDS = ("id", "device_id", "description", "fixed_ips")
 _ON_ITS_WAY = ("creating", "downloading", "attaching", "detaching", "deleting")  # of a volume
 _UP = (CloudState.PENDING, CloudState.RUNNING)
@@ -51,6 +52,7 @@ class Belongings:
         self._doomed: dict[str, str] = {}  # ports that go with their server
         self._addressed: set[str] = set()
         self._volumes: dict[str, tuple[str, ...]] = {}
+        self._labelled: set[str] = set()  # volumes
         # A pool without such things asks the network service nothing, and doesn't wait for it.
         self._used = settings.port is not None or settings.floating_network is not None
         self._due = {"sweep": 0.0, "addresses": 0.0}
@@ -87,8 +89,10 @@ class Belongings:
         The machines were looked at, and that is the answer: what can't be done now is tried again in a
         minute and more, and nothing is raised.
         """
-        with contextlib.suppress(CloudError), self._connection.translate("looking after addresses"):
+        with contextlib.suppress(CloudError), self._connection.translate("looking after volumes"):
             self._end_volumes(servers)
+        with contextlib.suppress(CloudError), self._connection.translate("labelling volumes"):
+            self._label_volumes(servers)
         with contextlib.suppress(CloudError), self._connection.translate("looking after addresses"):
             self._give_addresses(servers)
         standing = {str(raw["id"]) for raw in servers if state_of(raw) is not CloudState.TERMINATED}
@@ -207,6 +211,22 @@ class Belongings:
                 self._volumes.pop(server, None)
                 if still:
                     self._volumes[server] = still
+
+    def _label_volumes(self, servers: Sequence[Raw]) -> None:
+        """Nova makes them without a word on whose they are; some at each look, since each takes a call."""
+        owners = {volume: tags_of(raw) for raw in servers for volume in volumes_of(raw)}
+        with self._lock:
+            self._labelled &= owners.keys()
+            bare = [volume for volume in owners if volume not in self._labelled][:_LABELLED_AT_ONCE]
+
+        def write(volume: str) -> None:
+            labels = {key: owners[volume][key] for key in (TAG_POOL, TAG_IDENTITY) if owners[volume].get(key)}
+            where = f"/volumes/{quote(volume, safe='')}/metadata"
+            found_or_none(lambda: self._connection.act(VOLUME, "POST", where, {"metadata": labels}))
+            with self._lock:
+                self._labelled.add(volume)
+
+        each(write, bare)
 
     def _end_volume(self, volume: str) -> bool:
         """Whether nothing is left to do: it is gone, it is ended now, or somebody else has it."""

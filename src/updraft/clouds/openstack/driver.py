@@ -16,6 +16,7 @@ from updraft.clouds.openstack.findings import findings, key_pairs
 from updraft.clouds.openstack.images import Images
 from updraft.clouds.openstack.imaging import OpenStackImaging
 from updraft.clouds.openstack.launching import Launcher
+from updraft.clouds.openstack.leavings import OpenStackLeavings
 from updraft.clouds.openstack.listing import Listing
 from updraft.clouds.openstack.networking import OpenStackNetworking
 from updraft.clouds.openstack.selling.offers import Offers
@@ -52,6 +53,7 @@ class OpenStackDriver:
         self._images = Images(name, connection, clock)
         self.imaging = OpenStackImaging(name, connection)
         self.networking = OpenStackNetworking(name, connection)
+        self.leavings = OpenStackLeavings(name, pool, connection)
         self._offers = Offers(name, settings, connection, clock)
         self._places = Places(name, settings, connection, clock)
         self._belongings = Belongings(pool, settings, connection, self._places, clock)

@@ -6,18 +6,17 @@ which ends with the image. It can be launched, not downloaded.
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from updraft.clouds.imaging import ImageState, Imaging, MachineImage, check_form
+from updraft.clouds.imaging import ImageState, Imaging, MachineImage, check_form, taken_back
 from updraft.clouds.openstack.client import COMPUTE, IMAGE, VOLUME, Connection
 from updraft.clouds.openstack.editing import if_there
 from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.images import PAGE, Raw, described, info, is_id, is_machine
 from updraft.clouds.openstack.reading import moment
-from updraft.errors import BadRequest, CloudError
+from updraft.errors import BadRequest
 
 FORMS = ("qcow2", "raw", "vmdk", "vdi", "vhd")
 STATES: Mapping[str, ImageState] = {"active": "ready", "killed": "failed", "deactivated": "failed"}
@@ -27,7 +26,7 @@ _GONE = ("deleted", "pending_delete")
 class OpenStackImaging:
     """Keeps the contract of `updraft.clouds.imaging.Imaging` for one project."""
 
-    forms = FORMS
+    forms: tuple[str, ...] = FORMS
 
     def __init__(self, cloud: str, connection: Connection) -> None:
         self._cloud = cloud
@@ -79,12 +78,8 @@ class OpenStackImaging:
             made = str(self._connection.act(IMAGE, "POST", "/images", about).get("id") or "")
             if not made:
                 raise Garbled("the answer names no image")
-            try:
-                self._connection.send(IMAGE, f"/images/{made}/file", file, size)
-            except BaseException:
-                with suppress(CloudError):
-                    self.delete(made)
-                raise
+        with taken_back(self, made), self._connection.translate(f"uploading image {name}"):
+            self._connection.send(IMAGE, f"/images/{made}/file", file, size)
         return made
 
     def download(self, image: str, file: BinaryIO) -> None:

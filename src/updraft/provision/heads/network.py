@@ -1,11 +1,11 @@
 """The security groups of one pool in one cloud: what they are to let through, how they differ, the change."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from updraft.clouds.base import TAG_POOL
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source
 from updraft.clouds.rules import Difference, Parties, Wanted, change, difference, for_head, for_workers
 from updraft.config.model import Settings
@@ -62,10 +62,11 @@ def head_group(pool: str) -> str:
 class Network:
     """Looks at one cloud's groups, and changes them."""
 
-    def __init__(self, settings: Settings, cloud: str, groups: Networking) -> None:
+    def __init__(self, settings: Settings, cloud: str, groups: Networking, identity: str = "") -> None:
         self._settings = settings
         self._cloud = cloud
         self._groups = groups
+        self._labels = {TAG_POOL: settings.pool.name, **({TAG_IDENTITY: identity} if identity else {})}
         own = settings.clouds[cloud].settings.get("security_groups") or ()
         self._configured = (own,) if isinstance(own, str) else tuple(map(str, own))  # type: ignore[call-overload]
         self._workers = self._configured or (f"{settings.pool.name}-worker",)
@@ -171,6 +172,26 @@ class Network:
             self._put_back(taken, left, say)
             raise
 
+    def remove_one(self, group: str, going: Collection[str]) -> None:
+        """Remove one of `ours`. Raises CloudError where it is in use: all rules are there then.
+
+        Rules of others that are `going` too are taken out before where they name it; no one else's are.
+        """
+        others = [one for one in self.ours() if one.id in going and one.id != group]
+        naming = {
+            one.id: [rule for rule in one.rules if rule.source == group_source(group)] for one in others
+        }
+        try:
+            for one, rules in naming.items():
+                if rules:
+                    self._groups.revoke(one, rules)
+            self._groups.remove(group)
+        except BaseException:
+            for one, rules in naming.items():
+                with contextlib.suppress(CloudError):
+                    self._groups.allow(one, rules)
+            raise
+
     def _put_back(self, taken: Mapping[str, Sequence[Rule]], left: Mapping[str, Group], say: Say) -> None:
         sources = {group_source(one) for one in left}
         for group in left.values():
@@ -212,8 +233,7 @@ class Network:
         return ("nothing says from where people log in: write [network] admins",)
 
     def _made(self, side: Side, say: Say) -> Group:
-        tags = {TAG_POOL: self._settings.pool.name, TAG_ROLE: side.role}
-        made = self._groups.make(side.name, tags)
+        made = self._groups.make(side.name, {**self._labels, TAG_ROLE: side.role})
         say(f"made the security group {made.name} ({made.id})")
         return made
 

@@ -8,16 +8,16 @@ fail, it powers itself off once its lifetime is over.
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from updraft.bootstrap.images.baking import verdict
-from updraft.clouds.base import Driver, LaunchRequest
+from updraft.clouds.base import TAG_IDENTITY, Driver, LaunchRequest
 from updraft.clouds.imaging import TAG_FROM, MachineImage
 from updraft.config.values.checks import IMAGES
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError, ImageError
 from updraft.provision.images.transfer import Place
-from updraft.provision.images.waiting import Watch, ready
+from updraft.provision.images.waiting import Watch, or_removed, ready
 
 LIFETIME = 4 * 3600.0
 """Seconds after which a machine that makes an image is nobody's any more, and ended by whoever finds it."""
@@ -73,6 +73,8 @@ class Maker:
         self._watch = watch
         self._deadlines = deadlines or Deadlines()
         self._now = now
+        # Of the tags of the images only this: the pool that the machine belongs to is another.
+        self._own = {key: text for key, text in place.tags.items() if key == TAG_IDENTITY}
 
     def sweep(self) -> None:
         """End the machines of builds that are over long ago, and name those that may be under way."""
@@ -89,9 +91,9 @@ class Maker:
     def _machine(self, request: LaunchRequest) -> Iterator[str]:
         """A machine of this request, ended at the end, also where the answer to its launch was lost."""
         try:
-            made = self._driver.launch(request)
-            self._watch.say(f"machine {made[0].id} ({request.flavor}) boots {request.image}")
-            yield made[0].id
+            launched = self._driver.launch(replace(request, tags={**self._own, **request.tags}))
+            self._watch.say(f"machine {launched[0].id} ({request.flavor}) boots {request.image}")
+            yield launched[0].id
         finally:
             self._end(request.key)
 
@@ -104,14 +106,10 @@ class Maker:
                 self._deadlines.stop,
                 f"machine {machine} stops",
             )
-        made = images.create(machine, order.name, {**self._place.tags, TAG_FROM: order.origin[:200]})
-        self._watch.say(f"image {made} is in the making")
-        try:
-            return ready(images, made, self._deadlines.image, self._watch)
-        except BaseException:
-            with contextlib.suppress(CloudError):
-                images.delete(made)
-            raise
+        one = images.create(machine, order.name, {**self._place.tags, TAG_FROM: order.origin[:200]})
+        self._watch.say(f"image {one} is in the making")
+        with or_removed(images, one, self._watch):
+            return ready(images, one, self._deadlines.image, self._watch)
 
     # ------------------------------------------------------------------------------------------- looks
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from updraft.clouds.imaging import PART, TAG_FROM, Imaging, MachineImage
 from updraft.errors import ImageError, UsageError
-from updraft.provision.images.waiting import Watch, ready
+from updraft.provision.images.waiting import Watch, or_removed, ready
 
 _MAGIC = (
     (0, b"QFI\xfb", "qcow2"),
@@ -59,8 +59,8 @@ def form_of(file: Path) -> str:
 def upload(to: Place, file: Path, name: str, form: str, deadline: float, watch: Watch) -> MachineImage:
     """The image made of this file, once it can be launched and its checksum is the file's.
 
-    Raises UsageError for a file that the cloud doesn't take, ImageError where it came to be another; such an
-    image is removed.
+    Raises UsageError for a file that the cloud doesn't take, ImageError where it came to be another, or isn't
+    ready within `deadline` seconds; such an image is removed.
     """
     to.free(name)
     known = form or form_of(file)
@@ -91,10 +91,11 @@ def copy(
     """The same image in another cloud: by the cloud's own way where it has one, else through a file here."""
     to.free(name)
     said = f"{source.cloud}:{image.info.name or image.info.id}"
-    made = to.images.fetch(source.images, image, name, {**to.tags, TAG_FROM: said})
-    if made is not None:
-        watch.say(f"{to.cloud} copies it by itself as {made}")
-        return ready(to.images, made, deadline, watch)
+    one = to.images.fetch(source.images, image, name, {**to.tags, TAG_FROM: said})
+    if one is not None:
+        watch.say(f"{to.cloud} copies it by itself as {one}")
+        with or_removed(to.images, one, watch):
+            return ready(to.images, one, deadline, watch)
     _movable(source, image, to)
     with tempfile.TemporaryFile() as file:
         watch.say(f"downloading from {source.cloud}")
@@ -125,13 +126,10 @@ def _put(
     size = file.tell()
     file.seek(0)
     one = to.images.upload(name, form, file, size, {**to.tags, TAG_FROM: origin})
-    made = ready(to.images, one, deadline, watch)
-    try:
-        _compare(file, made, "what went up")
-    except ImageError:
-        to.images.delete(one)
-        raise
-    return made
+    with or_removed(to.images, one, watch):
+        found = ready(to.images, one, deadline, watch)
+        _compare(file, found, "what went up")
+    return found
 
 
 def _compare(file: BinaryIO, image: MachineImage, what: str) -> None:

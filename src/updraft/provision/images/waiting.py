@@ -1,13 +1,15 @@
 """Waiting for something with a deadline, and saying so: every step of this room ends in a known time."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from updraft.clouds.imaging import Imaging, MachineImage
-from updraft.errors import CloudUnavailable, ImageError, Throttled
+from updraft.errors import CloudError, CloudUnavailable, ImageError, Throttled
 
+_TRIES = 3
 T = TypeVar("T")
 Say = Callable[[str], None]
 
@@ -50,3 +52,28 @@ def ready(images: Imaging, image: str, deadline: float, watch: Watch) -> Machine
         return found if found is not None and found.state == "ready" else None
 
     return watch.until(look, deadline, f"image {image} is in the making")
+
+
+@contextlib.contextmanager
+def or_removed(images: Imaging, image: str, watch: Watch) -> Iterator[None]:
+    """An image that doesn't come to be right in here is removed again."""
+    try:
+        yield
+    except BaseException:
+        discard(images, image, watch)
+        raise
+
+
+def discard(images: Imaging, image: str, watch: Watch) -> None:
+    """Remove an image that nobody is to have; nothing is raised, and one that can't be removed is named."""
+    for left in reversed(range(_TRIES)):
+        try:
+            images.delete(image)
+        except CloudError as error:
+            if left and isinstance(error, CloudUnavailable | Throttled):
+                watch.sleep(watch.every)
+                continue
+            watch.say(f"image {image} stays, of no use ({error}): `updraft leftovers --remove` removes it")
+        else:
+            watch.say(f"image {image} is deleted again")
+        return
