@@ -15,9 +15,11 @@ import pytest
 
 from tests.waiting import patience
 from updraft import config
+from updraft.bootstrap.head.identities import ENDED, ENDED_SETTING, OWN_SETTING, REQUIREMENTS, identity_rule
 from updraft.checks import asking, host, proxies
 from updraft.checks.asking import Answer
 from updraft.checks.pool import PoolFacts, groups
+from updraft.checks.tokens import lines
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import Finding, ImageInfo
@@ -27,6 +29,7 @@ from updraft.core.model import MachineRecord, Reason
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Host, kept
+from updraft.ledger.tokens import HandedToken, note
 
 SETTINGS = """\
 [pool]
@@ -60,6 +63,7 @@ class StubProbe:
             ("POOL", "updraft-workers"),
             1,
             time.time(),
+            {REQUIREMENTS: identity_rule("demo")[REQUIREMENTS], OWN_SETTING: "True", ENDED_SETTING: ENDED},
         )
         self.found: Mapping[str, ScheddSeen | str] = {
             "head": ScheddSeen("head", "25.14.1", ME, ("root", "condor"))
@@ -69,7 +73,8 @@ class StubProbe:
         self.version = "25.14.1"
         self.closed = False
 
-    def collector(self, deadline: float) -> CollectorSeen:
+    def collector(self, deadline: float, settings: tuple[str, ...] = ()) -> CollectorSeen:
+        assert set(self.seen.settings or ()) <= set(settings)
         if self.silence is not None:
             raise self.silence
         return self.seen
@@ -598,7 +603,7 @@ def test_whether_groups_may_be_believed_is_said(site: Path, probe: StubProbe, ca
     own = replace(head, requirements=("AssignAccountingGroup",), immutable=("AccountingGroup",))
     half = replace(head, requirements=("UpdraftGroups",), immutable=())
     for trusts, seen, level, part in (
-        (False, free, "ok", "jobs at head may name any group"),
+        (False, free, "warning", "a job at head may name any group"),
         (False, kept, "ok", "every schedd that answers refuses"),
         (True, kept, "ok", "every schedd that answers refuses"),
         (True, own, "ok", "every schedd that answers refuses"),
@@ -619,5 +624,80 @@ def test_whether_groups_may_be_believed_is_said(site: Path, probe: StubProbe, ca
         (found,) = groups(facts)
         assert found.state.value == level, (trusts, seen)
         assert part in found.text
+        assert ("--groups" in found.remedy) == (found.state.value in ("warning", "problem"))
     silent = replace(facts, schedds=Answer({"head": head}), trust_groups=False)
     assert list(groups(silent)) == []
+
+
+RULE = identity_rule("demo")[REQUIREMENTS]
+BEFORE = RULE.partition(" || TARGET.AuthenticatedIdentity =?= strcat(")[
+    0
+]  # without tokens of single machines
+
+
+@pytest.mark.parametrize(
+    ("lacks", "parts"),
+    [
+        ({}, []),
+        ({REQUIREMENTS: ""}, ["COLLECTOR_REQUIREMENTS"]),
+        ({REQUIREMENTS: BEFORE}, ["COLLECTOR_REQUIREMENTS"]),
+        ({REQUIREMENTS: "", "COLLECTOR_REQUIREMENTS": RULE}, []),
+        ({OWN_SETTING: "False"}, [OWN_SETTING]),
+        ({ENDED_SETTING: ""}, [ENDED_SETTING]),
+        (
+            {REQUIREMENTS: "", OWN_SETTING: "", ENDED_SETTING: ""},
+            ["REQUIREMENTS", OWN_SETTING, ENDED_SETTING],
+        ),
+    ],
+)
+def test_a_head_that_lacks_what_came_later_is_told_which_lines_and_how_to_get_them(
+    probe: StubProbe, lacks: Mapping[str, str], parts: list[str]
+) -> None:
+    assert probe.seen.settings is not None
+    seen = replace(probe.seen, settings={**probe.seen.settings, **lacks})
+    said = list(lines(seen, on_head=True))
+    if not parts:
+        assert [one.state.value for one in said] == ["ok"]
+        return
+    assert [one.state.value for one in said] == ["warning"] * len(parts)
+    for one, part in zip(said, parts, strict=True):
+        assert part in one.text
+        assert "`updraft head init`" in one.remedy
+        assert "`updraft init --pool-lines`" in one.remedy
+
+
+def test_a_controller_that_is_not_on_the_head_is_told_what_tokens_are_good_for_there(
+    probe: StubProbe,
+) -> None:
+    (one,) = lines(probe.seen, on_head=False)
+    assert one.state.value == "warning"
+    assert "all of a launch" in one.text
+    assert "updraft tokens revoke" in one.remedy
+    (one,) = lines(replace(probe.seen, settings=None), on_head=True)
+    assert one.state.value == "skipped"
+
+
+def test_check_says_of_a_head_of_before_that_it_lacks_lines(
+    capsys: Capture, site: Path, probe: StubProbe
+) -> None:
+    assert "ok" in found(capsys)[1]["pool: lines about tokens"]
+    probe.seen = replace(probe.seen, settings={})
+    code, rows = found(capsys)
+    assert code == 0, "it works as it did"
+    assert rows["pool: lines about tokens"][0] == "warning"
+
+
+def test_machines_that_were_believed_without_a_sign_are_told_of(capsys: Capture, site: Path) -> None:
+    now = time.time()
+    with ledger_of(site) as ledger:
+        for machine, cloud, at, unseen in (
+            ("i-1", "here", now - 9, True),
+            ("i-2", "here", now - 9, False),
+            ("i-3", "there", now - 9, False),
+            ("i-4", "there", now - 90_000, True),
+        ):
+            note(ledger, HandedToken(cloud, machine, "l1", "k", f"worker-l1+{machine}@d", at, now, unseen))
+    rows = found(capsys)[1]
+    assert "1 machine" in rows["pool: tokens on here"][1]
+    assert "consoles" in rows["pool: tokens on here"][2]
+    assert "pool: tokens on there" not in rows

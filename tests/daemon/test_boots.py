@@ -62,3 +62,24 @@ def test_a_boot_that_never_joins_ends_at_its_learned_deadline_and_its_image_rest
     rig.turn(daemon, 60)
     assert rig.pool.queues["schedd"].idle == 0, "the jobs are served once the fault is over"
     assert not daemon.cycle().plan.cooldowns
+
+
+def test_a_controller_that_was_away_costs_no_machine_that_boots(rig: Rig) -> None:
+    """Machines need a controller to join: the time without one doesn't count for their deadlines."""
+    quick = replace(policy(), timings=TIMINGS)
+    daemon = rig.start(using=quick)
+    rig.pool.queues["schedd"].idle = 1
+    rig.turn(daemon, 30)
+    rig.pool.finish()
+    rig.turn_to_zero(daemon, 300)
+
+    boots(rig, join="100s")
+    rig.pool.queues["schedd"].idle = 1
+    rig.turn(daemon, 4)
+    [machine] = rig.alive()
+    rig.clock.forward(95)
+    daemon = rig.start(using=quick)
+    rig.turn(daemon, 30)
+    assert rig.alive() == [machine]
+    assert rig.ledger is not None
+    assert [one for one in rig.ledger.view(rig.clock()).machines if one.id == machine and one.joined_at]

@@ -11,14 +11,14 @@ import pytest
 
 from tests.rigs.rig import Rig
 from tests.rigs.rig import policy as small
-from tests.rigs.snapshots import NOW, instance, policy, record, worker
+from tests.rigs.snapshots import NOW, instance, policy, record, snapshot, worker
 from updraft.condor.base import PoolSlots
 from updraft.condor.collector.handover import Question, few_of_each, question
-from updraft.core.machines.handover import Asked
+from updraft.core.machines.handover import UNSHOWN, Asked
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.core.settings import Limits
-from updraft.daemon.handover import AGAIN, CALL_AGAIN, Handover
-from updraft.errors import PoolError, PoolTimeout
+from updraft.daemon.handover import AGAIN, CALL_AGAIN, READ_AGAIN, Handover, Shown
+from updraft.errors import CloudUnavailable, PoolError, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, all_noted, note
 
@@ -35,6 +35,7 @@ class Collector:
         self.minted: Counter[str] = Counter()
         self.loses = False
         self.broken = False
+        self.brokers: Counter[str] = Counter()
 
     def questions(self, deadline: float) -> tuple[Question, ...]:
         if self.broken:
@@ -48,6 +49,10 @@ class Collector:
     def mint_own_token(self, launch_key: str, instance: str, lifetime: float) -> str:
         self.minted[instance] += 1
         return f"token-of-{instance}"
+
+    def mint_broker_token(self, launch_key: str, lifetime: float, instance: str = "") -> str:
+        self.brokers[instance] += 1
+        return f"broker-of-{instance}"
 
     def restart(self) -> None:
         self.asked.clear()
@@ -73,6 +78,11 @@ class Site:
         ]
         self.at = {one.address: asks(one.id).asked.key for one in self.shown}
         self.called: Counter[str] = Counter()
+        self.consoles: dict[str, str] = {}
+        self.reads: Counter[str] = Counter()
+        self.silent = False
+        self.kind = Shown()
+        self.began = NOW
         note(self.ledger, Issued(LAUNCH, "default", "worker-l1@d", "id", "k", NOW, NOW + 9000))
         self.ledger.remember([record(one, launch_key=LAUNCH, requested_at=NOW) for one in self.names])
         self.handover = self.started()
@@ -85,15 +95,24 @@ class Site:
         made = Handover(
             self.ledger, call=call, seal=lambda token, cert: f"{token} for {cert.decode()}", whose=str
         )
-        made.reconfigure(self.collector, frozenset({"default"}))
+        made.reconfigure(self.collector, {"default": self.kind})
         return made
+
+    def console(self, machine: str) -> str:
+        """As a cloud's driver: what the machine has printed."""
+        self.reads[machine] += 1
+        if self.silent:
+            raise CloudUnavailable("it does not answer")
+        return self.consoles.get(machine, "")
 
     def turn(self, seconds: float = 1.0) -> None:
         self.now += seconds
         listing: tuple[Instance, ...] = tuple(self.shown)
         view = CloudView(Known(listing, self.now), Known((), self.now), Known(Quota(), self.now))
-        machines = self.ledger.view(self.now).machines
-        self.handover.turn(machines, {"c1": view}, policy(worker("default", boot_deadline=600.0)), self.now)
+        seen = snapshot(
+            now=self.now, clouds={"c1": view}, ledger=self.ledger.view(self.now), awake_since=self.began
+        )
+        self.handover.turn(seen, policy(worker("default", boot_deadline=600.0)), {"c1": self}, self.now)
 
     def ask(self, *questions: Question) -> None:
         self.collector.asked |= {one.asked.key: one for one in questions}
@@ -190,6 +209,102 @@ def test_after_a_crash_between_the_note_and_the_answer_it_is_told_to_that_key_al
     assert "was given its token before" in one.said(asks("i-0", "thief"))["UpdraftRefused"]
     one.at = {address: asks("i-0").asked.key for address in one.at}
     one.handover = one.started()
+    one.turn()
+    assert "UpdraftSealed" in one.said(asks("i-0"))
+
+
+def hidden(site: Site) -> None:
+    """From now on its machines are behind a broker: only their consoles show their keys."""
+    site.kind = Shown(None, broker=True)
+    site.handover = site.started()
+
+
+def shows(site: Site, question: Question) -> None:
+    site.consoles[question.asked.instance] = f"boots\nupdraft-handover: {question.asked.key}\r\nmore\n"
+
+
+def test_a_thief_who_asks_for_a_machine_behind_a_broker_gets_nothing_and_the_machine_both_tokens(
+    one: Site,
+) -> None:
+    hidden(one)
+    thief, machine = asks("i-0", "thief"), asks("i-0")
+    one.consoles["i-0"] = "it boots\n"
+    one.ask(thief)
+    one.turn()
+    one.turn()
+    assert "shows no key yet" in one.said(thief)["UpdraftWaits"]
+    assert one.reads["i-0"] == 1, "a console is not read at each look"
+    one.ask(machine)
+    shows(one, machine)
+    one.turn(READ_AGAIN)
+    assert one.said(machine)["UpdraftSealed"].startswith("token-of-i-0 for ")
+    assert one.said(machine)["UpdraftSealedBroker"].startswith("broker-of-i-0 for ")
+    assert not one.called, "nobody can call it"
+    one.turn(READ_AGAIN + 1)
+    assert "another key" in one.said(thief)["UpdraftRefused"]
+    assert not all_noted(one.ledger, HandedToken)["i-0"].unseen
+
+
+def test_once_a_console_of_a_cloud_has_shown_a_key_nobody_is_believed_there_without(tmp_path: Path) -> None:
+    site = Site(tmp_path / "ledger.db", 2)
+    with closing(site.ledger):
+        hidden(site)
+        shows(site, asks("i-0"))
+        site.ask(asks("i-0"), asks("i-1", "thief"))
+        site.turn()
+        assert "UpdraftSealed" in site.said(asks("i-0"))
+        for _ in range(20):
+            site.turn(READ_AGAIN)
+        assert "doesn't show its key yet" in site.said(asks("i-1", "thief"))["UpdraftWaits"]
+        shows(site, asks("i-1"))
+        site.turn(READ_AGAIN)
+        assert "another key than its console" in site.said(asks("i-1", "thief"))["UpdraftWaits"]
+        assert site.codes() == {"token-handed": 1, "elsewhere": 1}
+        site.ask(asks("i-1"))
+        site.turn(READ_AGAIN)
+        assert "UpdraftSealed" in site.said(asks("i-1"))
+
+
+def test_where_consoles_are_silent_one_who_asks_alone_is_believed_and_that_is_told(one: Site) -> None:
+    hidden(one)
+    one.silent = True
+    one.ask(asks("i-0"))
+    one.turn()
+    assert "UpdraftWaits" in one.said(asks("i-0"))
+    one.turn(UNSHOWN)
+    one.turn(READ_AGAIN)
+    assert "UpdraftSealed" in one.said(asks("i-0"))
+    [event] = one.ledger.events(limit=9)
+    assert "its console is silent" in event.text
+    assert all_noted(one.ledger, HandedToken)["i-0"].unseen
+
+
+def test_where_consoles_are_silent_and_two_ask_none_is_believed_and_that_is_told(one: Site) -> None:
+    hidden(one)
+    one.ask(asks("i-0", "thief"))
+    one.turn()
+    one.ask(asks("i-0"))
+    for _ in range(20):
+        one.turn(READ_AGAIN)
+    assert not all_noted(one.ledger, HandedToken)
+    assert one.codes() == {"contested": 1}
+
+
+def test_one_at_an_address_that_is_forwarded_is_called_there(one: Site) -> None:
+    one.kind = Shown("192.0.2.7")
+    one.handover = one.started()
+    one.at = {"192.0.2.7": asks("i-0").asked.key}
+    one.ask(asks("i-0"), asks("i-0", "thief"))
+    one.turn()
+    assert "UpdraftSealed" in one.said(asks("i-0"))
+    assert "another key" in one.said(asks("i-0", "thief"))["UpdraftRefused"]
+
+
+def test_a_controller_that_was_away_for_longer_than_a_boot_may_take_hands_tokens_all_the_same(
+    one: Site,
+) -> None:
+    one.now = one.began = NOW + 900  # the class's boots may take ten minutes
+    one.ask(asks("i-0"))
     one.turn()
     assert "UpdraftSealed" in one.said(asks("i-0"))
 

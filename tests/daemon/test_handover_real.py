@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,19 +13,21 @@ from typing import Any
 import pytest
 
 from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
-from tests.rigs.snapshots import NOW, instance, policy, record, worker
+from tests.rigs.snapshots import NOW, instance, policy, record, snapshot, worker
 from tests.waiting import deadline
 from updraft.bootstrap.condor_config import lines
 from updraft.bootstrap.head.identities import ended_lines, identity_rule
 from updraft.bootstrap.head.userdata import worker_rights
 from updraft.bootstrap.lean import lean
 from updraft.bootstrap.worker.handover import PORT
+from updraft.checks import tokens
 from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
+from updraft.condor.support.probe import PoolProbe
 from updraft.condor.tokens.ended import EndedTokens
 from updraft.condor.tokens.workers import whose
 from updraft.core.model import CloudView, Instance, Known, Quota
-from updraft.daemon.handover import Handover
+from updraft.daemon.handover import Handover, Shown
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import Issued, note
 
@@ -55,13 +58,18 @@ class Site:
     boot_token: str
     shown: list[Instance]
     begun: float = field(default_factory=time.monotonic)
+    consoles: dict[str, str] = field(default_factory=dict)
 
     def turn(self) -> None:
         now = NOW + time.monotonic() - self.begun
         seen = {"c1": CloudView(Known(tuple(self.shown), now), Known((), now), Known(Quota(), now))}
         with self.live.network():
-            machines = self.ledger.view(now).machines
-            self.handover.turn(machines, seen, policy(worker(CLASS, boot_deadline=600.0)), now)
+            look = snapshot(now=now, clouds=seen, ledger=self.ledger.view(now))
+            self.handover.turn(look, policy(worker(CLASS, boot_deadline=600.0)), {"c1": self}, now)
+
+    def console(self, machine: str) -> str:
+        """As a cloud's driver: what a machine has printed."""
+        return self.consoles.get(machine, "")
 
     def ask(self, node: str, machine: str, patience: float = 30.0, port: int = PORT) -> "Asking":
         """The script as at a boot, on a node, that says to be this machine."""
@@ -81,8 +89,9 @@ class Asking:
         self.node = node
         self.token = f"/root/{machine}-token"
         told = {
-            "pool": "test", "launch": LAUNCH, "port": port, "patience": patience, "room": "/tmp",
-            "instance": "/tmp/id", "token": self.token, "done": f"/root/{machine}-done",
+            "pool": "test", "launch": LAUNCH, "port": port, "patience": patience, "silence": 0.0,
+            "room": "/tmp", "instance": "/tmp/id", "token": self.token, "broker": "",
+            "done": f"/root/{machine}-done",
         }  # fmt: skip
         node.run("sh", "-c", "cat >/tmp/handover", text=lean("handover.py"))
         node.run(
@@ -124,7 +133,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def made(ledger: Ledger, pool: HTCondorPool) -> Handover:
     handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
-    handover.reconfigure(pool, frozenset({CLASS}))
+    handover.reconfigure(pool, {CLASS: Shown()})
     return handover
 
 
@@ -222,3 +231,11 @@ def test_the_token_of_a_machine_that_is_gone_is_refused_and_its_siblings_is_not(
         ended.revoke({whose(tokens["m1"]): NOW + 9000}, NOW)
     wait_for("it is refused", lambda: not advertised(site, "m2", "m1", tokens["m1"]), deadline(20))
     assert advertised(site, "m2", "m2", tokens["m2"])
+
+
+def test_which_lines_the_collector_has_it_says_itself(site: Site) -> None:
+    with site.live.network(), closing(PoolProbe(site.pool._access)) as probe:
+        seen = probe.collector(30, tokens.SETTINGS)
+    said = [one.text for one in tokens.lines(seen, on_head=True)]
+    assert len(said) == 1, "the rule and the file of what has ended are there"
+    assert "UPDRAFT_OWN_TOKENS" in said[0]

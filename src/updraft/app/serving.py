@@ -14,7 +14,7 @@ import structlog
 
 from updraft.act import Actor
 from updraft.app.terminal import printable, raw
-from updraft.app.wiring import access, called, ended_tokens, make_observer, make_parts, own_tokens
+from updraft.app.wiring import access, ended_tokens, make_observer, make_parts, own_tokens, shown
 from updraft.bootstrap.worker.handover import PORT
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
@@ -63,7 +63,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
             new = load(file)
             parts = make_parts(new, _tell_of_cloud)
             pools.append(parts.pool)
-            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, called(new))
+            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, shown(new))
             return replace(parts, policy=replace(parts.policy, identity=known.pool))
 
         switch = Switch()

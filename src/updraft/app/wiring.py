@@ -1,7 +1,7 @@
 """From the settings to working parts: the one place that knows which room is plugged into which."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -11,12 +11,13 @@ from updraft.act import UserData
 from updraft.app.headfacts import filled
 from updraft.app.poolsize import children, heard_every, largest
 from updraft.bootstrap.head.identities import ENDED_SETTING, OWN_SETTING, WORKER_USER
+from updraft.bootstrap.head.transforms import GROUPS_SETTING
 from updraft.bootstrap.head.userdata import SIGNING_KEY
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.sizing import update_interval
 from updraft.bootstrap.worker.cvmfs import Repository, SharedSoftware
 from updraft.bootstrap.worker.install import Install
-from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, Reach
+from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, METADATA, Reach
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Pace
@@ -35,6 +36,7 @@ from updraft.core.model import Launch, Variant, variant
 from updraft.core.slots.catalogue import imagine, learned
 from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Parts
+from updraft.daemon.handover import Shown
 from updraft.errors import CloudError, PoolError, UsageError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
@@ -53,7 +55,9 @@ def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Par
     pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
     policy = settings.policy()
     timings = replace(policy.timings, update_interval=heard_every(settings, asker(settings)))
-    policy = replace(policy, identity=identity(settings), timings=timings)
+    policy = replace(
+        policy, identity=identity(settings), timings=timings, groups_trusted=groups_trusted(settings)
+    )
     return Parts(policy, pool, drivers, user_data(settings, pool), pool.close)
 
 
@@ -128,24 +132,42 @@ def user_data(settings: Settings, pool: HTCondorPool) -> UserData:
     def make(launch: Launch, token: str) -> bytes:
         spec = with_layer(worker_spec(settings, ask, launch, token), launch, settings.pool.ledger)
         spec = replace(spec, asks=asks)
-        return worker_user_data(with_broker_token(spec, pool))
+        return worker_user_data(spec if asks else with_broker_token(spec, pool))
 
     return make
 
 
 def own_tokens(settings: Settings) -> bool:
     """Do machines ask for tokens of their own at their boot? Where the head's configuration knows of it."""
+    return _is_set(settings, OWN_SETTING)
+
+
+def groups_trusted(settings: Settings) -> bool:
+    """May jobs' accounting groups be believed? As the file says; else as this head's configuration does."""
+    said = settings.pool.trust_groups
+    return _is_set(settings, GROUPS_SETTING) if said is None else said
+
+
+def _is_set(settings: Settings, name: str) -> bool:
+    """Is this true in the configuration of the head that this is?"""
     if settings.pool.collector:
         return False
     try:
-        return asker(settings)(OWN_SETTING).lower() == "true"
+        return asker(settings)(name).lower() == "true"
     except PoolError:
         return False
 
 
-def called(settings: Settings) -> frozenset[str]:
-    """The classes whose machines the head reaches at the address that their cloud shows."""
-    return frozenset(name for name, worker in settings.classes.items() if worker.reach == "direct")
+def shown(settings: Settings) -> Mapping[str, Shown]:
+    """Where the machines of each class show their keys, and whether they need a token for a broker."""
+    return {name: _shown(worker) for name, worker in settings.classes.items()}
+
+
+def _shown(worker: WorkerClass) -> Shown:
+    if worker.reach == "direct":
+        return Shown()
+    fixed = worker.reach == "forwarded" and worker.forwarding_host != METADATA
+    return Shown(worker.forwarding_host if fixed else None, broker=worker.reach == "ccb")
 
 
 def ended_tokens(settings: Settings) -> EndedTokens | None:

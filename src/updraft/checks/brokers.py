@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from updraft.checks.asking import Answer
-from updraft.checks.finding import Area, Finding
+from updraft.checks.finding import POOL, Finding, short
 
-POOL = Area("pool")
 REGISTER = "DAEMON"
 
 
@@ -33,8 +32,7 @@ def judge(answers: Mapping[str, Answer]) -> Iterator[Finding]:
     for name, answer in answers.items():
         what = f"broker of {name}"
         if answer.error is not None:
-            why = " ".join(str(answer.error).split()).rstrip(".")[:300]
-            text = f"a worker could not register with it: {why}"
+            text = f"a worker could not register with it: {short(answer.error)}"
         elif not answer.value[1].get(REGISTER):
             text = f"{answer.value[0]} doesn't take a worker's token ({REGISTER})"
         else:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from updraft.clouds import base
+from updraft.errors import UpdraftError
 
 
 class State(StrEnum):
@@ -55,3 +56,11 @@ class Area:
     def of_driver(self, found: base.Finding) -> Finding:
         """What a driver says of its cloud."""
         return Finding(self.name, found.what, State(found.state), found.text, found.remedy)
+
+
+POOL = Area("pool")
+
+
+def short(error: UpdraftError) -> str:
+    """What an error says, to be put into a sentence."""
+    return " ".join(str(error).split()).rstrip(".")[:300]

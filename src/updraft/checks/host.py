@@ -5,7 +5,7 @@ import platform
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,15 @@ class LedgerFacts:
 
     `daemon` has the keys of `status --json`; `failed` are the machines of the last day that never joined,
     the latest first, each with the end of its console. `warnings` are codes and sentences of its last look,
-    `not_ending` the machines that their clouds did not end when they were told to.
+    `not_ending` the machines that their clouds did not end when they were told to. `unseen` is how many
+    machines of each cloud were given their tokens within the last day without a sign that they were these.
     """
 
     daemon: Mapping[str, Any] | None = None
     failed: Sequence[tuple[MachineRecord, str]] = ()
     warnings: Sequence[tuple[str, str]] = ()
     not_ending: Sequence[MachineRecord] = ()
+    unseen: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from updraft.bootstrap.head.transforms import guarded
+from updraft.checks import tokens
 from updraft.checks.asking import Answer
-from updraft.checks.finding import Area, Finding
+from updraft.checks.finding import POOL, Finding, short
 from updraft.condor.support.probe import CollectorSeen, ScheddSeen
 from updraft.config.values.units import spell
 from updraft.core.demand.left_out import (
@@ -24,14 +25,12 @@ from updraft.core.demand.left_out import (
 )
 from updraft.errors import PoolDenied, UpdraftError
 
-POOL = Area("pool")
 OLDEST = (23, 0)
 SKEW_NOTED = 10.0
 SKEW_MAX = 60.0
 CYCLE_AGE = 3600.0
 _DRAIN_TOOL = "condor_drain"
 _NOBODY = "unauthenticated@"  # how HTCondor calls who has shown nothing
-_EXISTING = "`updraft init --pool-lines` shows the lines that the pool needs"
 _REPORT = "report it with the error in the log (code plan-failed)"
 _REMEDIES = {
     LEFT_OUT_OFFER: f"{_REPORT}; the other offers are bought meanwhile",
@@ -52,8 +51,8 @@ _WHY = {
 class Probe(Protocol):
     """What is asked of a pool; `condor.probe.PoolProbe` does it."""
 
-    def collector(self, deadline: float) -> CollectorSeen:
-        """What the collector says of itself, and what we may do there."""
+    def collector(self, deadline: float, settings: tuple[str, ...] = ()) -> CollectorSeen:
+        """What the collector says of itself and of these settings, and what we may do there."""
 
     def schedds(self, deadline: float) -> Mapping[str, ScheddSeen | str]:
         """Every schedd; a sentence in place of one that doesn't answer."""
@@ -74,7 +73,8 @@ class Probe(Protocol):
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
     """The answers to `questions`; `known_schedds` are those that a daemon has seen before, `warnings` codes
-    and sentences of its last look; `trust_groups` is the setting of that name."""
+    and sentences of its last look; `trust_groups` is whether groups are gone by; `on_head` whether updraft
+    runs on the head."""
 
     now: float
     collector: Answer
@@ -86,12 +86,13 @@ class PoolFacts:
     known_schedds: Sequence[str] = ()
     warnings: Sequence[tuple[str, str]] = ()
     trust_groups: bool = False
+    on_head: bool = True
 
 
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
     """What to ask of a pool."""
     return {
-        "collector": lambda: probe.collector(deadline),
+        "collector": lambda: probe.collector(deadline, tokens.SETTINGS),
         "schedds": lambda: probe.schedds(deadline),
         "tools": probe.tools_version,
         "token": lambda: probe.worker_token(deadline),
@@ -114,7 +115,8 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield from schedds(facts)
     yield from groups(facts)
     yield from left_out(facts)
-    yield from worker_tokens(facts, seen)
+    yield from tokens.judge(facts.token, facts.signing_key, seen)
+    yield from tokens.lines(seen, on_head=facts.on_head)
 
 
 def tools(facts: PoolFacts) -> Iterator[Finding]:
@@ -144,10 +146,10 @@ def tools(facts: PoolFacts) -> Iterator[Finding]:
 
 def _silent_collector(error: UpdraftError) -> Finding:
     if isinstance(error, PoolDenied):
-        return POOL.problem("collector", _short(error), f"let this machine read the pool; {_EXISTING}")
+        return POOL.problem("collector", short(error), f"let this machine read the pool; {tokens.EXISTING}")
     return POOL.problem(
         "collector",
-        f"it doesn't answer: {_short(error)}",
+        f"it doesn't answer: {short(error)}",
         "start HTCondor on the head (`systemctl start condor`), or correct collector in [pool]; port 9618 "
         "must be open from here",
     )
@@ -182,7 +184,7 @@ def rights(seen: CollectorSeen) -> Iterator[Finding]:
         yield POOL.problem(
             f"right {right}",
             f"the collector refuses us what it takes to {_WHY.get(right, 'control the pool')}",
-            f"run as root on the head, or give the token's identity that right; {_EXISTING}",
+            f"run as root on the head, or give the token's identity that right; {tokens.EXISTING}",
         )
 
 
@@ -205,7 +207,7 @@ def negotiator(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:
 def schedds(facts: PoolFacts) -> Iterator[Finding]:
     """Every schedd answers, those seen earlier too, and lets us give jobs back."""
     if facts.schedds.error is not None:
-        yield POOL.problem("schedds", _short(facts.schedds.error), "look at SchedLog on the submit nodes")
+        yield POOL.problem("schedds", short(facts.schedds.error), "look at SchedLog on the submit nodes")
         return
     found: Mapping[str, ScheddSeen | str] = facts.schedds.value
     for name in [one for one in facts.known_schedds if one not in found]:
@@ -232,7 +234,7 @@ def _schedd(name: str, seen: ScheddSeen | str) -> Finding:
         return POOL.problem(
             what,
             "it answers, and we may not give jobs of vanished machines back (WRITE)",
-            f"run as root on the head, or give the token's identity WRITE there; {_EXISTING}",
+            f"run as root on the head, or give the token's identity WRITE there; {tokens.EXISTING}",
         )
     user = seen.identity.partition("@")[0]
     if seen.superusers is None:
@@ -241,7 +243,7 @@ def _schedd(name: str, seen: ScheddSeen | str) -> Finding:
         return POOL.problem(
             what,
             f"{seen.identity} is none of its queue superusers ({', '.join(seen.superusers)})",
-            f"add {user} to QUEUE_SUPER_USERS there; {_EXISTING}",
+            f"add {user} to QUEUE_SUPER_USERS there; {tokens.EXISTING}",
         )
     return POOL.ok(what, f"it answers; {seen.identity} may give jobs back")
 
@@ -256,20 +258,20 @@ def groups(facts: PoolFacts) -> Iterator[Finding]:
         for name, one in said.items()
         if name not in silent and not guarded(one.requirements or (), one.immutable or ())
     ]
-    if open_ and facts.trust_groups:
-        yield POOL.problem(
-            what,
-            f"trust_groups is set, and a job at {', '.join(open_)} may name any group and any user",
-            "put `updraft userdata schedd --groups` into the schedd's configuration (`updraft head init` "
-            "does), or set trust_groups = false in [pool]",
-        )
+    if open_:
+        free = f"a job at {', '.join(open_)} may name any group and any user"
+        guard = "put `updraft userdata schedd --groups` into its configuration (`updraft head init` does)"
+        if facts.trust_groups:
+            text = (
+                f"updraft goes by groups ([pool] trust_groups, or since this head was set up so), and {free}"
+            )
+            yield POOL.problem(what, text, f"{guard}, or set trust_groups = false in [pool]")
+        else:
+            yield POOL.warning(what, f"{free}, by which the negotiator goes, and updraft doesn't", guard)
     elif silent and facts.trust_groups:
         yield POOL.skipped(
             what, f"whether {', '.join(silent)} refuses groups that aren't a user's isn't told"
         )
-    elif open_:
-        text = f"not gone by, since jobs at {', '.join(open_)} may name any group"
-        yield POOL.ok(what, text)
     elif said and not silent:
         yield POOL.ok(what, "every schedd that answers refuses groups that aren't their user's")
 
@@ -296,34 +298,5 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning(f"{code.removeprefix(f'{LEFT_OUT}-')} left out", text, _REMEDIES[code])
 
 
-def worker_tokens(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:
-    """A worker's token can be made, and the collector takes it."""
-    what, key = "workers' tokens", facts.signing_key
-    if facts.token.error is not None:
-        # The collector names the keys that it has: only where it has ours is something else amiss.
-        missing = bool(seen.issuers) and key not in seen.issuers
-        why = f"the collector has no key {key}" if missing else _short(facts.token.error)
-        yield POOL.problem(
-            what,
-            f"no token can be made: {why}",
-            f"make the signing key {key} on the head, as root; {_EXISTING}",
-        )
-        return
-    refused = [right for right, identity in facts.token.value.items() if not identity]
-    if refused:
-        yield POOL.problem(
-            what,
-            f"a token can be made, and the collector doesn't take it ({', '.join(refused)})",
-            f"allow worker-*@… these rights at the collector, and the key {key} there; {_EXISTING}",
-        )
-        return
-    identity = next(iter(facts.token.value.values()), "")
-    yield POOL.ok(what, f"one was made, and the collector took it as {identity}")
-
-
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-def _short(error: UpdraftError) -> str:
-    return " ".join(str(error).split()).rstrip(".")[:300]

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from updraft.checks.asking import Answer
-from updraft.checks.finding import Area, Finding
+from updraft.checks.finding import POOL, Finding
 from updraft.core.model import MachineRecord
 from updraft.errors import PoolError
 
-POOL = Area("pool")
 WHAT = "address for machines"
 _PORT = 9618
 

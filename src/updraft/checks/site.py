@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from updraft.checks import brokers, clouds, host, leftovers, pool, proxies, role
+from updraft.checks import brokers, clouds, host, leftovers, pool, proxies, role, tokens
 from updraft.checks.asking import ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
@@ -30,7 +30,8 @@ class Site:
 
     `brokers` find the address of the broker of each class that is reached through one. `held` finds the role
     in the cloud that this machine was launched with, and who may use it; `people` may log in to it. `left`
-    finds what updraft has made in the clouds; None where that isn't looked at.
+    finds what updraft has made in the clouds; None where that isn't looked at. `groups_trusted` is whether
+    updraft goes by jobs' accounting groups.
     """
 
     file: Path
@@ -45,6 +46,7 @@ class Site:
     held: Callable[[], Held] = lambda: Held("")
     people: Sequence[str] = ()
     left: Callable[[], Sequence[Judged]] | None = None
+    groups_trusted: bool = False
 
 
 def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
@@ -82,9 +84,11 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
             signing_key=site.signing_key,
             known_schedds=site.known_schedds,
             warnings=site.ledger.warnings,
-            trust_groups=site.settings.pool.trust_groups,
+            trust_groups=site.groups_trusted,
+            on_head=not site.settings.pool.collector,
         )
     )
+    yield from tokens.unseen(site.ledger.unseen)
     yield from brokers.judge({name: answers[f"broker: {name}"] for name in site.brokers})
     for name in site.drivers:
         own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}

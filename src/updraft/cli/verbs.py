@@ -42,7 +42,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "disown": ("operating.wishes:disown", "Let go of a machine: it stays, and is yours to end."),
     "destroy": ("operating.wishes:destroy", "Drain and remove every machine of the pool."),
     "leftovers": (
-        "leftovers:leftovers",
+        "operating.leftovers:leftovers",
         "What updraft has made in the clouds and nobody uses any more: list it, remove it.",
     ),
     "local": ("setup.local:local", "The cloud on one machine: start, look, stop."),

@@ -234,14 +234,16 @@ class HTCondorPool:
     def _mint_worker(self, user: str, lifetime: float, rights: Sequence[str]) -> str:
         return self._mint((), user, lifetime, rights, self._newest(self._keys(), self._access.signing_key))
 
-    def mint_broker_token(self, launch_key: str, lifetime: float) -> str:
-        """A token for the same identity that is good at the broker alone: no other daemon has its key."""
+    def mint_broker_token(self, launch_key: str, lifetime: float, instance: str = "") -> str:
+        """A token for the launch, or for this one machine of it, that is good at the broker alone: no other
+        daemon has its key."""
         folder = self._access.broker_keys
         if not folder:
             raise PoolError("there is no broker here: its keys have no folder")
         where = ("env", f"_CONDOR_SEC_PASSWORD_DIRECTORY={folder}")
         key = self._newest(Path(folder), self._access.broker_key)
-        user = user_of(self._access.worker_identity, launch_key)
+        pattern = self._access.worker_identity
+        user = own_user(pattern, launch_key, instance) if instance else user_of(pattern, launch_key)
         return self._mint(where, user, lifetime, ("DAEMON",), key)
 
     def _keys(self) -> Path | None:

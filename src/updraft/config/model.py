@@ -67,10 +67,11 @@ class Pool(Part):
     high_priority_users: Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)] = ()
     """Users (patterns: `alice`, or `physics.*` where groups are trusted) whose `+VMHighPriority` counts for
     all classes."""
-    trust_groups: bool = False
+    trust_groups: bool | None = None
     """True where every schedd refuses accounting groups that aren't their user's, as those that `updraft head
     init` has set up do. False: shares, caps and high priority go by the authenticated user alone, since a job
-    writes what group it likes."""
+    writes what group it likes. None: true on a head that updraft has set up with the pool's schedd, else
+    false."""
     announce: Annotated[Duration, Field(gt=0)] = 5.0
     """How often the controller says in the collector that it acts for this pool. A new one listens for three
     times as long before it acts; one that has been silent for eight times as long counts as gone."""
@@ -242,7 +243,7 @@ class Settings(Part):
             timings=core.Timings(**self.timings.model_dump()),
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
-            groups_trusted=self.pool.trust_groups,
+            groups_trusted=bool(self.pool.trust_groups),
             annex_budgets=budgets(self.annexes, self.users),
             threshold=self.demand.as_core(),
         )

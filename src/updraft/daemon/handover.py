@@ -1,15 +1,16 @@
 """Answers machines that ask for their own tokens: hears them, has the core decide, seals and tells."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from updraft.condor.collector.handover import Question
-from updraft.core.machines.handover import Call, Decision, Give, Handed, Refuse, Wait, decide
-from updraft.core.model import CloudView, MachineRecord, Reason
+from updraft.condor.collector.handover import Question, keys_on
+from updraft.core.machines.cooldowns import acting_since
+from updraft.core.machines.handover import Call, Decision, Give, Handed, Read, Refuse, Wait, Witness, decide
+from updraft.core.model import MachineRecord, Reason, Snapshot
 from updraft.core.settings import Policy
-from updraft.errors import PoolError
+from updraft.errors import CloudError, PoolError
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, note, noted
 
@@ -20,6 +21,7 @@ AGAIN = 10.0
 """Seconds after which an answer is told again while the machine still asks: it may have been lost."""
 
 CALL_AGAIN = 5.0
+READ_AGAIN = 10.0
 _LIFETIME = 120.0
 _DEADLINE = 10.0
 _AT_ONCE = 16
@@ -37,6 +39,33 @@ class Answering(Protocol):
 
     def mint_own_token(self, launch_key: str, instance: str, lifetime: float) -> str:
         """A token for this one machine."""
+
+    def mint_broker_token(self, launch_key: str, lifetime: float, instance: str = "") -> str:
+        """One that is good for this machine at the broker."""
+
+
+class Shows(Protocol):
+    """The part of a cloud's driver that is asked: see `clouds.base.Driver`."""
+
+    def console(self, machine: str) -> str:
+        """What the machine has printed; empty where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where the machines of a class show their keys: at this address ("": the one that their cloud shows), or
+    (None) on their consoles. Behind a `broker` they need a token for it, too."""
+
+    address: str | None = ""
+    broker: bool = False
+
+
+@dataclass(slots=True)
+class _Asker:
+    """Who has asked for a machine's token: since when, and with which keys (two are as good as many)."""
+
+    since: float
+    keys: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -64,44 +93,53 @@ class Handover:
         self._seal = seal
         self._whose = whose
         self._told: dict[str, _Told] = {}
-        self._found: dict[str, tuple[str, float]] = {}  # by the key: what is at its machine's address, when
+        self._found: dict[str, tuple[frozenset[str], float]] = {}  # by the key: what its machine shows, when
+        self._askers: dict[str, _Asker] = {}  # by the machine
+        self._proven: set[str] = set()  # clouds of which a console has shown a key
         self._refused: dict[tuple[str, str], float] = {}  # when, by the machine and why
-        self.reconfigure(None, frozenset())
+        self.reconfigure(None, {})
 
-    def reconfigure(self, pool: Answering | None, called: frozenset[str]) -> None:
-        """Go on with a changed configuration; `called` are the classes that can be called at their address.
+    def reconfigure(self, pool: Answering | None, shown: Mapping[str, Shown]) -> None:
+        """Go on with a changed configuration; `shown` is where the machines of each class show their keys.
 
         Without a pool no machine asks.
         """
-        self._pool, self._called = pool, called
+        self._pool, self._shown = pool, shown
 
-    def turn(
-        self,
-        machines: Sequence[MachineRecord],
-        clouds: Mapping[str, CloudView],
-        policy: Policy,
-        now: float,
-    ) -> None:
-        """Answer what is asked now, while any of the `machines` boots.
+    def turn(self, snapshot: Snapshot, policy: Policy, drivers: Mapping[str, Shows], now: float) -> None:
+        """Answer what is asked now, while any machine of the last look boots.
 
         Raises PoolError where the collector can't be asked or told.
         """
-        pool = self._pool
+        pool, machines = self._pool, snapshot.ledger.machines
         if pool is None or not any(one.ended_at is None and one.joined_at is None for one in machines):
             return
-        asked = [one for one in pool.questions(_DEADLINE) if self._is_due(one, now)]
+        records = {one.id: one for one in machines}
+        asked = pool.questions(_DEADLINE)
+        self._note_askers(asked, records, now)
+        asked = tuple(one for one in asked if self._is_due(one, now))
         if not asked:
             return
-        records = {one.id: one for one in machines}
-        decisions = [self._decided(one, clouds, records, policy, now) for one in asked]
-        self._ask_addresses(zip(asked, decisions, strict=True), now)
+        decisions = [self._decided(one, snapshot, records, policy, now) for one in asked]
+        self._look(zip(asked, decisions, strict=True), drivers, now)
         answers = []
         for one, first in zip(asked, decisions, strict=True):
-            again = isinstance(first, Call)
-            last = self._decided(one, clouds, records, policy, now) if again else first
+            again = isinstance(first, Call | Read)
+            last = self._decided(one, snapshot, records, policy, now) if again else first
             answers.append(self._answer(pool, one, last, records, now))
         pool.answer(answers, _LIFETIME, _DEADLINE)
         self._forget_some()
+
+    def _note_askers(
+        self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
+    ) -> None:
+        """Of machines that are known, with the token of their launch: whatever else is asked is no sign."""
+        for one in asked:
+            record = records.get(one.asked.instance)
+            if record is not None and one.asked.shown == record.launch_key:
+                asker = self._askers.setdefault(record.id, _Asker(now))
+                if len(asker.keys) < 2:
+                    asker.keys.add(one.asked.key)
 
     def _is_due(self, question: Question, now: float) -> bool:
         told = self._told.get(question.asked.key)
@@ -111,7 +149,7 @@ class Handover:
     def _decided(
         self,
         question: Question,
-        clouds: Mapping[str, CloudView],
+        snapshot: Snapshot,
         records: Mapping[str, MachineRecord],
         policy: Policy,
         now: float,
@@ -119,27 +157,59 @@ class Handover:
         asked = question.asked
         record, given = records.get(asked.instance), noted(self._ledger, HandedToken, asked.instance)
         worker = policy.classes.get(record.worker_class) if record else None
-        found, at = self._found.get(asked.key, (None, now))
-        if found == "" and abs(now - at) >= CALL_AGAIN:
-            found = None
         return decide(
             asked,
-            clouds=clouds,
+            clouds=snapshot.clouds,
             records=records,
             handed=None if given is None else Handed(given.key, given.at),
-            found=found,
-            witnessed=record is None or record.worker_class in self._called,
+            witness=self._witness(question, record, now),
             boot_deadline=worker.boot_deadline if worker else 0.0,
+            began=acting_since(snapshot),
             now=now,
         )
 
-    def _ask_addresses(self, pairs: "zip[tuple[Question, Decision]]", now: float) -> None:
-        wanted = [(q.asked.key, d.address) for q, d in pairs if isinstance(d, Call)]
+    def _witness(self, question: Question, record: MachineRecord | None, now: float) -> Witness:
+        # Of a class that is no more nobody knows how its machines were reached: they are called.
+        shown = self._shown.get(record.worker_class, Shown()) if record else Shown()
+        found, at = self._found.get(question.asked.key, (None, now))
+        again = CALL_AGAIN if shown.address is not None else READ_AGAIN
+        stale = found is not None and question.asked.key not in found and abs(now - at) >= again
+        if stale and (shown.address is None or not found):
+            found = None
+        asker = self._askers.get(question.asked.instance, _Asker(now))
+        return Witness(
+            shown.address,
+            found,
+            proven=record is not None and record.cloud in self._proven,
+            asked_for=max(0.0, now - asker.since),
+            contested=len(asker.keys) > 1,
+        )
+
+    def _look(
+        self, pairs: "zip[tuple[Question, Decision]]", drivers: Mapping[str, Shows], now: float
+    ) -> None:
+        """Where machines show their keys, as far as that is wanted; of consoles a few at a time."""
+        wanted = [(q.asked.key, d) for q, d in pairs if isinstance(d, Call | Read)]
+        wanted = [one for one in wanted if isinstance(one[1], Call)] + [
+            one for one in wanted if isinstance(one[1], Read)
+        ][:_AT_ONCE]
         if not wanted:
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
-            for (key, _), found in zip(wanted, pool.map(self._call, (a for _, a in wanted)), strict=True):
+
+        def keys(where: Call | Read) -> frozenset[str]:
+            if isinstance(where, Call):
+                return frozenset(filter(None, [self._call(where.address)]))
+            driver = drivers.get(where.cloud)
+            try:
+                return frozenset() if driver is None else keys_on(driver.console(where.machine))
+            except CloudError:  # as one that shows nothing: it is asked again
+                return frozenset()
+
+        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as lanes:
+            for (key, where), found in zip(wanted, lanes.map(keys, (w for _, w in wanted)), strict=True):
                 self._found[key] = found, now
+                if found and isinstance(where, Read):
+                    self._proven.add(where.cloud)
 
     def _answer(
         self,
@@ -151,29 +221,37 @@ class Handover:
     ) -> Mapping[str, str]:
         key, before = question.asked.key, self._told.get(question.asked.key)
         match decision:
-            case Give():
+            case Give(_, unseen):
                 said = before.answer if before and "UpdraftSealed" in before.answer else None
-                said = said or self._given(pool, question, records[question.asked.instance], now)
+                record = records[question.asked.instance]
+                said = said or self._given(pool, question, record, now, unseen=unseen)
             case Refuse(reason):
                 said = {"UpdraftRefused": reason.text}
                 self._tell_refusal(question.asked.instance, reason, records, now)
             case Wait(reason):
                 said = {"UpdraftWaits": reason.text}
+                if reason.code in ("elsewhere", "contested"):
+                    self._tell_refusal(question.asked.instance, reason, records, now)
             case _:
-                said = {"UpdraftWaits": "its address is asked"}
+                said = {"UpdraftWaits": "it is looked which key it shows"}
         self._told[key] = _Told(said, now)
         return {**said, "key": key}
 
     def _given(
-        self, pool: Answering, question: Question, record: MachineRecord, now: float
+        self, pool: Answering, question: Question, record: MachineRecord, now: float, *, unseen: bool
     ) -> Mapping[str, str]:
         asked = question.asked
         made = noted(self._ledger, Issued, asked.launch)
         if made is None:
             return {"UpdraftWaits": "the ledger has no note of a token of this launch"}
+        known = noted(self._ledger, HandedToken, asked.instance)
+        broker = self._shown.get(record.worker_class, Shown()).broker
         try:
             token = pool.mint_own_token(asked.launch, asked.instance, made.expires - now)
-            sealed = self._seal(token, question.cert)
+            answer = {"UpdraftSealed": self._seal(token, question.cert)}
+            if broker:
+                other = pool.mint_broker_token(asked.launch, made.expires - now, asked.instance)
+                answer["UpdraftSealedBroker"] = self._seal(other, question.cert)
         except PoolError as error:
             return {"UpdraftWaits": str(error)}
         known = noted(self._ledger, HandedToken, asked.instance)
@@ -181,14 +259,16 @@ class Handover:
         note(
             self._ledger,
             HandedToken(
-                record.cloud, record.id, asked.launch, asked.key, self._whose(token), now, made.expires
+                record.cloud, record.id, asked.launch, asked.key, self._whose(token), now, made.expires,
+                unseen=unseen or (known is not None and known.unseen),
             ),
-        )
+        )  # fmt: skip
         if known is None:
             took = now - record.requested_at
             text = f"{asked.instance} is handed its own token, {took:.0f} s after it was asked for"
+            text += "; nothing has shown that it is this machine: its console is silent" if unseen else ""
             self._ledger.event(now, "tokens", asked.instance, Reason("token-handed", text))
-        return {"UpdraftSealed": sealed}
+        return answer
 
     def _tell_refusal(
         self, machine: str, reason: Reason, records: Mapping[str, MachineRecord], now: float
@@ -202,6 +282,7 @@ class Handover:
         _shortened(self._told)
         _shortened(self._found)
         _shortened(self._refused)
+        _shortened(self._askers)
 
 
 def _shortened(kept: dict[K, V]) -> None:

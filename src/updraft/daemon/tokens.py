@@ -68,15 +68,15 @@ class TokenKeeper:
         self._clock = clock
         self._handover = handover
         self._log = structlog.get_logger("updraft")
-        self._seen: tuple[Snapshot, Policy] | None = None
+        self._seen: tuple[Snapshot, Policy, Mapping[str, Driver]] | None = None
         self._revoked_at = float("-inf")
         self._said: dict[str, str] = {}
         self._quit = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-tokens")
 
-    def watch(self, cycle: Cycle, policy: Policy, _drivers: Mapping[str, Driver]) -> None:
+    def watch(self, cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
         """Go by what this turn of the loop has seen; of one that doesn't act, by nothing."""
-        self._seen = (cycle.snapshot, policy) if cycle.standing is None else None
+        self._seen = (cycle.snapshot, policy, drivers) if cycle.standing is None else None
 
     def start(self) -> None:
         """Work from now on, until `stop`."""
@@ -96,16 +96,13 @@ class TokenKeeper:
         """Do what is due; a fault costs this turn and is said once."""
         if self._seen is None:
             return
-        (snapshot, policy), now = self._seen, self._clock()
-        if self._handover is not None and not at_once:
-            self._try("tokens-not-handed", lambda: self._handed_over(snapshot, policy, now))
+        (snapshot, policy, drivers), now = self._seen, self._clock()
+        handover = self._handover
+        if handover is not None and not at_once:
+            self._try("tokens-not-handed", lambda: handover.turn(snapshot, policy, drivers, now))
         if at_once or abs(now - self._revoked_at) >= REVOKE_EVERY:
             self._revoked_at = now
             self._try("tokens-not-revoked", lambda: self._revoke(snapshot, now))
-
-    def _handed_over(self, snapshot: Snapshot, policy: Policy, now: float) -> None:
-        if self._handover is not None:
-            self._handover.turn(snapshot.ledger.machines, snapshot.clouds, policy, now)
 
     def _try(self, code: str, do: Callable[[], None]) -> None:
         try:

@@ -25,7 +25,7 @@ class Issued:
 @dataclass(frozen=True, slots=True)
 class HandedToken:
     """What is remembered of a machine's own token; times in seconds since 1970. `key` is the fingerprint of
-    the key that it was sealed to."""
+    the key that it was sealed to; `unseen` whether nothing has shown that this is the machine's."""
 
     PREFIX: ClassVar = "handed:"
     cloud: str
@@ -35,6 +35,7 @@ class HandedToken:
     identity: str
     at: float
     expires: float
+    unseen: bool = False
 
 
 _Token = TypeVar("_Token", Issued, HandedToken)

@@ -15,7 +15,7 @@ from updraft.observe.sources import Asker, Asking
 
 FIRST = 20.0  # seconds after its launch: most have joined by then, or have nothing on their consoles yet
 AGAIN = 15.0  # seconds between two questions about one cloud's machines
-_LATEST = 300.0  # seconds: what a console hasn't said by then, the boot deadline says
+LATEST = 300.0  # seconds: what a console hasn't said by then, the boot deadline says
 _LINES = 400  # of a console's end; what an image prints is of any length
 _LONGEST = 200
 # What cloud-init prints (wait_for_url in url_helper.py, DataSourceEc2.py, main.py, cc_final_message.py). It
@@ -86,7 +86,7 @@ class Boots:
             and one.id in up
             and one.joined_at is None
             and one.end is None
-            and FIRST <= now - one.requested_at < _LATEST
+            and FIRST <= now - one.requested_at < LATEST
         ]
         before = self._asker.asked_at
         if booting and not 0 <= now - (math.inf if before is None else before) < AGAIN:

@@ -7,14 +7,15 @@ import string
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.rigs.reading import TOKEN, parts, shipped, worker, written
 from updraft.bootstrap import EC2_LIMIT, Layer, worker_user_data
-from updraft.bootstrap.worker.reach import Reach
-from updraft.condor.collector.handover import key_at, question, seal
+from updraft.bootstrap.worker.reach import BROKER_TOKEN, Reach
+from updraft.condor.collector.handover import key_at, keys_on, question, seal
 
 FILES = {"/usr/local/lib/updraft/handover", "/etc/updraft/handover.json"}
 with socket.create_server(("", 0)) as _free:
@@ -29,7 +30,8 @@ def told(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "id").write_text("i-1\n")
     (tmp_path / "token").write_text("the launch's\n")
     return {
-        "pool": "main", "launch": "l1", "port": PORT, "patience": 5.0, "instance": str(tmp_path / "id"),
+        "pool": "main", "launch": "l1", "port": PORT, "patience": 5.0, "silence": 0.0, "broker": "",
+        "instance": str(tmp_path / "id"),
         "token": str(tmp_path / "token"), "done": str(tmp_path / "state" / "done"), "room": str(tmp_path),
     }  # fmt: skip
 
@@ -80,9 +82,97 @@ def test_it_is_only_there_where_the_machine_asks_and_fits() -> None:
     assert [text for kind, text in parts(with_script) if "true" in text.split("\n")]
     told = json.loads(written(asks)["/etc/updraft/handover.json"]["content"])
     assert (told["port"], told["token"]) == (9618, "/etc/condor/tokens.d/updraft")
-    behind = worker(asks=True, reach=Reach(broker="head?sock=broker", token=TOKEN))
-    assert json.loads(written(worker_user_data(behind))["/etc/updraft/handover.json"]["content"])["port"] == 0
     assert TOKEN not in written(asks)["/etc/updraft/handover.json"]["content"]
+
+
+def test_behind_a_broker_the_user_data_hold_no_token_for_it_and_the_key_is_shown_on_the_console() -> None:
+    behind = written(worker_user_data(worker(asks=True, reach=Reach(broker="head?sock=broker"))))
+    told = json.loads(behind["/etc/updraft/handover.json"]["content"])
+    assert (told["port"], told["broker"]) == (0, BROKER_TOKEN)
+    assert BROKER_TOKEN not in behind
+    for host, port in (("metadata", 0), ("192.0.2.7", 9618)):
+        forwarded = written(worker_user_data(worker(asks=True, reach=Reach(host=host))))
+        told = json.loads(forwarded["/etc/updraft/handover.json"]["content"])
+        assert (told["port"], told["broker"]) == (port, "")
+
+
+def test_a_machine_that_nobody_can_call_shows_its_key_and_is_given_both_tokens(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
+        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        assert asked is not None
+        return [{"UpdraftSealed": seal(OWN, asked.cert), "UpdraftSealedBroker": seal(TOKEN, asked.cert)}]
+
+    sent = collector(monkeypatch, answers)
+    console = tmp_path / "console"
+    console.touch()
+    monkeypatch.setattr(script, "CONSOLE", str(console))
+    broker = tmp_path / "for-the-broker"
+    assert boots({**told, "port": 0, "broker": str(broker)}, tmp_path) == 0
+    assert (tmp_path / "token").read_text() == OWN + "\n"
+    assert broker.read_text() == TOKEN + "\n"
+    assert broker.stat().st_mode & 0o077 == 0
+    key = sent[0]["Name"].removeprefix("updraft-handover/")
+    assert keys_on(console.read_text()) == {key}
+    assert keys_on(capfd.readouterr().err) == {key}, "cloud-init prints that, where there is no such device"
+
+
+def test_without_a_token_for_its_broker_a_boot_fails(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
+        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        assert asked is not None
+        return [{"UpdraftSealed": seal(OWN, asked.cert)}]
+
+    collector(monkeypatch, answers)
+    monkeypatch.setattr(script, "CONSOLE", str(tmp_path / "none"))
+    assert boots({**told, "port": 0, "broker": str(tmp_path / "b")}, tmp_path) == 1
+    assert capsys.readouterr().out == "the controller gave no token for the broker\n"
+    assert (tmp_path / "token").read_text() == "the launch's\n"
+
+
+def virtual(clock: list[float]) -> SimpleNamespace:
+    """The script's own clock: that of the programs that it runs is another."""
+    return SimpleNamespace(
+        monotonic=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds)
+    )
+
+
+def test_time_in_which_no_controller_is_there_costs_a_boot_nothing(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a controller that is started anew, and then as long as ever."""
+    clock = [0.0]
+    monkeypatch.setattr(script, "time", virtual(clock))
+
+    def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
+        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        assert asked is not None
+        if clock[0] < 200 or 300 < clock[0] < 900:
+            return []
+        return [{"UpdraftSealed": seal(OWN, asked.cert)} if clock[0] > 1100 else {"UpdraftWaits": "not yet"}]
+
+    collector(monkeypatch, answers)
+    short = {**told, "port": 0, "patience": 420.0, "silence": 1800.0}
+    monkeypatch.setattr(script, "CONSOLE", str(tmp_path / "none"))
+    assert boots(short, tmp_path) == 0
+    assert (tmp_path / "token").read_text() == OWN + "\n"
+
+
+def test_a_boot_waits_for_no_controller_for_ever(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(script, "time", virtual(clock))
+    monkeypatch.setattr(script, "CONSOLE", str(tmp_path / "none"))
+    for said, least in (([], 2220), ([{"UpdraftWaits": "not yet"}], 420)):
+        clock[0] = 0.0
+        collector(monkeypatch, lambda _key, _ad, said=said: said)
+        assert boots({**told, "port": 0, "patience": 420.0, "silence": 1800.0}, tmp_path) == 1
+        assert least <= clock[0] < least + 6
+        assert "no answer within" in capsys.readouterr().out
 
 
 def test_the_boot_asks_before_htcondor_starts_and_says_why_it_got_none() -> None:

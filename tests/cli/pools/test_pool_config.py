@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.rigs.reading import cloud_config, worker, written
+from updraft.app import wiring
 from updraft.app.poolsize import CHILDREN, children, heard_every, largest
 from updraft.bootstrap import HeadSpec, head_user_data, quick
+from updraft.bootstrap.head.transforms import GROUPS_SETTING
 from updraft.bootstrap.head.userdata import head_config, paced
 from updraft.bootstrap.worker.userdata import worker_user_data
 from updraft.cli.main import updraft
@@ -165,6 +167,26 @@ def test_how_often_a_worker_is_heard_of(
         return told.get(name) or refused(name)
 
     assert heard_every(read(limits=limits, pool=pool), ask) == seconds
+
+
+@pytest.mark.parametrize(
+    ("pool", "said", "believed"),
+    [
+        ("", "True", True),
+        ("", "", False),
+        ("trust_groups = false", "True", False),
+        ("trust_groups = true", "", True),
+        ('collector = "head.test"', "True", False),
+    ],
+)
+def test_groups_are_believed_as_the_file_says_and_else_as_the_head_was_set_up(
+    read: Read, monkeypatch: pytest.MonkeyPatch, pool: str, said: str, believed: bool
+) -> None:
+    def ask(name: str) -> str:
+        return (said if name == GROUPS_SETTING else "") or refused(name)
+
+    monkeypatch.setattr(wiring, "asker", lambda _settings: ask)
+    assert wiring.groups_trusted(read(pool=pool)) is believed
 
 
 # -------------------------------------------------------------------------------- of heads and workers

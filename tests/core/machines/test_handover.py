@@ -8,7 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import DOWN, instance, record
-from updraft.core.machines.handover import Asked, Call, Decision, Give, Handed, Refuse, Wait, decide
+from updraft.core.machines.handover import (
+    ABSENCE,
+    UNSHOWN,
+    Asked,
+    Call,
+    Decision,
+    Give,
+    Handed,
+    Read,
+    Refuse,
+    Wait,
+    Witness,
+    decide,
+    fair_deadline,
+)
 from updraft.core.model import CloudState, CloudView, Instance, Known, MachineRecord, Quota, Unknown
 
 NOW = 1000.0
@@ -23,6 +37,14 @@ def cloud(*instances: Instance, silent: bool = False) -> CloudView:
     return CloudView(Unknown(DOWN, NOW, known) if silent else known, Known((), NOW), Known(Quota(), NOW))
 
 
+def called(*found: str) -> Witness:
+    return Witness("", frozenset(found))
+
+
+def read(*found: str, **more: Any) -> Witness:
+    return Witness(None, frozenset(found), **more)
+
+
 def decided(
     asked: Asked = ASKED,
     *,
@@ -34,9 +56,9 @@ def decided(
         "clouds": {"c1": cloud(*([machine] if machine else []))},
         "records": {row.id: row} if row else {},
         "handed": None,
-        "found": "k1",
-        "witnessed": True,
+        "witness": called("k1"),
         "boot_deadline": DEADLINE,
+        "began": 0.0,
         "now": NOW,
     }
     return decide(asked, **{**said, **given})
@@ -54,25 +76,43 @@ def waits(decision: Decision) -> str:
 
 
 def test_a_machine_of_ours_that_boots_at_the_address_that_its_cloud_shows() -> None:
-    assert decided(found=None) == Call("c1", "10.0.0.5")
+    assert decided(witness=Witness()) == Call("c1", "10.0.0.5")
     assert decided() == Give("c1")
     assert decided(row=replace(RECORD, requested_at=NOW + 50)) == Give("c1"), "a clock that was set back"
 
 
-def test_one_that_cannot_be_called_is_believed() -> None:
-    assert decided(found=None, witnessed=False) == Give("c1")
-    assert decided(found=None, witnessed=False, machine=replace(MACHINE, address="")) == Give("c1")
+def test_one_that_is_forwarded_to_is_called_where_the_site_says() -> None:
+    bare = replace(MACHINE, address="")
+    assert decided(machine=bare, witness=Witness("192.0.2.7")) == Call("c1", "192.0.2.7")
+    assert decided(machine=bare, witness=Witness("192.0.2.7", frozenset({"k1"}))) == Give("c1")
+    assert refused(decided(witness=Witness("192.0.2.7", frozenset({"k2"})))) == "elsewhere"
+
+
+def test_one_that_cannot_be_called_shows_its_key_on_its_console() -> None:
+    assert decided(witness=Witness(None)) == Read("c1", "i-1")
+    assert decided(witness=read("k1")) == Give("c1")
+    assert decided(witness=read("k0", "k1", contested=True)) == Give("c1"), "after a second start"
+    for later in (0.0, 10 * UNSHOWN):
+        assert waits(decided(witness=read("k2", asked_for=later))) == "elsewhere", "who asks first gets none"
+        assert waits(decided(witness=read(proven=True, asked_for=later))) == "unshown", "this cloud does show"
+        assert waits(decided(witness=read(contested=True, asked_for=later))) == "contested", "which of them?"
+
+
+def test_of_a_cloud_without_consoles_one_that_alone_asks_is_believed_after_a_while() -> None:
+    assert waits(decided(witness=read(asked_for=UNSHOWN - 1))) == "unshown"
+    assert decided(witness=read(asked_for=UNSHOWN)) == Give("c1", unseen=True)
 
 
 def test_whoever_has_another_key_than_is_at_the_address() -> None:
-    assert refused(decided(found="k2")) == "elsewhere"
-    assert waits(decided(found="")) == "no-answer", "it may only begin to listen"
+    assert refused(decided(witness=called("k2"))) == "elsewhere"
+    assert waits(decided(witness=called())) == "no-answer", "it may only begin to listen"
 
 
 def test_a_token_is_handed_once_and_again_to_the_same_key_only() -> None:
     assert decided(handed=Handed("k1", NOW - 5)) == Give("c1"), "the answer was lost"
+    assert decided(handed=Handed("k1", NOW - 5), witness=Witness()) == Give("c1"), "it is sealed to that key"
     assert refused(decided(handed=Handed("k2", NOW - 5))) == "handed"
-    assert refused(decided(handed=Handed("k2", NOW - 5), witnessed=False)) == "handed"
+    assert refused(decided(handed=Handed("k2", NOW - 5), witness=Witness(None))) == "handed"
 
 
 def test_of_another_launch_than_the_token_that_was_shown() -> None:
@@ -107,26 +147,27 @@ def test_what_has_ended_joined_or_is_late() -> None:
     launch=st.sampled_from(["l1", "l2"]),
     shown=st.sampled_from(["", "l1", "l2"]),
     handed=st.none() | st.builds(Handed, st.sampled_from(["k1", "k2"]), st.just(NOW)),
-    found=st.none() | st.sampled_from(["", "k1", "k2"]),
+    address=st.sampled_from(["", "192.0.2.7", None]),
+    found=st.none() | st.frozensets(st.sampled_from(["k1", "k2"])),
     state=st.sampled_from(CloudState),
     silent=st.booleans(),
     ended=st.booleans(),
     after=st.floats(-100, 2000),
 )
 def test_nobody_is_given_a_token_who_lacks_one_of_the_signs(
-    key: str, launch: str, shown: str, handed: Handed | None, found: str | None, state: CloudState,
-    silent: bool, ended: bool, after: float,
+    key: str, launch: str, shown: str, handed: Handed | None, address: str | None,
+    found: frozenset[str] | None, state: CloudState, silent: bool, ended: bool, after: float,
 ) -> None:  # fmt: skip
     decision = decided(
         Asked(key, "i-1", launch, shown),
         clouds={"c1": cloud(replace(MACHINE, state=state), silent=silent)},
         row=replace(RECORD, ended_at=NOW if ended else None),
         handed=handed,
-        found=found,
+        witness=Witness(address, found, proven=True, asked_for=1e6),
         now=RECORD.requested_at + after,
     )
     if isinstance(decision, Give):
-        assert key == found
+        assert handed is not None or key in (found or ())
         assert launch == shown == "l1"
         assert handed is None or handed.key == key
         assert after <= DEADLINE
@@ -135,6 +176,28 @@ def test_nobody_is_given_a_token_who_lacks_one_of_the_signs(
         assert replace(MACHINE, state=state).alive
 
 
-@pytest.mark.parametrize("decision", [decided(found="k2"), decided(found="")])
+@pytest.mark.parametrize("decision", [decided(witness=called("k2")), decided(witness=called())])
 def test_why_is_said_with_the_place(decision: Refuse | Wait) -> None:
     assert "10.0.0.5" in decision.reason.text
+
+
+def test_time_without_a_controller_does_not_count() -> None:
+    """Ten minutes of a restart cost no machine its token, and no broken one stays for ever."""
+    row = replace(RECORD, requested_at=NOW - DEADLINE - 500)
+    assert refused(decided(row=row)) == "too-late"
+    assert decided(row=row, began=NOW - 5) == Give("c1")
+    assert refused(decided(row=row, began=NOW - DEADLINE - 5)) == "too-late"
+    old = replace(RECORD, requested_at=NOW - DEADLINE - ABSENCE - 5)
+    assert refused(decided(row=old, began=NOW - 5)) == "too-late"
+
+
+@given(asked=st.floats(0, 1e5), allowed=st.floats(1, 3600), more=st.floats(0, 3600), began=st.floats(0, 2e5))
+def test_a_deadline_is_never_shorter_for_a_restart_nor_longer_than_a_machine_waits(
+    asked: float, allowed: float, more: float, began: float
+) -> None:
+    longest = allowed + more
+    found = fair_deadline(asked, allowed, longest, began)
+    assert asked + allowed <= found <= asked + longest + ABSENCE
+    assert found == asked + allowed or began > asked
+    if asked < began < asked + ABSENCE:
+        assert found >= began + allowed or found == asked + longest + ABSENCE

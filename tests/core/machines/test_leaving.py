@@ -20,6 +20,7 @@ from tests.rigs.snapshots import (
 )
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.fates import Fate, Look
+from updraft.core.machines.handover import ABSENCE
 from updraft.core.machines.leaving import RULES, closed_for_good, fate, left_on_hold
 from updraft.core.machines.lifecycle import SPOT_NOTICE
 from updraft.core.model import (
@@ -418,6 +419,11 @@ OLDER = Known(replace(snapshot().collector.value, started=NOW - 900), NOW)  # ty
         (snapshot(collector=OLDER), NOW - 1800, ("never-joined", "terminate")),
         (snapshot(collector=OLDER, running=(job(),)), NOW - 1800, ("overdue",)),
         (snapshot(collector=Unknown(DOWN, NOW)), NOW - 9999, ("overdue",)),
+        # While no controller acted it couldn't join.
+        (snapshot(awake_since=NOW - 30), NOW - 1800, ("booting",)),
+        (snapshot(taken_over_at=NOW - 30), NOW - 1800, ("booting",)),
+        (snapshot(awake_since=NOW - 1800), NOW - 1900, ("never-joined", "terminate")),
+        (snapshot(awake_since=NOW - 30), NOW - 1800 - ABSENCE, ("never-joined", "terminate")),
     ],
 )
 def test_one_that_does_not_join_goes_when_it_is_certain_to_run_nothing(

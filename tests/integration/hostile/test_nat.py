@@ -1,6 +1,8 @@
 """Workers behind NAT: they join, work, drain and go through a broker, or at an address that is forwarded."""
 
+import base64
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +22,14 @@ from tests.rigs.pools.controlling import (
     waiters,
 )
 from tests.rigs.pools.realpool import settings, until
+from tests.rigs.reading import parts
 from updraft.clouds.local.config import LocalCloudConfig
-from updraft.demo.pool import RealPool, Wishes
+from updraft.condor.tokens.workers import whose
+from updraft.demo.pool import DOMAIN, RealPool, Wishes
 
 Pools = Callable[..., RealPool]
+BROKERS = "updraft-broker"
+TOKEN = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]{5,}")
 CLOSED_CLASS = """
 [classes.closed]
 image = "{image}"
@@ -87,6 +93,22 @@ def rights(pool: RealPool, machine: str, daemon: str) -> set[str]:
     return {line.split()[0] for line in table if " ALLOW " in line}
 
 
+def token_of(pool: RealPool, machine: str, name: str) -> str:
+    """A token of this machine, as its root reads it."""
+    return in_machine(pool, machine, "cat", f"/etc/condor/tokens.d/{name}").strip()
+
+
+def taken_by_the_broker(pool: RealPool, token: str) -> bool:
+    """Does the broker give its right to who shows this token, and nothing else?"""
+    script = (
+        f"d=$(mktemp -d); umask 077; echo '{token}' >$d/t; export _CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d "
+        "_CONDOR_SEC_TOKEN_DIRECTORY=$d _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
+        "_CONDOR_SEC_PASSWORD_DIRECTORY=$d; a=$(condor_config_val CONDOR_HOST); "
+        'condor_ping -addr "<$a:9618?sock=broker>" -table DAEMON; rm -r $d'
+    )
+    return " ALLOW " in pool.on_head("sh", "-c", script).stdout
+
+
 def collectors(pool: RealPool) -> int:
     """How many collectors the pool's own shows."""
     return len(pool.on_head("condor_status", "-collector", "-af", "Name").stdout.splitlines())
@@ -132,12 +154,25 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(pool: 
         knock = pool.on_head("timeout", "3", "bash", "-c", f"</dev/tcp/{address}/{port}")
         assert knock.returncode != 0, "nothing can connect to it"
 
+    # The user-data hold one token, for asking; its own two came later, when its console had shown its key.
+    sent = in_machine(pool, machine["id"], "base64", "-w0", "/var/lib/cloud/instance/user-data.txt")
+    [boot] = {found for _, text in parts(base64.b64decode(sent)) for found in TOKEN.findall(text)}
+    assert whose(boot).startswith(f"worker-{machine['tags']['updraft:launch']}@")
+    own = {name: token_of(pool, machine["id"], name) for name in ("updraft", BROKERS)}
+    assert {whose(one) for one in own.values()} == {
+        f"worker-{machine['tags']['updraft:launch']}+{machine['id']}@{DOMAIN}"
+    }
+    [handed] = [one for one in events(pool, "tokens") if one["subject"] == machine["id"]]
+    assert "silent" not in handed["text"]
+    key = pool.cloud.client().console(machine["id"]).partition("updraft-handover: ")[2].split()[0]
+    assert len(key) == 64
+
     # The broker's right is good at the broker, and nowhere else.
     head = next(m["address"] for m in pool.cloud.client().machines() if m["id"] == pool.head)
-    own = f"-addr '<{head}:9618?sock=collector>'"
+    collector = f"-addr '<{head}:9618?sock=collector>'"
     schedd = "-type SCHEDD -name $(condor_status -schedd -af Name | head -n 1)"
     assert rights(pool, machine["id"], f"-addr '<{head}:9618?sock=broker>'") == {"WRITE", "DAEMON"}
-    assert rights(pool, machine["id"], own) == {"ADVERTISE_STARTD"}
+    assert rights(pool, machine["id"], collector) == {"ADVERTISE_STARTD"}
     assert rights(pool, machine["id"], schedd) == set()
     assert collectors(pool) == 1, "the broker is no collector of the pool"
 
@@ -153,3 +188,15 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(pool: 
     ours = {m["id"] for m in of_class(pool, "closed")}
     ended = [event["code"] for event in events(pool, "drain") if event["subject"] in ours]
     assert ended == ["operator"], "it was drained, and not taken for lost"
+
+
+@pytest.mark.extended
+def test_the_brokers_token_is_over_with_its_machine(pool: RealPool) -> None:
+    job, machine, _ = job_on(pool, "closed")
+    stolen = token_of(pool, machine["id"], BROKERS)
+    assert taken_by_the_broker(pool, stolen)
+    let_end(pool, "closed")
+    await_done(pool, [job], 60)
+    assert pool.updraft("drain", machine["id"]).returncode == 0
+    until(lambda: not of_class(pool, "closed", *ALIVE), 60, "it has gone")
+    until(lambda: not taken_by_the_broker(pool, stolen), 90, "its token for the broker is over")

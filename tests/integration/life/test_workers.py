@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.drives import made_drive, mounting
 from tests.rigs.pools.controlling import (
     await_done,
     await_running,
@@ -69,11 +71,19 @@ head_gone_after = "5m"
 """
 
 
+DRIVE = "/mnt/drive"
+ON_THE_DRIVE = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ3b3JrZXItdGhlLWRyaXZlIn0.c2lnbmVk\n"
+
+
 @pytest.fixture(scope="module")
-def shared(module_pool: Pools, images: Images) -> RealPool:
+def shared(module_pool: Pools, images: Images, tmp_path_factory: pytest.TempPathFactory) -> RealPool:
     classes = CLASSES.replace("DEADLINE", f"{15 * patience():.0f}s")
+    worker: dict[str, Any] = {"flavors": ["large"], "min": 1}
+    if shutil.which("mke2fs"):
+        drive = made_drive(tmp_path_factory.mktemp("drive"), "config-2", ON_THE_DRIVE)
+        worker["layers"] = [mounting(drive, DRIVE).replace("{", "{{").replace("}", "}}")]
     text = settings(
-        worker={"flavors": ["large"], "min": 1},
+        worker=worker,
         limits={"machines": 20, "cores": 40},
         timings={"trial": 2, "cooldown_first": "20s"},
         more=classes,
@@ -249,6 +259,16 @@ def keeps_secrets(pool: RealPool) -> None:
 
 def test_a_job_reaches_neither_metadata_nor_token_nor_the_cloud(shared: RealPool) -> None:
     keeps_secrets(shared)
+
+
+def test_a_config_drive_that_the_image_mounts_is_open_to_no_job(shared: RealPool) -> None:
+    """That no job finds what is on it, the test before has seen."""
+    if not shutil.which("mke2fs"):
+        pytest.skip("there is no mke2fs to make a drive with")
+    worker = worker_of(shared)
+    assert in_machine(shared, worker, "cat", "/root/read-by-all") == ON_THE_DRIVE, "before HTCondor started"
+    assert DRIVE not in in_machine(shared, worker, "cat", "/proc/mounts")
+    assert in_machine(shared, worker, "ls", DRIVE) == ""
 
 
 # ------------------------------------------------------------------------------- users beside one another

@@ -13,6 +13,7 @@ import pytest
 from tests.rigs.machines import DAEMONS, FakeHost, picture
 from tests.waiting import until
 from updraft.bootstrap import HeadSpec, quick
+from updraft.bootstrap.head.transforms import GROUPS_SETTING
 from updraft.bootstrap.head.userdata import head_config
 from updraft.errors import ProblemFound, UsageError
 from updraft.provision.setup import steps
@@ -321,6 +322,9 @@ def test_roles_split_the_central_manager_from_the_submit_node(site: Site) -> Non
     config, other = head_config(manager), head_config(submit)
     assert "DAEMON_LIST = MASTER COLLECTOR NEGOTIATOR\n" in config
     assert "QUEUE_SUPER_USERS" not in config
+    believed = f"{GROUPS_SETTING} = True\n"
+    assert believed in head_config(SPEC), "this head knows what its own schedd refuses"
+    assert believed not in config + other
     assert "DAEMON_LIST = MASTER SCHEDD\n" in other
     assert "ADVERTISE_STARTD" not in other
     site.host.settings["DAEMON_LIST"] = "MASTER SCHEDD"

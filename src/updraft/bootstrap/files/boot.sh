@@ -54,6 +54,9 @@ fi
 command -v condor_master >/dev/null || fail "the image has no HTCondor (condor_master is not there)"
 [ -s /etc/condor/config.d/91-updraft-instance.conf ] || fail "cloud-init knows no usable instance id"
 why=$(sh /usr/local/lib/updraft/close-metadata) || fail "the metadata address cannot be closed to jobs: $why"
+if [ -e /usr/local/lib/updraft/close-drives ]; then
+    why=$(sh /usr/local/lib/updraft/close-drives) || fail "a drive with the user-data is open to jobs: $why"
+fi
 systemctl enable updraft-door.service || fail "the service updraft-door cannot be enabled"
 systemctl start updraft-door.service || fail "the service updraft-door does not start"
 if [ -e /usr/local/lib/updraft/public-address ]; then

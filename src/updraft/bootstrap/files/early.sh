@@ -19,6 +19,9 @@ mkdir -p /etc/systemd/system/condor.service.d
 printf '%s\n' '[Unit]' ConditionPathExists=/var/lib/updraft/booted \
     '[Service]' 'ExecStartPre=/bin/sh /usr/local/lib/updraft/close-metadata' \
     >/etc/systemd/system/condor.service.d/updraft.conf
+# At later boots: at the first one, the boot script does it.
+[ ! -e /usr/local/lib/updraft/close-drives ] || echo ExecStartPre=/bin/sh /usr/local/lib/updraft/close-drives \
+    >>/etc/systemd/system/condor.service.d/updraft.conf
 systemctl daemon-reload 2>/dev/null || :
 # What was mounted at the last boot isn't yet at this one.
 rm -f /etc/condor/config.d/92-updraft-cvmfs.conf

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 CONFIG = "/etc/updraft/handover.json"
+CONSOLE = "/dev/console"
 ASK_EVERY = 5.0  # seconds: the ad may be lost with the collector that had it
 LOOK_EVERY = 0.7
 LOOK_SELDOM = 5.0
@@ -137,23 +138,27 @@ def withdrawn(fingerprint: str) -> bytes:
     return "\n".join([*asked, ""]).encode()
 
 
-def answer(fingerprint: str) -> "tuple[str, str, str]":
-    """What is sealed for us, why we get nothing, what is waited for; each empty where that isn't said."""
+def answer(fingerprint: str) -> "tuple[list[str], str, str]":
+    """What is sealed for us (our token, and the broker's), why we get nothing, what is waited for; each empty
+    where that isn't said."""
     asked = ["condor_status", "-generic", "-constraint", f'Name == "updraft-handover/{fingerprint}"']
-    said = run([*asked, "-json", "-attributes", "UpdraftSealed,UpdraftRefused,UpdraftWaits"]).decode()
+    names = ["Updraft" + name for name in ("Sealed", "SealedBroker", "Refused", "Waits")]
+    said = run([*asked, "-json", "-attributes", ",".join(names)]).decode()
     [found] = json.loads(said) if said.strip() else [{}]
-    sealed, refused, waits = (str(found.get("Updraft" + name, "")) for name in ("Sealed", "Refused", "Waits"))
-    return sealed, refused, waits
+    own, broker, refused, waits = (str(found.get(name, "")) for name in names)
+    return [one for one in (own, broker) if one], refused, waits
 
 
-def exchange(folder: Path, told: "dict[str, str]", instance: str) -> str:
-    """The machine's own token. OSError, with the reason, where it gets none."""
+def exchange(folder: Path, told: "dict[str, str]", instance: str) -> "list[str]":
+    """The machine's own tokens, the broker's second. OSError, with the reason, where it gets none."""
     cert = make_key(folder)
     fingerprint = hashlib.sha256(cert).hexdigest()
     asked = question(told, instance, fingerprint, cert)
     door = Door(int(told["port"]), fingerprint) if told["port"] else None
+    if door is None:
+        show("updraft-handover: " + fingerprint)
     try:
-        return wait_for(folder, fingerprint, asked, float(told["patience"]))
+        return wait_for(folder, fingerprint, asked, float(told["patience"]), float(told["silence"]))
     finally:
         if door is not None:
             door.close()
@@ -161,10 +166,24 @@ def exchange(folder: Path, told: "dict[str, str]", instance: str) -> str:
             run(["condor_advertise", "INVALIDATE_MASTER_ADS", "-"], withdrawn(fingerprint))
 
 
-def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float) -> str:
-    """Ask until there is an answer."""
-    begun, asked_at, pause, why = time.monotonic(), None, LOOK_EVERY, "the controller says nothing"
-    while time.monotonic() - begun < patience:
+def show(line: str) -> None:
+    """Print it on the console, where the controller reads it by the cloud's own word."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        # Not truncated, since it is a device; never made, where there is none.
+        handle = os.open(CONSOLE, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        with os.fdopen(handle, "w") as console:
+            console.write("\n" + line + "\n")
+
+
+def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float, silence: float) -> "list[str]":
+    """Ask until there is an answer. Time in which the controller says nothing counts apart: it may be
+    started anew, and then it gives us as long as ever."""
+    begun = last = time.monotonic()
+    asked_at, pause, heard, why = None, LOOK_EVERY, 0.0, "the controller says nothing"
+    while heard < patience and last - begun - heard < patience + silence:
+        waits = ""
         try:
             if asked_at is None or time.monotonic() - asked_at >= ASK_EVERY:
                 run(["condor_advertise", "UPDATE_MASTER_AD", "-"], asked)
@@ -174,13 +193,14 @@ def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float) -> s
             why = str(error)
         else:
             if sealed:
-                return opened(folder, sealed)
+                return [opened(folder, one) for one in sealed]
             if refused:
                 raise OSError(refused)
             why = waits or why
         time.sleep(pause)
-        pause = min(LOOK_SELDOM, pause * 1.05)
-    raise OSError(f"no answer within {patience:.0f} s: {why}")
+        pause, now = min(LOOK_SELDOM, pause * 1.05), time.monotonic()
+        heard, last = heard + (now - last if waits else 0.0), now
+    raise OSError(f"no answer within {last - begun:.0f} s: {why}")
 
 
 def already(done: Path, instance: str) -> bool:
@@ -197,11 +217,14 @@ def main(config: str) -> int:
         if already(Path(told["done"]), instance):
             return 0
         with tempfile.TemporaryDirectory(prefix="updraft-", dir=told["room"]) as folder:
-            token = exchange(Path(folder), told, instance)
-        file = Path(told["token"])
-        new = file.with_name(".new")
-        new.write_text(token + "\n")
-        new.replace(file)
+            tokens = exchange(Path(folder), told, instance)
+        if told["broker"] and len(tokens) < 2:
+            raise OSError("the controller gave no token for the broker")
+        for path, token in zip((told["token"], told["broker"]), tokens):  # noqa: B905 (as Python 3.6 has it)
+            file = Path(path)
+            new = file.with_name(".new")
+            new.write_text(token + "\n")
+            new.replace(file)
         Path(told["done"]).parent.mkdir(parents=True, exist_ok=True)
         Path(told["done"]).write_text(instance)
     except OSError as error:

@@ -22,6 +22,7 @@ ENDED_SETTING = "UPDRAFT_ENDED_TOKENS"
 OWN_SETTING = "UPDRAFT_OWN_TOKENS"
 """The setting by which the controller knows that this head lets machines in with tokens of their own."""
 
+_NAMED = 'member(TARGET.UpdraftInstance, split(TARGET.Name, "@"))'
 _ITS_DAEMONS = ("DaemonMaster", "StartD")  # their ads have no attributes of ours, and get no jobs
 
 
@@ -38,11 +39,17 @@ def identity_rule(trust_domain: str) -> Mapping[str, str]:
     free += [f'TARGET.MyType =?= "{kind}"' for kind in _ITS_DAEMONS]
     known = "isString(TARGET.UpdraftInstance) && isString(TARGET.UpdraftPool)"
     own = f'strcat({whose}, "{OF_MACHINE}", TARGET.UpdraftInstance, "@{trust_domain}")'
-    named = 'member(TARGET.UpdraftInstance, split(TARGET.Name, "@")) =?= true'
+    named = f"{_NAMED} =?= true"
     shown = "TARGET.AuthenticatedIdentity =?="
     right = f"({shown} {launch} || {shown} {own} && {named}) && {known}"
     so_far = f"$({REQUIREMENTS}:$(COLLECTOR_REQUIREMENTS:True))"
     return {REQUIREMENTS: f"({so_far}) && ({' || '.join([*free, f'({right})'])})"}
+
+
+def is_ruled(requirements: str) -> bool:
+    """Whether a collector with these COLLECTOR_REQUIREMENTS has the rule of `identity_rule`, of its present
+    form: an older one knows no tokens of single machines."""
+    return _NAMED in requirements and f'strcat("{WORKER_USER}"' in requirements
 
 
 def ended_lines() -> str:

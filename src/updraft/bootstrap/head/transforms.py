@@ -21,6 +21,9 @@ GROUPS = "UpdraftGroups"
 GROUP_MAP = "AssignAccountingGroup"
 """The map from users to their accounting groups: that of HTCondor's own feature of this name, so that a site
 that uses the feature needs no second one."""
+GROUPS_SETTING = "UPDRAFT_TRUSTED_GROUPS"
+"""The setting by which the controller knows that the head's own schedd refuses groups of others."""
+
 _CHOSEN = ("AcctGroup", "AcctGroupUser", "AccountingGroup")
 
 

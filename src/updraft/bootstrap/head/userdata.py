@@ -184,6 +184,8 @@ def head_config(spec: HeadSpec) -> str:
             "UID_DOMAIN": spec.uid_domain,
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
+            # Of a manager alone nobody knows what its submit nodes refuse.
+            **({transforms.GROUPS_SETTING: True} if manages and submits else {}),
             **(broker_settings(spec.trust_domain, workers_of(spec.trust_domain)) if broker else {}),
             **(scaled_settings(spec.machines, daemons, broker) if manages else {}),
             **spec.settings,

@@ -1,4 +1,5 @@
-"""What closes the cloud's metadata address to all but root on a machine, and what keeps it closed."""
+"""What closes to all but root what a cloud tells a machine: its metadata address, which is kept closed, and
+the drive on which it may bring the user-data."""
 
 from typing import Any
 
@@ -17,3 +18,8 @@ def door_files() -> list[dict[str, Any]]:
         machine.file(f"{machine.SCRIPTS}/door", lean("door.py"), "0755"),
         machine.file(f"/etc/systemd/system/{DOOR}", machine.shipped(DOOR)),
     ]
+
+
+def drive_files() -> list[dict[str, Any]]:
+    """What unmounts the drive with the user-data before each start of HTCondor."""
+    return [machine.file(f"{machine.SCRIPTS}/close-drives", lean("close-drives.sh"), "0755")]

@@ -5,6 +5,8 @@ from typing import Any
 
 from updraft.bootstrap import machine
 from updraft.bootstrap.lean import lean
+from updraft.bootstrap.worker.reach import BROKER_TOKEN, Reach, is_called
+from updraft.core.machines.handover import ABSENCE
 
 PORT = 9618
 """Where the machine can be asked which key it has: HTCondor's own port, as long as HTCondor doesn't run."""
@@ -14,22 +16,25 @@ _PART = 0.7  # of the boot deadline: the machine has taken a while to come so fa
 
 
 def handover_files(
-    pool: str, launch: str, boot_deadline: float, *, called: bool, asks: bool
+    pool: str, launch: str, boot_deadline: float, reach: Reach, *, asks: bool
 ) -> list[dict[str, Any]]:
     """The script and what it is told, as entries of `write_files`; none where it doesn't ask.
 
-    `called` is whether the controller can reach the machine at its own address. The script gives up some time
-    before the boot deadline (seconds), so that the console still tells why.
+    A machine that the controller can't call shows its key on its console; behind a broker it is given a token
+    for that one, too. The script gives up some time before the boot deadline (seconds), so that the console
+    still tells why; as long as the controller says nothing it waits for ABSENCE longer.
     """
     if not asks:
         return []
     told = {
         "pool": pool,
         "launch": launch,
-        "port": PORT if called else 0,
+        "port": PORT if is_called(reach) else 0,
         "patience": max(_LEAST, boot_deadline * _PART),
+        "silence": ABSENCE,
         "instance": "/var/lib/cloud/data/instance-id",
         "token": "/etc/condor/tokens.d/updraft",
+        "broker": BROKER_TOKEN if reach.broker and not reach.token else "",
         "done": "/var/lib/updraft/own-token",
         "room": "/run",
     }

@@ -25,6 +25,9 @@ BROKER_KEYS = "/etc/condor/broker.d"
 """Where the broker's key is: apart from the others, because a daemon believes in every key that it has."""
 
 BROKER_KEY = "updraft-broker"
+BROKER_TOKEN = "/etc/condor/tokens.d/updraft-broker"  # noqa: S105  # a path
+"""Where a worker has its token for the broker."""
+
 METADATA = "metadata"
 
 _BROKER_ADDRESS = re.compile(r"[A-Za-z0-9.\-]+(:[0-9]{1,5})?(\?sock=[A-Za-z0-9_-]+)?")
@@ -44,6 +47,11 @@ class Reach:
     host: str = ""
 
 
+def is_called(reach: Reach) -> bool:
+    """Can the head call such a machine before HTCondor runs there, at an address that it knows by itself?"""
+    return not reach.broker and reach.host != METADATA
+
+
 def reach_settings(reach: Reach) -> dict[str, str | int | bool]:
     """HTCondor's settings of a worker that is reached so. Raises BootstrapError for what is no address."""
     if reach.broker:
@@ -55,12 +63,17 @@ def reach_settings(reach: Reach) -> dict[str, str | int | bool]:
     return {}
 
 
-def reach_files(reach: Reach) -> list[dict[str, Any]]:
-    """What else such a worker needs on its disk: the broker's token, or what asks for its public address."""
+def reach_files(reach: Reach, *, asks: bool = False) -> list[dict[str, Any]]:
+    """What else such a worker needs on its disk: the broker's token, or what asks for its public address.
+
+    One that `asks` for its own token at its boot is given one for the broker with it.
+    """
     if reach.broker:
+        if asks and not reach.token:
+            return []
         if len(reach.token.split()) != 1:
             raise BootstrapError("a worker behind a broker needs the broker's token, in one line")
-        return [machine.file("/etc/condor/tokens.d/updraft-broker", reach.token.strip() + "\n", "0600")]
+        return [machine.file(BROKER_TOKEN, reach.token.strip() + "\n", "0600")]
     if reach.host == METADATA:
         return [machine.file(f"{machine.SCRIPTS}/public-address", lean("public_address.py"), "0755")]
     return []

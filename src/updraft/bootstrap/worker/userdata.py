@@ -12,11 +12,12 @@ from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
 from updraft.bootstrap.lean import lean
 from updraft.bootstrap.worker import accounts
 from updraft.bootstrap.worker.cvmfs import SharedSoftware, cvmfs_files
-from updraft.bootstrap.worker.door import OPEN, door_files
+from updraft.bootstrap.worker.door import OPEN, door_files, drive_files
 from updraft.bootstrap.worker.handover import handover_files
 from updraft.bootstrap.worker.install import Install, install_files, universe_macros
 from updraft.bootstrap.worker.lease import lease_files
 from updraft.bootstrap.worker.reach import Reach, reach_files, reach_settings
+from updraft.core.machines.handover import ABSENCE
 from updraft.core.model import NOTHING, PLAIN, CloudOffer, Resources, Variant
 from updraft.core.slots.terms import TAKES, annex_says, says, takes
 from updraft.errors import BootstrapError
@@ -126,6 +127,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
             *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
             *door_files(),
+            *drive_files(),
             *accounts.account_files(),
             machine.file(f"{machine.SCRIPTS}/guard", lean("guard.py"), "0755"),
             machine.file("/etc/updraft/guard.json", guard_settings(spec)),
@@ -133,12 +135,10 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
                 "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
             ),
             machine.file("/var/lib/cloud/scripts/per-boot/updraft", lean("each-boot.sh"), "0755"),
-            *handover_files(
-                spec.pool, spec.launch_key, spec.boot_deadline, called=spec.reach == Reach(), asks=spec.asks
-            ),
+            *handover_files(spec.pool, spec.launch_key, spec.boot_deadline, spec.reach, asks=spec.asks),
             *install_files(spec.install),
             *cvmfs_files(spec.software),
-            *reach_files(spec.reach),
+            *reach_files(spec.reach, asks=spec.asks),
             *_notice_files(spec),
             *lease_files(spec.lease, spec.boot_deadline, spec.guard_interval),
         ],
@@ -196,7 +196,8 @@ def guard_settings(spec: WorkerSpec) -> str:
                 "lifetime": spec.lifetime,
                 "drain_deadline": spec.drain_deadline,
                 "head_gone_after": spec.head_gone_after,
-                "boot_deadline": spec.boot_deadline,
+                # One that waits for a controller hasn't failed yet.
+                "boot_deadline": spec.boot_deadline + (ABSENCE if spec.asks else 0.0),
                 "startd_gone_after": spec.startd_gone_after,
                 "failed_boot_after": spec.failed_boot_after,
             },

@@ -67,7 +67,7 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
 
 def findings(file: Path) -> list["Finding"]:
     """Everything that was found; of a wrong configuration each fault, and nothing else."""
-    from updraft.app.wiring import access, brokers, make_driver
+    from updraft.app.wiring import access, brokers, groups_trusted, make_driver
     from updraft.checks import Finding, Site, State, look
     from updraft.checks.role import held, people
     from updraft.cli.operating.leftovers import found_within as leftovers_of
@@ -99,6 +99,7 @@ def findings(file: Path) -> list["Finding"]:
             held=held,
             people=people(),
             left=partial(leftovers_of, settings),
+            groups_trusted=groups_trusted(settings),
             now=time.time(),
         )
         return list(look(site))
@@ -111,6 +112,7 @@ def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
     from updraft.checks import LedgerFacts
     from updraft.checks.host import never_joined, not_ended
     from updraft.ledger.reader import Reader
+    from updraft.ledger.tokens import HandedToken, all_noted
 
     path, now = settings.pool.ledger, time.time()
     if not path.exists():
@@ -126,6 +128,11 @@ def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
                     (one["code"], one["text"]) for one in (reader.last_cycle() or {}).get("warnings", ())
                 ],
                 not_ending=not_ended(machines),
+                unseen=Counter(
+                    one.cloud
+                    for one in all_noted(reader, HandedToken).values()
+                    if one.unseen and now - one.at < DAY
+                ),
             )
             seen: Mapping[str, Any] = (reader.noted("schedds") or {}).get("seen", {})
             return facts, tuple(name for name, last in seen.items() if now - last < DAY)

@@ -7,6 +7,7 @@ every machine that has HTCondor; so is the machine's end of it.
 import base64
 import hashlib
 import math
+import re
 import socket
 import subprocess
 import tempfile
@@ -27,6 +28,7 @@ _LONGEST = 4096  # characters of a certificate
 _PATIENCE = 2.0
 _LINE = 128
 _SEAL = 10.0
+_SHOWN = re.compile(r"^updraft-handover: ([0-9a-f]{64})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,11 @@ def _openssl(words: Sequence[str], given: bytes) -> bytes:
     if done.returncode:
         raise PoolError("the machine's key is none: openssl can't read it")
     return done.stdout
+
+
+def keys_on(console: str) -> frozenset[str]:
+    """The fingerprints that a machine has shown on its console."""
+    return frozenset(_SHOWN.findall(console))
 
 
 def key_at(address: str, port: int) -> str:

@@ -38,7 +38,8 @@ class CollectorSeen:
 
     `skew` is how many seconds its clock is ahead of ours; `cycle_ended` when the negotiator last finished a
     cycle, None where there is no negotiator or none finished yet; `issuers` are the names of the keys whose
-    tokens it takes, empty where it doesn't say.
+    tokens it takes, empty where it doesn't say. `settings` are those of its configuration that it was asked
+    for, "" where unset; None where it tells of none.
     """
 
     name: str
@@ -48,6 +49,7 @@ class CollectorSeen:
     issuers: tuple[str, ...]
     negotiators: int
     cycle_ended: float | None
+    settings: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,10 @@ class PoolProbe:
         self._pool.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def collector(self, deadline: float) -> CollectorSeen:
-        """What the collector says of itself, and what we may do there."""
-        return self._children.call("the collector", deadline, read_collector, self._access.collector)
+    def collector(self, deadline: float, settings: tuple[str, ...] = ()) -> CollectorSeen:
+        """What the collector says of itself and of these settings, and what we may do there."""
+        where = self._access.collector
+        return self._children.call("the collector", deadline, read_collector, where, settings)
 
     def schedds(self, deadline: float) -> Mapping[str, ScheddSeen | str]:
         """Every schedd that the collector knows; a sentence in place of one that doesn't answer in time.
@@ -178,7 +181,7 @@ def _lane(number: int) -> str:
 # ---------------------------------------------------------------------------------------- inside the child
 
 
-def read_collector(collector: str | None) -> CollectorSeen:
+def read_collector(collector: str | None, settings: tuple[str, ...]) -> CollectorSeen:
     """See `PoolProbe.collector`."""
     import htcondor2
 
@@ -197,6 +200,7 @@ def read_collector(collector: str | None) -> CollectorSeen:
         issuers=_words(reader.get("IssuerKeys", "") if reader is not None else ""),
         negotiators=len(negotiators),
         cycle_ended=float(max(ends)) if any(ends) else None,
+        settings=_settings(htcondor2.RemoteParam(where), settings),
     )
 
 
@@ -227,6 +231,25 @@ def read_schedd(collector: str | None, name: str) -> ScheddSeen:
         requirements=_setting(settings, "SUBMIT_REQUIREMENT_NAMES", unset),
         immutable=_setting(settings, "IMMUTABLE_JOB_ATTRS", unset),
     )
+
+
+def _settings(remote: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+    """Each with its value, "" for one that isn't set; None where the daemon tells nobody of any.
+
+    Which isn't set and which isn't told looks alike: so a setting is asked for that is always set.
+    """
+    if _setting(remote, "LOG") is None:
+        return None
+    return {name: " ".join(_told(remote, name).split()) for name in names}
+
+
+def _told(remote: Any, name: str) -> str:
+    import htcondor2
+
+    try:
+        return str(remote[name])
+    except (htcondor2.HTCondorException, KeyError):
+        return ""
 
 
 def _setting(settings: Any, name: str, missing: tuple[str, ...] | None = None) -> tuple[str, ...] | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from updraft.condor.base import OF_MACHINE, WORKER_USER
+from updraft.core.machines.handover import ABSENCE
 from updraft.errors import PoolError
 
 _BEYOND_NAMES = re.compile(r"[^A-Za-z0-9._-]")
@@ -45,8 +46,11 @@ def life(*, lifetime: float, drain_deadline: float, boot_deadline: float) -> flo
 
 
 def boot_life(boot_deadline: float) -> float:
-    """For how long a token is good, in seconds, that is there to ask for another at the boot."""
-    return boot_deadline + _SPARE
+    """For how long a token is good, in seconds, that is there to ask for another at the boot.
+
+    As long as a machine may wait for a controller that isn't there.
+    """
+    return boot_deadline + ABSENCE + _SPARE
 
 
 def claims(token: str) -> Claims | None:

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from updraft.core.machines.handover import fair_deadline
 from updraft.core.model import (
     Cooldown,
     Known,
@@ -106,14 +107,23 @@ def settled(launches: Iterable[LaunchRecord], snapshot: Snapshot, timings: Timin
 
 
 def boot_deadline(
-    record: MachineRecord, worker: WorkerClass | None, policy: Policy, ledger: LedgerView
+    record: MachineRecord, worker: WorkerClass | None, policy: Policy, snapshot: Snapshot
 ) -> float:
-    """When a machine must have joined: learned from the boots of its image and flavor, within bounds."""
+    """When a machine must have joined: learned from the boots of its image and flavor, within bounds.
+
+    While no controller acted none could join, so that this time doesn't count.
+    """
     timings = policy.timings
     longest = worker.boot_deadline if worker else timings.boot_floor
-    seen = ledger.boots.get((record.image, record.flavor), ())
+    seen = snapshot.ledger.boots.get((record.image, record.flavor), ())
     learned = max(seen) * timings.boot_slack if seen else longest
-    return record.requested_at + min(longest, max(timings.boot_floor, learned))
+    allowed = min(longest, max(timings.boot_floor, learned))
+    return fair_deadline(record.requested_at, allowed, longest, acting_since(snapshot))
+
+
+def acting_since(snapshot: Snapshot) -> float:
+    """When this controller began to act."""
+    return min(max(snapshot.awake_since, snapshot.taken_over_at or 0.0), snapshot.now)
 
 
 # ----------------------------------------------------------------------------------------- cool-downs

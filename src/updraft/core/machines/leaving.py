@@ -248,7 +248,7 @@ def _booting(machine: Machine, look: Look) -> Fate | None:
     record = machine.record
     if record.joined_at is not None:
         return Fate(Reason("pool-unknown", "it had joined; the pool is not known well enough to say more"))
-    deadline = boot_deadline(record, look.worker(machine), look.policy, look.snapshot.ledger)
+    deadline = boot_deadline(record, look.worker(machine), look.policy, look.snapshot)
     if record.wanted_drain is not None or look.policy.closing:
         reason = record.wanted_drain.reason if record.wanted_drain else _CLOSING
         found = end(machine, look, reason)

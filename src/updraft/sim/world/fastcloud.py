@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from updraft.clouds.base import Found
 from updraft.core.model import (
@@ -14,9 +14,11 @@ from updraft.core.model import (
     Known,
     Launch,
     LaunchRecord,
+    MachineRecord,
     Quota,
 )
 from updraft.errors import NoCapacity, QuotaExceeded
+from updraft.observe.boots import LATEST, Boots
 from updraft.observe.byid import ById
 from updraft.observe.sources import VIRTUAL
 from updraft.sim.conditions import Conditions, SimCloud
@@ -65,6 +67,8 @@ class FastCloud:
         self._serial = 0
         self._shown: tuple[Instance, ...] | None = ()
         self._by_id = ById(f"cloud {name}", math.inf, VIRTUAL)
+        self._boots = Boots(name, math.inf, VIRTUAL)
+        self._booting: dict[str, Worker] = {}
         self._offers: tuple[int, tuple[CloudOffer, ...]] | None = None
 
     # ------------------------------------------------------------------------------------ what it answers
@@ -105,6 +109,25 @@ class FastCloud:
                 self._asked[name] = now
                 self.calls[name] += 1
 
+    def console(self, machine: str) -> str:
+        """What a simulated boot prints: nothing."""
+        self.calls["console"] += 1
+        return ""
+
+    def consoles(self, records: Mapping[tuple[str, str], MachineRecord], now: float) -> None:
+        """Read the consoles that the daemon reads of machines that boot; `records` are the ledger's."""
+        booting = []
+        for name, worker in list(self._booting.items()):
+            record = records.get((self.name, name))
+            over = record is None or record.joined_at is not None or record.end is not None
+            if record is None or over or now - record.requested_at >= LATEST:
+                del self._booting[name]
+            elif worker.asked_at + self._conditions.shows_after <= now:
+                booting.append((worker.show(), record))
+        if booting:
+            instances, known = zip(*booting, strict=True)
+            self._boots.look(self, instances, known, lambda: now)
+
     def machines(self) -> tuple[Instance, ...]:
         """The instances that its listing shows."""
         if self._shown is None:
@@ -143,6 +166,7 @@ class FastCloud:
             self._occupy(worker, 1)
             self._pay(worker, 1)
             self.listing[worker.id] = worker
+            self._booting[worker.id] = worker
             self._live(worker)
             made.append(worker)
         return made

@@ -125,6 +125,7 @@ class World:
         begun = agenda.now
         for cloud in self.clouds.values():
             cloud.asked(begun)
+            cloud.consoles(self.ledger.machines, begun)
         decided = self._steady is None or self._steady.wakes()
         plan = self.decide(self._seeing.look(), self._policy) if decided else None
         agenda.run_until(begun + conditions.answer)
