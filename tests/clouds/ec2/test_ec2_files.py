@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[3]
 
 IMAGING = "imaging.py"  # what a person does with images, with rights of their own
 NETWORKING = "networking.py"  # and with security groups
+LEAVINGS = "leavings.py"  # and with what is left behind
+NOT_ITS_OWN = (IMAGING, NETWORKING, LEAVINGS)
 
 
 def policy() -> dict[str, list[dict[str, object]]]:
@@ -49,7 +51,7 @@ def test_the_policy_lets_nothing_be_changed_without_the_pools_tag() -> None:
 
 def test_the_policy_allows_every_call_that_the_driver_makes() -> None:
     folder = Path(str(files("updraft.clouds.ec2")))
-    text = "".join(one.read_text() for one in folder.glob("*.py") if one.name not in (IMAGING, NETWORKING))
+    text = "".join(one.read_text() for one in folder.glob("*.py") if one.name not in NOT_ITS_OWN)
     calls = set(re.findall(r'"((?:describe|run|terminate|create|delete|get)_[a-z_]+)"', text))
     allowed = json.dumps(policy())
     elsewhere = {"describe_account_attributes", "describe_instance_attribute"}
@@ -76,6 +78,14 @@ def test_the_page_of_networks_names_every_call_that_takes_more_than_the_policy()
     wanted = {call.title().replace("_", "") for call in calls}
     assert len(wanted) > 7
     assert not {call for call in wanted if f"{call}`" not in page and f"ec2:{call}" not in allowed}
+
+
+def test_the_page_of_what_is_left_names_every_call_that_takes_more_than_the_policy() -> None:
+    text = (Path(str(files("updraft.clouds.ec2"))) / LEAVINGS).read_text()
+    calls = {call.title().replace("_", "") for call in re.findall(r'"((?:describe|delete)_[a-z_]+)"', text)}
+    page, allowed = (ROOT / "docs/howto/stop-and-destroy.md").read_text(), json.dumps(policy())
+    assert len(calls) > 3
+    assert not {call for call in calls if f"`ec2:{call}`" not in page and f"ec2:{call}" not in allowed}
 
 
 def test_the_price_table_says_where_it_is_from() -> None:

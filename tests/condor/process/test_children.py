@@ -18,6 +18,7 @@ from tests.rigs.pools.livepool import wait_for
 from updraft.condor.access import PoolAccess, config_lines, environment
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.children import Children, prepare
+from updraft.condor.process.serving import tidy
 from updraft.condor.process.tools import Tools
 from updraft.errors import PoolDenied, PoolError, PoolTimeout
 
@@ -169,6 +170,16 @@ def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     wait_for("the child is gone", lambda: not Path(f"/proc/{child}").exists(), 10)
     wait_for("so is the server's folder", lambda: not list(temporary.iterdir()), 10)
     temporary.rmdir()
+
+
+def test_the_folder_of_a_starter_that_lives_is_there_for_its_next_server(tmp_path: Path) -> None:
+    sock = tmp_path / "pymp-1" / "listener-1"
+    sock.parent.mkdir()
+    sock.touch()
+    tidy(sock, os.getpid(), os.getppid())
+    assert sock.parent.exists()
+    tidy(sock, os.getpid(), starter=0)
+    assert not sock.parent.exists()
 
 
 def test_a_tool_has_a_deadline_and_bounded_output() -> None:

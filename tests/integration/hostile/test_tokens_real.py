@@ -189,7 +189,7 @@ def test_what_the_user_data_hold_is_worthless_after_the_boot(pool: RealPool) -> 
         assert advertise_as(pool, one, stolen, **forged_slot(launch, machine)).returncode != 0
     assert ads(pool, launch) == before
     told = json.loads(in_machine(pool, one, "cat", "/etc/updraft/handover.json"))
-    told |= {"token": "/root/thief/own", "done": "/root/thief/done", "port": 0, "patience": 5}
+    told |= {"token": "/root/thief/own", "done": "/root/thief/done", "port": 0, "patience": 5, "silence": 0}
     script = (
         f"umask 077; mkdir -p /root/thief/t; cd /root/thief; cat >told; echo '{stolen}' >t/t; "
         "export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long
 
 Pools = Callable[..., RealPool]
 Images = Callable[..., Image]
-RIGS = Path(__file__).parents[1] / "rigs" / "pools"
+RIGS = Path(__file__).parents[2] / "rigs" / "pools"
 
 
 def joined(pool: RealPool, count: int, deadline: float = 60) -> list[dict[str, Any]]:

@@ -27,13 +27,16 @@ def listener() -> Path | None:
     return None
 
 
-def tidy(path: Path, server: int) -> None:
-    """Remove the socket, and its folder unless there is more in it, in the process `server` only."""
-    if os.getpid() == server:
+def tidy(path: Path, server: int, starter: int) -> None:
+    """Remove the socket and its folder, in the process `server` only, where its `starter` is no more.
+
+    One that lives has its next server's socket in that folder, and removes it itself.
+    """
+    if os.getpid() == server and os.getppid() != starter:
         with contextlib.suppress(OSError):
             path.unlink()
             path.parent.rmdir()
 
 
 if found := listener():
-    atexit.register(tidy, found, os.getpid())
+    atexit.register(tidy, found, os.getpid(), os.getppid())
