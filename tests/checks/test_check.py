@@ -630,9 +630,8 @@ def test_whether_groups_may_be_believed_is_said(site: Path, probe: StubProbe, ca
 
 
 RULE = identity_rule("demo")[REQUIREMENTS]
-BEFORE = RULE.partition(" || TARGET.AuthenticatedIdentity =?= strcat(")[
-    0
-]  # without tokens of single machines
+# It went by what an ad says of itself.
+BEFORE = 'TARGET.AuthenticatedIdentity =?= strcat("worker-", TARGET.UpdraftLaunch, "@demo")'
 
 
 @pytest.mark.parametrize(

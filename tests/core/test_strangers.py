@@ -27,8 +27,17 @@ def seen(other: Slot) -> Snapshot:
         ({"instance_id": "i-1", "launch_key": "L-i-1@pool.test"}, "tokens revoke L-i-1`"),
         ({"instance_id": "", "cloud": "", "launch_key": "L-i-1"}, "tokens revoke L-i-1`"),
         ({"instance_id": "i-9", "launch_key": "L-i-1"}, "i-9, which is no machine of ours"),
+        (
+            {"instance_id": "i-1", "launch_key": "L-i-1+i-2@pool.test"},
+            "i-1, and has shown a token that isn't that machine's; it has a token of launch L-i-1+i-2: "
+            "`updraft tokens revoke L-i-1+i-2`",
+        ),
+        (
+            {"name": "slot1@a\n\x1b[2Jb", "instance_id": "i-9", "launch_key": "L-i-1"},
+            "slot slot1@a??[2Jb says",
+        ),
     ],
-    ids=["another's name", "another pool's", "no machine of its launch"],
+    ids=["another's name", "another pool's", "no machine of its launch", "a sibling's own", "unprintable"],
 )
 def test_a_slot_with_our_token_that_says_it_is_anothers_is_no_room(
     says: Mapping[str, str], told: str

@@ -185,6 +185,59 @@ def test_a_thief_who_asks_with_many_keys_and_names_fills_nothing_and_keeps_no_ot
     assert list(few_of_each([Question(Asked("k", "i", "l", ""), b"")])) == [], "no token of ours was shown"
 
 
+def test_one_key_opens_no_other_machine_than_the_one_that_shows_it(tmp_path: Path) -> None:
+    """Whoever has taken one machine's address asks for all of them, in whatever order, with one key."""
+    site = Site(tmp_path / "ledger.db", 3)
+    with closing(site.ledger):
+        thief = replace(asks("i-0").asked, key="k" * 64)
+        site.at[site.shown[0].address] = thief.key
+        for name in ("i-1", "i-0", "i-1", "i-2"):
+            site.collector.asked = {"thief": Question(replace(thief, instance=name), b"thief")}
+            site.turn()
+            site.turn(AGAIN)
+        assert set(all_noted(site.ledger, HandedToken)) <= {"i-0"}
+        site.ask(asks("i-1"), asks("i-2"))
+        site.turn()
+        assert set(all_noted(site.ledger, HandedToken)) == {"i-0", "i-1", "i-2"}
+        assert all_noted(site.ledger, HandedToken)["i-1"].key == asks("i-1").asked.key
+
+
+def test_what_was_found_at_an_address_holds_for_a_moment(one: Site) -> None:
+    one.ask(asks("i-0"))
+    there, one.at = one.at, dict.fromkeys(one.at, "another")
+    one.turn()
+    assert "another key" in one.said(asks("i-0"))["UpdraftRefused"]
+    one.at = there
+    one.turn(AGAIN)
+    assert "UpdraftSealed" in one.said(asks("i-0")), "the machine's script was started anew"
+
+
+def test_a_machine_is_called_once_however_many_keys_ask_for_it(one: Site) -> None:
+    one.ask(*(asks("i-0", f"thief{n}") for n in range(300)))
+    one.turn()
+    assert sum(one.called.values()) == 1
+
+
+def test_what_others_say_with_a_machines_key_is_no_answer_to_it(one: Site) -> None:
+    honest = asks("i-0")
+    lies = [replace(honest.asked, shown="l2"), replace(honest.asked, launch="l2", shown="l2")]
+    lies += [replace(honest.asked, shown=""), replace(honest.asked, instance="i-9")]
+    for lie in lies:
+        one.collector.asked = {"lie": Question(lie, honest.cert)}
+        one.turn()
+        answer = one.said(honest)
+        assert answer == {} or (answer["UpdraftInstance"], lie.shown) in (("i-9", "l1"), ("i-0", "l2"))
+        one.collector.answers.clear()
+    one.collector.asked = {"lie": Question(lies[0], honest.cert)}
+    one.ask(honest)
+    one.turn()
+    assert "UpdraftSealed" in one.said(honest)
+    assert one.said(honest)["UpdraftInstance"] == "i-0"
+    one.turn(AGAIN)
+    assert "UpdraftSealed" in one.said(honest)
+    assert one.codes() == {"token-handed": 1, "other-launch": 1}
+
+
 def test_a_machine_that_does_not_listen_yet_is_called_again(one: Site) -> None:
     there, one.at = one.at, {}
     one.ask(asks("i-0"))
@@ -326,9 +379,13 @@ def test_what_a_machine_cannot_be_given_yet_is_told_to_it(one: Site, monkeypatch
     one.ask(asks("i-0"))
     one.turn()
     assert one.said(asks("i-0")) == {
-        "UpdraftWaits": "a token can't be sealed; is openssl there?", "key": asks("i-0").asked.key
+        "UpdraftWaits": "a token can't be sealed; is openssl there?", "key": asks("i-0").asked.key,
+        "UpdraftInstance": "i-0",
     }  # fmt: skip
     assert all_noted(one.ledger, HandedToken) == {}
+
+
+NAME = "updraft-handover/" + hashlib.sha256(b"A").hexdigest()
 
 
 def test_odd_questions_are_none() -> None:
@@ -338,12 +395,15 @@ def test_odd_questions_are_none() -> None:
         ("i", "l", "", ""),
         ("i", "l", "", "no base64!"),
     ):
-        assert question(*odd) is None
-    assert question("i", "l", "", "A" * 5000) is None
+        assert question(NAME, *odd) is None
+    assert question(NAME, "i", "l", "", "A" * 5000) is None
     shown = {
-        who: question("i", "l1", who, "QQ==") for who in ("worker-l1@d", "worker-l1+i@d", "condor@d", "")
+        who: question(NAME, "i", "l1", who, "QQ==")
+        for who in ("worker-l1@d", "worker-l1+i@d", "condor@d", "")
     }
     assert [one.asked.shown for one in shown.values() if one] == ["l1", "", "", ""]
+    for name in ("", "thief", NAME + "0", NAME.upper(), NAME.replace("/", "/x/")):
+        assert question(name, "i", "l1", "worker-l1@d", "QQ==") is None, "the key of another's question"
 
 
 def test_after_a_collectors_restart_all_of_many_machines_return_and_none_is_ended(tmp_path: Path) -> None:

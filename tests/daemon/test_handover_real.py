@@ -141,15 +141,20 @@ SLOT = 'MyType = "Machine"\nName = "slot1@{0}@x"\nMyAddress = "<10.9.9.9:1>"\nSt
 SLOT += 'State = "Unclaimed"\nUpdraftInstance = "{0}"\nUpdraftLaunch = "l1"\nUpdraftPool = "test"\n'
 
 
-def advertised(site: Site, node: str, machine: str, token: str, command: str = "UPDATE_STARTD_AD") -> bool:
-    """Does the collector take the slot of that machine from this node, with this token and no other?"""
+def send(site: Site, node: str, ad: str, token: str, command: str = "UPDATE_STARTD_AD") -> None:
+    """Advertise it from this node, with this token and no other."""
     script = (
         f"d=$(mktemp -d); umask 077; echo '{token}' >$d/t; cat >/tmp/ad; "
         "export _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
         "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d _CONDOR_SEC_TOKEN_DIRECTORY=$d; "
         f"condor_advertise {command} /tmp/ad; rm -r $d"
     )
-    site.machines[node].run("sh", "-c", script, text=SLOT.format(machine), check=False)
+    site.machines[node].run("sh", "-c", script, text=ad, check=False)
+
+
+def advertised(site: Site, node: str, machine: str, token: str, command: str = "UPDATE_STARTD_AD") -> bool:
+    """Does the collector take the slot of that machine from this node, with this token?"""
+    send(site, node, SLOT.format(machine), token, command)
     name = f"slot1@{machine}@x"
     there = name in site.live.status("-any", "-af", "Name")
     if there:
@@ -236,6 +241,67 @@ def test_the_token_of_a_machine_that_is_gone_is_refused_and_its_siblings_is_not(
 def test_which_lines_the_collector_has_it_says_itself(site: Site) -> None:
     with site.live.network(), closing(PoolProbe(site.pool._access)) as probe:
         seen = probe.collector(30, tokens.SETTINGS)
+        shown = probe.worker_token(30, f"{LAUNCH}+m2")
+    assert set(shown.values()) == {f"worker-l1+m2@{TRUST_DOMAIN}"}, "by which a revocation is seen to hold"
     said = [one.text for one in tokens.lines(seen, on_head=True)]
     assert len(said) == 1, "the rule and the file of what has ended are there"
     assert "UPDRAFT_OWN_TOKENS" in said[0]
+
+
+def named(site: Site) -> set[str]:
+    return set(site.live.status("-any", "-af", "Name").split())
+
+
+def test_with_a_machines_token_nobody_speaks_for_another_however_words_are_joined(site: Site) -> None:
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    before = named(site)
+    joined = SLOT.replace('"l1"', '"l1+m4"')
+    daemon = 'MyType = "{}"\nName = "{}"\nMyAddress = "<10.9.9.9:1>"\n'
+    for ad in (
+        joined.format("m2"),
+        joined.replace("slot1@{0}@x", "node.site").format("m2"),
+        joined.format("m4").replace("slot1@m4@x", "slot1@m2@x"),
+        daemon.format("DaemonMaster", "head.site") + 'State = "Unclaimed"\n',
+        daemon.format("StartD", "slot1@m4@x") + 'State = "Unclaimed"\n',
+        daemon.format("StartD", "m2@x"),
+    ):
+        send(site, "m1", ad, own)
+    send(site, "m1", daemon.format("DaemonMaster", "head.site"), own, "UPDATE_MASTER_AD")
+    send(site, "m1", daemon.format("DaemonMaster", "head.site"), site.boot_token, "UPDATE_MASTER_AD")
+    assert named(site) <= before
+    send(site, "m1", daemon.format("StartD", "m4@x"), own)
+    send(site, "m1", daemon.format("DaemonMaster", "m4@x"), own, "UPDATE_MASTER_AD")
+    assert advertised(site, "m1", "m4", own)
+
+
+LADDER = 'A0 = ""\n' + "".join(f"A{n} = strcat({', '.join([f'A{n - 1}'] * 30)})\n" for n in range(1, 10))
+
+
+def test_a_ladder_of_references_keeps_neither_collector_nor_controller_busy(site: Site) -> None:
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    asks = 'MyType = "DaemonMaster"\nName = "updraft-handover/{}"\nMyAddress = "<10.9.9.9:1>"\n'
+    asks += 'UpdraftInstance = "m4"\nUpdraftLaunch = "l1"\nUpdraftPool = "test"\nUpdraftKey = "QQ=="\n'
+    before = named(site)
+    for name, text in (("UpdraftPool", "test"), ("UpdraftLaunch", "l1"), ("Name", "slot1@m4@x")):
+        odd = f'{LADDER}{name} = strcat("{text}", A9)\n'
+        send(site, "m1", SLOT.format("m4") + odd, own)
+        send(site, "m1", asks.format("o") + odd, site.boot_token, "UPDATE_MASTER_AD")
+    assert named(site) <= before, "it answers, and took none of them"
+    # One that comes without a worker's token, as at a collector without the rule: it is for the controller.
+    for name in ("UpdraftPool", "UpdraftKey", "UpdraftInstance", "UpdraftLaunch"):
+        odd = f'{LADDER}{name} = strcat("test", A9)\n'
+        site.live.nodes["head"].run(
+            "condor_advertise", "UPDATE_MASTER_AD", "-", text=asks.format(f"o-{name}") + odd
+        )
+    assert len(named(site) - before) == 4
+    site.turn()
+    assert site.live.nodes["head"].run("pgrep", "-c", "condor_collect", check=False).split() == ["1"]
+
+
+def test_anybodys_token_takes_others_ads_away_and_the_rule_is_not_asked(site: Site) -> None:
+    """What the page on security says of it: a release that is another's would be good news."""
+    send(site, "m1", SLOT.format("m2"), site.pool.mint_own_token(LAUNCH, "m2", 600))
+    assert "slot1@m2@x" in named(site)
+    gone = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slot1@m2@x"\n'
+    send(site, "m1", gone, site.pool.mint_own_token(LAUNCH, "m4", 600), "INVALIDATE_STARTD_ADS")
+    assert "slot1@m2@x" not in named(site)

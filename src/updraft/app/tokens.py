@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from updraft.app.call import Call, who
-from updraft.bootstrap.head.identities import WORKER_USER
+from updraft.bootstrap.head.identities import OF_MACHINE, WORKER_USER
 from updraft.bootstrap.head.userdata import SIGNING_KEY
 from updraft.condor.tokens import revoked
 from updraft.condor.tokens.revoking import Revoker
@@ -50,15 +50,32 @@ class Facts:
         return {launch: self.identity(launch) for launch in {**self.made, **self.launches, **self.machines}}
 
     def identity(self, launch: str) -> str:
-        """As whom the machines of a launch authenticate."""
+        """As whom the machines of a launch authenticate, or this one machine: LAUNCH+INSTANCE."""
+        launch, machine = _parted(launch)
         made = self.made.get(launch)
-        return made.identity if made else f"{user_of(WORKER_USER + '{launch}', launch)}@{self.domain}"
+        whole = made.identity if made else f"{user_of(WORKER_USER + '{launch}', launch)}@{self.domain}"
+        return whole.replace("@", f"{OF_MACHINE}{machine}@", 1) if machine else whole
+
+    def is_of_one(self, launch: str) -> bool:
+        """Is one machine meant?"""
+        return bool(_parted(launch)[1])
 
     def named(self, launch: str) -> str:
-        """The launch; UsageError for one of which nothing is known."""
-        if launch not in self.identities:
-            raise UsageError(f"no launch {launch} is known; `updraft tokens list` names them")
+        """The launch, or this machine of it; UsageError for one of which nothing is known."""
+        whole, machine = _parted(launch)
+        if whole not in self.identities:
+            raise UsageError(f"no launch {whole} is known; `updraft tokens list` names them")
+        if machine and machine not in {one.id for one in self.living if one.launch_key == whole}:
+            raise UsageError(
+                f"launch {whole} has no machine {machine} that lives; `updraft status` names them"
+            )
         return launch
+
+
+def _parted(launch: str) -> tuple[str, str]:
+    """Launch and machine; no machine where all of the launch is meant."""
+    whole, _, machine = launch.partition(OF_MACHINE)
+    return (whole, machine) if machine else (launch, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +166,8 @@ def revoke_now(
     with it. Raises PoolError, or ProblemFound where the collector goes on taking them.
     """
     now, reached = time.time(), _revoker(call)
-    ends = {known.identity(one): known.made[one].expires if one in known.made else None for one in launches}
+    made = {one: known.made.get(_parted(one)[0]) for one in launches}
+    ends = {known.identity(one): note.expires if note else None for one, note in made.items()}
     new = revoked.more(known.revoked, ends, int(now) if everything else 0, now)
     with reached as revoker:
         revoked.write(FILE, new)
@@ -214,11 +232,15 @@ def _tell_ledger(call: Call, known: Facts, launches: Sequence[str], everything: 
         _event(call, launch, Reason("token-revoked", f"{name} revoked the token of launch {launch}"), now)
     if everything:
         _event(call, "tokens", Reason("token-revoked", f"{name} revoked every worker's token"), now)
-    waiting = [one.id for one in known.living if one.joined_at is None and one.launch_key in chosen]
+    waiting = [one.id for one in known.living if one.joined_at is None and _is_of(one, chosen)]
     if waiting:
         with Ledger(call.place.ledger) as ledger:
             for machine in waiting:
                 ledger.request(now, name, RequestKind.DRAIN, machine)
+
+
+def _is_of(machine: MachineRecord, chosen: Container[str]) -> bool:
+    return machine.launch_key in chosen or f"{machine.launch_key}{OF_MACHINE}{machine.id}" in chosen
 
 
 def _event(call: Call, subject: str, reason: Reason, now: float) -> None:

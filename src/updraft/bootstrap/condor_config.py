@@ -22,6 +22,8 @@ endif
 
 _LONG = 400
 _ELSE = " ?: TARGET."  # HTCondor joins what is parted here as it was
+_LONGER = 800
+_WORDS = re.compile(r"(.{150,}? )(?=[A-Za-z(])")  # after a space, and before nothing that has a meaning there
 _HOST = re.compile(r"[A-Za-z0-9.\-]+|\[[0-9A-Fa-f:.]+\]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?")
 
@@ -81,8 +83,11 @@ def lines(settings: Mapping[str, str | int | bool]) -> str:
 
 
 def _line(text: str) -> str:
-    long = len(text) > _LONG
-    return (text.replace(_ELSE, _ELSE.replace("TARGET", "\\\nTARGET")) if long else text) + "\n"
+    if len(text) > _LONG:
+        text = text.replace(_ELSE, _ELSE.replace("TARGET", "\\\nTARGET"))
+    if len(max(text.split("\n"), key=len)) > _LONGER:
+        text = _WORDS.sub("\\1\\\\\n", text)
+    return text + "\n"
 
 
 def _literal(text: str) -> str:

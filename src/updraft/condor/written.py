@@ -4,8 +4,8 @@ An attribute may be any expression, and a daemon that tests a condition evaluate
 ladder of attributes (`A0 = A1 + A1`, `A1 = A2 + A2`, …) takes half a second at best, and where the schedd
 looks for references, to group jobs, it never ends: what was forked for the question keeps a processor busy
 for good, and with a handful of these the schedd answers nobody any more. `unparse` gives an attribute's
-text, and evaluates nothing. (It sees the ads of a schedd's jobs; where a collector tests conditions, it sees
-the question in place of the ad.)
+text, and evaluates nothing. (It sees the ads of a schedd's jobs, and those of a collector's masters; of other
+ads at a collector it may see the question instead.)
 """
 
 from collections.abc import Iterable, Sequence

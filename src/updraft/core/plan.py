@@ -7,7 +7,7 @@ minimum; who is idle and goes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 
 from updraft.core.annexes.progress import annexed, parted, unknown
@@ -292,20 +292,30 @@ def _outlooks(roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn) -> tuple[Mac
     return tuple([told[key] if key in told else entries[key].outlook for key in roll.keys])
 
 
-def _unexplained(slot: Slot) -> Reason:
-    """What is said of a slot that no machine of ours explains; its token's launch, where that is another."""
-    who = slot.instance_id or "a machine of another pool"
-    text = f"slot {slot.name} says it is {who}, which is no machine of ours"
+def _unexplained(slot: Slot, known: Container[str]) -> Reason:
+    """What is said of a slot that no machine of ours explains; its token's launch, where that is another.
+
+    Of `known` machines it takes the name. A machine's own token is named as `tokens revoke` takes it.
+    """
+    name, who = _printable(slot.name), _printable(slot.instance_id) or "a machine of another pool"
+    text = f"slot {name} says it is {who}, which is no machine of ours"
+    if slot.instance_id in known:
+        text = f"slot {name} says it is {who}, and has shown a token that isn't that machine's"
     if not slot.instance_id or "@" in slot.launch_key:
         launch = slot.launch_key.partition("@")[0]
         text += f"; it has a token of launch {launch}: `updraft tokens revoke {launch}` ends that"
     return Reason("unexplained-slot", text)
 
 
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
 def _warnings(
     census: Census, fates: Mapping[Key, Fate], roll: Roll, snapshot: Snapshot
 ) -> tuple[Reason, ...]:
-    found = [*of_others(census.others), *(_unexplained(slot) for slot in census.unexplained)]
+    known = {one.id for one in census.machines}
+    found = [*of_others(census.others), *(_unexplained(slot, known) for slot in census.unexplained)]
     for (_, machine), text in sorted(roll.unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))

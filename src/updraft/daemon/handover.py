@@ -2,12 +2,26 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
+from updraft.condor.base import ATTR_INSTANCE
 from updraft.condor.collector.handover import Question, keys_on
 from updraft.core.machines.cooldowns import acting_since
-from updraft.core.machines.handover import Call, Decision, Give, Handed, Read, Refuse, Wait, Witness, decide
+from updraft.core.machines.handover import (
+    Asked,
+    Call,
+    Decision,
+    Give,
+    Handed,
+    Read,
+    Refuse,
+    Wait,
+    Witness,
+    decide,
+    of_another,
+)
 from updraft.core.model import MachineRecord, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.errors import CloudError, PoolError
@@ -92,8 +106,9 @@ class Handover:
         self._call = call
         self._seal = seal
         self._whose = whose
-        self._told: dict[str, _Told] = {}
-        self._found: dict[str, tuple[frozenset[str], float]] = {}  # by the key: what its machine shows, when
+        # One key may ask for several machines, or have been copied: what is found or told is of a question.
+        self._told: dict[Asked, _Told] = {}
+        self._found: dict[tuple[Asked, Call | Read], tuple[frozenset[str], float]] = {}
         self._askers: dict[str, _Asker] = {}  # by the machine
         self._proven: set[str] = set()  # clouds of which a console has shown a key
         self._refused: dict[tuple[str, str], float] = {}  # when, by the machine and why
@@ -115,9 +130,9 @@ class Handover:
         if pool is None or not any(one.ended_at is None and one.joined_at is None for one in machines):
             return
         records = {one.id: one for one in machines}
-        asked = pool.questions(_DEADLINE)
+        asked = self._honest(pool.questions(_DEADLINE), records, now)
         self._note_askers(asked, records, now)
-        asked = tuple(one for one in asked if self._is_due(one, now))
+        asked = [one for one in asked if self._is_due(one, now)]
         if not asked:
             return
         decisions = [self._decided(one, snapshot, records, policy, now) for one in asked]
@@ -129,6 +144,16 @@ class Handover:
             answers.append(self._answer(pool, one, last, records, now))
         pool.answer(answers, _LIFETIME, _DEADLINE)
         self._forget_some()
+
+    def _honest(
+        self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
+    ) -> list[Question]:
+        """Those that have shown the token of their launch. The others are told of, and get no answer: the key
+        may be copied from a machine's own question, and that machine would read it."""
+        for one in asked:
+            if one.asked.shown != one.asked.launch:
+                self._tell_refusal(one.asked.instance, of_another(one.asked), records, now)
+        return [one for one in asked if one.asked.shown == one.asked.launch]
 
     def _note_askers(
         self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
@@ -142,7 +167,7 @@ class Handover:
                     asker.keys.add(one.asked.key)
 
     def _is_due(self, question: Question, now: float) -> bool:
-        told = self._told.get(question.asked.key)
+        told = self._told.get(question.asked)
         every = AGAIN if told is None or "UpdraftWaits" not in told.answer else 1.0
         return told is None or abs(now - told.at) >= every
 
@@ -157,44 +182,50 @@ class Handover:
         asked = question.asked
         record, given = records.get(asked.instance), noted(self._ledger, HandedToken, asked.instance)
         worker = policy.classes.get(record.worker_class) if record else None
-        return decide(
+        wanted = partial(
+            decide,
             asked,
             clouds=snapshot.clouds,
             records=records,
             handed=None if given is None else Handed(given.key, given.at),
-            witness=self._witness(question, record, now),
             boot_deadline=worker.boot_deadline if worker else 0.0,
             began=acting_since(snapshot),
             now=now,
         )
+        witness = self._witness(question, record, now)
+        first = wanted(witness=witness)
+        if not isinstance(first, Call | Read):
+            return first
+        found = self._found_at(asked, first, now)
+        return first if found is None else wanted(witness=replace(witness, found=found))
 
     def _witness(self, question: Question, record: MachineRecord | None, now: float) -> Witness:
         # Of a class that is no more nobody knows how its machines were reached: they are called.
         shown = self._shown.get(record.worker_class, Shown()) if record else Shown()
-        found, at = self._found.get(question.asked.key, (None, now))
-        again = CALL_AGAIN if shown.address is not None else READ_AGAIN
-        stale = found is not None and question.asked.key not in found and abs(now - at) >= again
-        if stale and (shown.address is None or not found):
-            found = None
         asker = self._askers.get(question.asked.instance, _Asker(now))
         return Witness(
             shown.address,
-            found,
             proven=record is not None and record.cloud in self._proven,
             asked_for=max(0.0, now - asker.since),
             contested=len(asker.keys) > 1,
         )
 
+    def _found_at(self, asked: Asked, where: Call | Read, now: float) -> frozenset[str] | None:
+        """What was found there for this question a moment ago; None where it is to be looked at (again)."""
+        found, at = self._found.get((asked, where), (None, now))
+        again = CALL_AGAIN if isinstance(where, Call) else READ_AGAIN
+        return found if abs(now - at) < again else None
+
     def _look(
         self, pairs: "zip[tuple[Question, Decision]]", drivers: Mapping[str, Shows], now: float
     ) -> None:
         """Where machines show their keys, as far as that is wanted; of consoles a few at a time."""
-        wanted = [(q.asked.key, d) for q, d in pairs if isinstance(d, Call | Read)]
-        wanted = [one for one in wanted if isinstance(one[1], Call)] + [
-            one for one in wanted if isinstance(one[1], Read)
-        ][:_AT_ONCE]
+        wanted = [(q.asked, d) for q, d in pairs if isinstance(d, Call | Read)]
         if not wanted:
             return
+        # However many ask for a machine, it is called once.
+        calls = dict.fromkeys(where for _, where in wanted if isinstance(where, Call))
+        places = [*calls, *[where for _, where in wanted if isinstance(where, Read)][:_AT_ONCE]]
 
         def keys(where: Call | Read) -> frozenset[str]:
             if isinstance(where, Call):
@@ -205,11 +236,12 @@ class Handover:
             except CloudError:  # as one that shows nothing: it is asked again
                 return frozenset()
 
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as lanes:
-            for (key, where), found in zip(wanted, lanes.map(keys, (w for _, w in wanted)), strict=True):
-                self._found[key] = found, now
-                if found and isinstance(where, Read):
-                    self._proven.add(where.cloud)
+        with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as lanes:
+            shown = dict(zip(places, lanes.map(keys, places), strict=True))
+        for asked, where in wanted:
+            if where in shown:
+                self._found[asked, where] = shown[where], now
+        self._proven |= {where.cloud for where, found in shown.items() if found and isinstance(where, Read)}
 
     def _answer(
         self,
@@ -219,7 +251,7 @@ class Handover:
         records: Mapping[str, MachineRecord],
         now: float,
     ) -> Mapping[str, str]:
-        key, before = question.asked.key, self._told.get(question.asked.key)
+        asked, before = question.asked, self._told.get(question.asked)
         match decision:
             case Give(_, unseen):
                 said = before.answer if before and "UpdraftSealed" in before.answer else None
@@ -234,8 +266,8 @@ class Handover:
                     self._tell_refusal(question.asked.instance, reason, records, now)
             case _:
                 said = {"UpdraftWaits": "it is looked which key it shows"}
-        self._told[key] = _Told(said, now)
-        return {**said, "key": key}
+        self._told[asked] = _Told(said, now)
+        return {**said, "key": asked.key, ATTR_INSTANCE: asked.instance}
 
     def _given(
         self, pool: Answering, question: Question, record: MachineRecord, now: float, *, unseen: bool

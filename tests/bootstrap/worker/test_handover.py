@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import socket
 import string
 import subprocess
@@ -59,7 +60,10 @@ def collector(monkeypatch: pytest.MonkeyPatch, answers: Answers) -> list[dict[st
             sent.append({name: value.strip('"') for name, value in lines})
             return b""
         if words[0] == "condor_status":
-            found = answers(words[-4].rpartition("/")[2].rstrip('"'), sent[-1])
+            named = re.fullmatch(r'Name == "updraft-handover/(\w+)" && UpdraftInstance == "(.*)"', words[-4])
+            assert named is not None
+            found = answers(named[1], sent[-1])
+            found = [one for one in found if one.get("UpdraftInstance", named[2]) == named[2]]
             return json.dumps(found).encode() if found else b""
         return bytes(real(words, given))
 
@@ -100,7 +104,7 @@ def test_a_machine_that_nobody_can_call_shows_its_key_and_is_given_both_tokens(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
-        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        asked = question(ad["Name"], "i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
         assert asked is not None
         return [{"UpdraftSealed": seal(OWN, asked.cert), "UpdraftSealedBroker": seal(TOKEN, asked.cert)}]
 
@@ -122,7 +126,7 @@ def test_without_a_token_for_its_broker_a_boot_fails(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
-        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        asked = question(ad["Name"], "i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
         assert asked is not None
         return [{"UpdraftSealed": seal(OWN, asked.cert)}]
 
@@ -148,7 +152,7 @@ def test_time_in_which_no_controller_is_there_costs_a_boot_nothing(
     monkeypatch.setattr(script, "time", virtual(clock))
 
     def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
-        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        asked = question(ad["Name"], "i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
         assert asked is not None
         if clock[0] < 200 or 300 < clock[0] < 900:
             return []
@@ -181,13 +185,32 @@ def test_the_boot_asks_before_htcondor_starts_and_says_why_it_got_none() -> None
     assert 'fail "no token of its own: $why"' in boot
 
 
+def test_an_answer_to_another_machines_question_is_none_though_it_is_to_its_key(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def answers(key: str, ad: dict[str, str]) -> list[dict[str, str]]:
+        looks.append(key)
+        if len(looks) < 3:
+            return [{"UpdraftRefused": "i-9 has ended", "UpdraftInstance": "i-9"}]
+        asked = question(ad["Name"], "i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        assert asked is not None
+        return [{"UpdraftSealed": seal(OWN, asked.cert), "UpdraftInstance": "i-1"}]
+
+    collector(monkeypatch, answers)
+    assert boots(told, tmp_path) == 0
+
+
 def test_it_takes_the_token_that_is_sealed_to_it_and_asks_no_more(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
 
     def answers(key: str, ad: dict[str, str]) -> list[dict[str, str]]:
-        asked = question(ad["UpdraftInstance"], ad["UpdraftLaunch"], "worker-l1@d", ad["UpdraftKey"])
+        asked = question(
+            ad["Name"], ad["UpdraftInstance"], ad["UpdraftLaunch"], "worker-l1@d", ad["UpdraftKey"]
+        )
         assert asked is not None
         assert asked.asked.key == key
         called.append(key_at("127.0.0.1", PORT))
@@ -235,7 +258,7 @@ def test_what_is_no_token_is_not_taken(
     told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def answers(_key: str, ad: dict[str, str]) -> list[dict[str, str]]:
-        asked = question("i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
+        asked = question(ad["Name"], "i-1", "l1", "worker-l1@d", ad["UpdraftKey"])
         assert asked is not None
         return [{"UpdraftSealed": seal("no token", asked.cert)}]
 

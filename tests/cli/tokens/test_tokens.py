@@ -146,6 +146,24 @@ def test_revoke_writes_the_file_tells_the_daemons_and_forgets_the_ads(
     assert set(revoked.read(site / "revoked.conf").identities) == {of("one"), of("old")}, "both, now"
 
 
+def test_one_machines_own_token_is_revoked_as_a_warning_names_it_and_its_siblings_stay(
+    site: Path, told: Told, capsys: Capture
+) -> None:
+    document = shown(capsys, "revoke", "one+i-2")
+    own = "worker-one+i-2@pool.test"
+    assert document["identities"] == [own]
+    found = revoked.read(site / "revoked.conf")
+    assert set(found.identities) == {own}
+    assert found.identities[own], "it ends with what its launch was given"
+    assert told.forgotten == [([own], False)]
+    states = {row["launch"]: row["state"] for row in shown(capsys, "list")["tokens"]}
+    assert states["one"] == "good"
+    assert "the own token of one+i-1" in run(capsys, "revoke", "one+i-1")[1]
+    with Ledger(config.load(site / "updraft.toml").pool.ledger) as ledger:
+        wishes = [one.machine for one in ledger.requests()]
+    assert wishes == ["i-2"], "it hasn't joined, and never will"
+
+
 def test_revoke_all_is_for_those_of_now_and_not_of_later(site: Path, told: Told, capsys: Capture) -> None:
     before = time.time()
     code, out, _ = run(capsys, "revoke", "--all")
@@ -174,6 +192,9 @@ def test_a_collector_that_goes_on_taking_them_is_an_error(site: Path, told: Told
         (("revoke",), "--all"),
         (("revoke", "one", "--all"), "--all"),
         (("revoke", "nobody"), "no launch nobody"),
+        (("revoke", "nobody+i-1"), "no launch nobody"),
+        (("revoke", "one+i-4"), "launch one has no machine i-4"),
+        (("revoke", "one+"), "no launch one+"),
         (("rotate", "--now", "--finish"), "--finish"),
     ],
 )

@@ -1,5 +1,6 @@
 """A slot whose ad can't be read costs itself, whichever attribute it is, and is named."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,8 @@ class Collector:
 
     def query(self, _type: Any, constraint: str = "true", projection: Sequence[str] = ()) -> list[Any]:
         self.asked += 1
-        wanted = classad2.ExprTree(constraint)
+        # By its old rules, in which a backslash stands for itself but before a quote.
+        wanted = classad2.ExprTree(re.sub(r'\\(?!")', r"\\\\", constraint))
         found = [ad for ad in self.ads.values() if wanted.eval(ad) is True]
         told = [{n: ad.lookup(n) for n in ad if not projection or n in projection} for ad in found]
         if self.down or any(str(one) == POISON for ad in told for one in ad.values()):
@@ -85,6 +87,9 @@ NAMES_THAT_ARE_NONE = (
     'strcat("a", undefined)',
     "{1}",
     f'"{"x" * 600}"',
+    r'"slot1@w042\n"',
+    r'"slot1@\033[2J"',
+    r'"slot1@w\\042"',
 )
 
 

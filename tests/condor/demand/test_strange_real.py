@@ -179,6 +179,8 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     head = live.nodes["head"]
     for name, lines in ads.items():
         advertised(live, name, lines)
+    unspelled = "slot1@o\\dd"  # in a condition its backslash is another thing
+    advertised(live, unspelled, 'Memory = 1000\nStart = true\nMachine = "odd"\nSlotID = 3\n')
 
     def seen() -> dict[str, Slot] | None:
         slots = {slot.name: slot for slot in pool.slots(60).view.slots}
@@ -192,12 +194,14 @@ def test_a_slot_that_cannot_be_read_is_no_room_and_the_others_are_seen(
     assert "Memory is 1e+308" in slots["slot1@much"].fault
     assert slots["slot1@text"].fault == ""
     there = set(head.run("condor_status", "-af", "Name", check=False).split())
+    assert unspelled in there
     for name in ads.keys() & there:
         assert name in slots, "whatever it says, it is there"
     for name in {"slot1@deep", "slot1@offline", "slot1@since", "slot1@count"} & there:
         assert "can't be read" in slots[name].fault
         assert not slots[name].accepting
         assert slots[name].free.memory in (0, 1000)
+    assert slots["slot3@odd"].fault, "it is told of under another name"
     again = {slot.name: slot for slot in pool.slots(60).view.slots}
     assert again.keys() == slots.keys(), "and again, when nothing has changed"
     advertised(live, "slot1@later", f"Memory = 1000\nStart = true\nOffline = {DEEP}\n")

@@ -9,6 +9,8 @@ from typing import Any
 
 import classad2
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 (what it adds to the language of ads)
 from updraft.bootstrap.head import identities
@@ -165,16 +167,25 @@ def test_entries_stay_as_long_as_a_session_could_and_no_longer() -> None:
 # ------------------------------------------------------------------------------------------ whose a slot is
 
 
+class Written(str):
+    """An expression, as an ad says it."""
+
+
 def taken(**ad: Any) -> bool:
     """Does the collector of a head of ours take this ad?"""
     rule = identities.identity_rule(DOMAIN)[identities.REQUIREMENTS]
     rule = rule.replace(f"$({identities.REQUIREMENTS}:$(COLLECTOR_REQUIREMENTS:True))", "True")
-    assert "$" not in rule
-    answer = classad2.ExprTree(rule).eval(scope=classad2.ClassAd(), target=classad2.ClassAd(ad))
+    assert "$(" not in rule
+    target = classad2.ClassAd({k: v for k, v in ad.items() if not isinstance(v, Written)})
+    for name, said in ad.items():
+        if isinstance(said, Written):
+            target[name] = classad2.ExprTree(said)
+    answer = classad2.ExprTree(rule).eval(scope=classad2.ClassAd(), target=target)
     assert isinstance(answer, bool), "the collector refuses what gives no truth value"
     return answer
 
 
+KINDS = ("Machine", "DaemonMaster", "StartD")
 OURS = {"MyType": "Machine", "AuthenticatedIdentity": WORKER, "UpdraftLaunch": "batch_1-18f-0",
         "UpdraftInstance": "i-1", "UpdraftPool": "main", "Name": "slot1@i-1@host"}  # fmt: skip
 
@@ -203,13 +214,86 @@ def test_with_its_own_token_a_machine_speaks_for_itself_alone() -> None:
     assert liar == ("i-2", f"batch_1-18f-0+i-1@{DOMAIN}"), "no machine has such a launch"
 
 
+WORDS = st.text('ab+@-.i1" \\\n', max_size=6)
+LAUNCH, MINE, ELSES = "a-1", "i-1", "i-2"
+JOINED = st.lists(st.sampled_from([LAUNCH, MINE, ELSES, "+", "@", DOMAIN, "slot1", ""]), max_size=6).map(
+    "".join
+)
+TEXTS = st.none() | JOINED | WORDS
+
+
+@example(own=True, launch=f"{LAUNCH}+{MINE}", instance=ELSES, name=f"slot1@{ELSES}@x", kind="Machine")
+@example(own=True, launch=f"{LAUNCH}+{MINE}", instance="", name="node1.site", kind="Machine")
+@example(own=True, launch=LAUNCH, instance=MINE, name=f"slot1@{MINE}@x", kind="Machine")
+@example(own=True, launch=None, instance=None, name="slot1@i-2@x", kind="DaemonMaster")
+@given(own=st.booleans(), launch=TEXTS, instance=TEXTS, name=TEXTS, kind=st.sampled_from([*KINDS, "Odd"]))
+def test_no_joining_of_words_lets_a_machine_speak_for_another(
+    own: bool, launch: str | None, instance: str | None, name: str | None, kind: str
+) -> None:
+    said = {"UpdraftLaunch": launch, "UpdraftInstance": instance, "Name": name, "UpdraftPool": "main"}
+    ad = {key: text for key, text in said.items() if text is not None}
+    who = f"worker-{LAUNCH}+{MINE}@{DOMAIN}" if own else f"worker-{LAUNCH}@{DOMAIN}"
+    if not taken(MyType=kind, AuthenticatedIdentity=who, **ad):
+        return
+    parts = [part.strip() for part in (name or "").split("@")]
+    if own:
+        assert MINE in parts, "the name has the machine's own id in it, whatever it is an ad of"
+    if kind not in KINDS[1:] or launch == LAUNCH:
+        assert launch == LAUNCH or kind in KINDS[1:]
+    if kind == "Machine":
+        assert launch == LAUNCH
+        assert (instance or "").strip() in parts
+        assert instance == MINE or not own
+
+
+LADDER = {"A0": "", **{f"A{n}": Written(f"strcat({', '.join([f'A{n - 1}'] * 30)})") for n in range(1, 10)}}
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("kind", [*KINDS, "Odd"])
+def test_a_ladder_of_references_is_refused_by_its_text(own: bool, kind: str) -> None:
+    """Worked out, one of these takes longer than the test may: nothing of an ad is, before all is plain."""
+    who = f"worker-batch_1-18f-0+i-1@{DOMAIN}" if own else WORKER
+    ad = {**OURS, "AuthenticatedIdentity": who, "MyType": kind}
+    plain: dict[str, Any] = {
+        "UpdraftPool": "main", "UpdraftLaunch": "batch_1-18f-0", "UpdraftInstance": "i-1", "MyType": kind,
+        "Name": "slot1@i-1@x", "MyAddress": "<10.0.0.1:9618>",
+    }  # fmt: skip
+    for name, said in plain.items():
+        for odd in (Written(f'strcat("{said}", A9)'), Written("A9"), Written(f'strcat("{said}", "")')):
+            assert not taken(**{**ad, **LADDER, name: odd}), (name, odd)
+    for odd in (Written("A9 + 1"), Written("A9"), Written("-A9"), Written("{A9}"), Written("[a = A9]")):
+        assert not taken(**{**ad, **LADDER, "ClassAdLifetime": odd})
+    plain |= {"ClassAdLifetime": 30, "UpdateSequenceNumber": -1, "Offline": False}
+    assert taken(**{**ad, **plain})
+    assert taken(**{**ad, **LADDER, **plain}), "of what nobody reads nothing is asked"
+
+
 def test_the_collector_takes_what_has_no_workers_token_as_before() -> None:
     assert taken(MyType="Machine", AuthenticatedIdentity=f"condor@{DOMAIN}", Name="slot1@site")
     assert taken(MyType="Scheduler", AuthenticatedIdentity=f"condor@{DOMAIN}")
     assert taken(MyType="Machine")
     assert taken(**{**OURS, "AuthenticatedIdentity": f"condor@{DOMAIN}"}), "handed on by a child collector"
-    for kind in ("DaemonMaster", "StartD"):
-        assert taken(MyType=kind, AuthenticatedIdentity=WORKER)
+
+
+def test_of_daemons_ads_a_machine_sends_its_own_alone_and_no_slot_goes_by_their_type() -> None:
+    own = f"worker-batch_1-18f-0+i-1@{DOMAIN}"
+    for kind in KINDS[1:]:
+        for who in (WORKER, own):
+            assert taken(MyType=kind, AuthenticatedIdentity=who, Name="i-1@host")
+            for odd in ("head.site", "", "i-10"):
+                assert not taken(MyType=kind, AuthenticatedIdentity=who, Name=odd), "no daemon of the site's"
+            slot = {"MyType": kind, "AuthenticatedIdentity": who, "Name": "slot1@i-1@host"}
+            assert not taken(**slot, State="Unclaimed"), "it would be reported by nobody"
+        assert not taken(MyType=kind, AuthenticatedIdentity=own, Name="i-2@host")
+    asks = {"MyType": "DaemonMaster", "Name": "updraft-handover/0a"}
+    assert taken(**asks, AuthenticatedIdentity=WORKER)
+    assert not taken(**asks, AuthenticatedIdentity=own), "it has its own"
+
+
+@pytest.mark.parametrize("odd", ["slot1@i-1@a\nb", "slot1@i-1@\x1b[2J", "slot1@i-1@\u202e", 'slot1@i-1@"'])
+def test_no_name_is_taken_that_cannot_be_printed(odd: str) -> None:
+    assert not taken(**{**OURS, "Name": odd})
 
 
 def seen(**changes: Any) -> tuple[str, str]:

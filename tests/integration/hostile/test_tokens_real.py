@@ -197,7 +197,7 @@ def test_what_the_user_data_hold_is_worthless_after_the_boot(pool: RealPool) -> 
         "python3 -I /usr/local/lib/updraft/handover told; echo $?; ls own"
     )
     asked = run_in(pool.cloud, one, ("sh", "-c", script), stdin=json.dumps(told)).stdout
-    assert "no answer within 5 s" in asked or "for another key" in asked
+    assert "no answer within " in asked or "for another key" in asked
     assert asked.split()[-1] == "1", "and no token"
     let_end(pool, "worthless")
     await_done(pool, [cluster], 60)

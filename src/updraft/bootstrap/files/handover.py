@@ -16,7 +16,9 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
+from typing import Callable  # noqa: UP035 (as Python 3.6 has it)
 
 CONFIG = "/etc/updraft/handover.json"
 CONSOLE = "/dev/console"
@@ -138,10 +140,11 @@ def withdrawn(fingerprint: str) -> bytes:
     return "\n".join([*asked, ""]).encode()
 
 
-def answer(fingerprint: str) -> "tuple[list[str], str, str]":
+def answer(fingerprint: str, instance: str) -> "tuple[list[str], str, str]":
     """What is sealed for us (our token, and the broker's), why we get nothing, what is waited for; each empty
-    where that isn't said."""
-    asked = ["condor_status", "-generic", "-constraint", f'Name == "updraft-handover/{fingerprint}"']
+    where that isn't said. An answer for another machine is none: somebody has asked for it with our key."""
+    ours = f'Name == "updraft-handover/{fingerprint}" && UpdraftInstance == {json.dumps(instance)}'
+    asked = ["condor_status", "-generic", "-constraint", ours]
     names = ["Updraft" + name for name in ("Sealed", "SealedBroker", "Refused", "Waits")]
     said = run([*asked, "-json", "-attributes", ",".join(names)]).decode()
     [found] = json.loads(said) if said.strip() else [{}]
@@ -158,7 +161,8 @@ def exchange(folder: Path, told: "dict[str, str]", instance: str) -> "list[str]"
     if door is None:
         show("updraft-handover: " + fingerprint)
     try:
-        return wait_for(folder, fingerprint, asked, float(told["patience"]), float(told["silence"]))
+        mine = partial(answer, fingerprint, instance)
+        return wait_for(folder, mine, asked, float(told["patience"]), float(told["silence"]))
     finally:
         if door is not None:
             door.close()
@@ -177,7 +181,13 @@ def show(line: str) -> None:
             console.write("\n" + line + "\n")
 
 
-def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float, silence: float) -> "list[str]":
+def wait_for(
+    folder: Path,
+    answered: "Callable[[], tuple[list[str], str, str]]",
+    asked: bytes,
+    patience: float,
+    silence: float,
+) -> "list[str]":
     """Ask until there is an answer. Time in which the controller says nothing counts apart: it may be
     started anew, and then it gives us as long as ever."""
     begun = last = time.monotonic()
@@ -188,7 +198,7 @@ def wait_for(folder: Path, fingerprint: str, asked: bytes, patience: float, sile
             if asked_at is None or time.monotonic() - asked_at >= ASK_EVERY:
                 run(["condor_advertise", "UPDATE_MASTER_AD", "-"], asked)
                 asked_at = time.monotonic()
-            sealed, refused, waits = answer(fingerprint)
+            sealed, refused, waits = answered()
         except (OSError, ValueError) as error:
             why = str(error)
         else:

@@ -4,7 +4,7 @@ The collector writes into each ad as whom its sender has authenticated, and asks
 before it takes the ad: so a machine can't speak in the name of another launch, or hide that it is of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 WORKER_USER = "worker-"
 """A worker's token is for `worker-<launch key>@<trust domain>`."""
@@ -22,34 +22,74 @@ ENDED_SETTING = "UPDRAFT_ENDED_TOKENS"
 OWN_SETTING = "UPDRAFT_OWN_TOKENS"
 """The setting by which the controller knows that this head lets machines in with tokens of their own."""
 
-_NAMED = 'member(TARGET.UpdraftInstance, split(TARGET.Name, "@"))'
-_ITS_DAEMONS = ("DaemonMaster", "StartD")  # their ads have no attributes of ours, and get no jobs
+HANDOVER = "updraft-handover/"
+"""What the name of an ad begins with by which a machine that boots asks for its own token."""
+
+_DAEMONS = ("DaemonMaster", "StartD")  # their ads have no attributes of ours, and get no jobs
+# What a collector works out of each ad, for itself, by `identity_rule`, or where the controller asks for ads:
+# nothing but printable texts, numbers and truth values, since what refers to others may take it for ever.
+_READ = (
+    *("MyType", "TargetType", "Name", "Machine", "SlotID", "MyAddress", "StartdIpAddr", "MasterIpAddr"),
+    *("ClassAdLifetime", "UpdateSequenceNumber", "DaemonStartTime", "Offline", "Absent", "State", "Activity"),
+    *("CondorVersion", "DynamicSlot", "UpdraftPool", "UpdraftLaunch", "UpdraftInstance", "UpdraftKey"),
+)
+# No text has a backslash: with it would come what can't be printed.
+_PLAIN = '\\"[] !#-[^-~]*\\"|-?[0-9]+([.][0-9]+)?|true|false'
+# `unparse` gives the text of an attribute of the ad that it stands in, and evaluates nothing.
+_WITHIN = "evalInEachContext({}, {{TARGET}})[0] =?= true"
 
 
 def identity_rule(trust_domain: str) -> Mapping[str, str]:
-    """The setting of the collector that holds slots with a worker's token to the launch of that token, and
-    to its machine, where the token is that machine's own: the slot's very name has the instance id in it.
+    """The setting of the collector that holds what has shown a worker's token to the launch of that token,
+    and to its machine, where the token is that machine's own: a slot's very name has the instance id in it.
 
     What the site requires so far, it requires still. Ads that come without a worker's token are none of its
     business: such as those that a child collector hands on to its parent.
     """
-    whose = f'"{WORKER_USER}", TARGET.UpdraftLaunch'
-    launch = f'strcat({whose}, "@{trust_domain}")'
-    free = [f'substr(TARGET.AuthenticatedIdentity, 0, {len(WORKER_USER)}) =!= "{WORKER_USER}"']
-    free += [f'TARGET.MyType =?= "{kind}"' for kind in _ITS_DAEMONS]
-    known = "isString(TARGET.UpdraftInstance) && isString(TARGET.UpdraftPool)"
-    own = f'strcat({whose}, "{OF_MACHINE}", TARGET.UpdraftInstance, "@{trust_domain}")'
-    named = f"{_NAMED} =?= true"
-    shown = "TARGET.AuthenticatedIdentity =?="
-    right = f"({shown} {launch} || {shown} {own} && {named}) && {known}"
+    free = f'substr(TARGET.AuthenticatedIdentity, 0, {len(WORKER_USER)}) =!= "{WORKER_USER}"'
+    here = f'split(AuthenticatedIdentity, "@")[1] =?= "{trust_domain}"'
+    # ifThenElse works out the one that is chosen: nothing is read before all is known to be plain.
+    within = f"ifThenElse({_plain(_READ)}, {here} && ({_daemon()} || {_slot()}), false)"
     so_far = f"$({REQUIREMENTS}:$(COLLECTOR_REQUIREMENTS:True))"
-    return {REQUIREMENTS: f"({so_far}) && ({' || '.join([*free, f'({right})'])})"}
+    return {REQUIREMENTS: f"({so_far}) && ({free} || {_WITHIN.format(within)})"}
+
+
+# Launch and machine of the identity that was shown; `_MACHINE` is undefined for the token of a whole launch.
+_PARTS = f'split(split(AuthenticatedIdentity, "@")[0], "{OF_MACHINE}")'
+_LAUNCH = f"substr({_PARTS}[0], {len(WORKER_USER)})"
+_MACHINE = f"{_PARTS}[1]"
+_OWN = f"size({_PARTS}) == 2"
+
+
+def _slot() -> str:
+    launch = f"UpdraftLaunch =?= {_LAUNCH}"
+    machine = f"(!({_OWN}) || UpdraftInstance =?= {_MACHINE})"
+    return f"isString(UpdraftPool) && {launch} && {machine} && {_named('UpdraftInstance')}"
+
+
+def _daemon() -> str:
+    """Of a launch's token nobody knows which machine's daemon it is; the head and the site's own machines
+    have none of these names."""
+    kind = " || ".join(f'MyType =?= "{kind}"' for kind in _DAEMONS)
+    asks = f'substr(Name, 0, {len(HANDOVER)}) =?= "{HANDOVER}"'
+    free = f'({asks} || size(split(Name, "@")) > 1)'
+    return f"(({kind}) && State =?= undefined && ifThenElse({_OWN}, {_named(_MACHINE)}, {free}))"
+
+
+def _named(machine: str) -> str:
+    return f'member({machine}, split(Name, "@")) =?= true'
+
+
+def _plain(names: Sequence[str]) -> str:
+    """The condition that the ad says nothing else under these names."""
+    said = ', " ", '.join(f"unparse({name})" for name in names)
+    return f'regexp("^(({_PLAIN})? )*$", strcat({said}, " ")) =?= true'
 
 
 def is_ruled(requirements: str) -> bool:
     """Whether a collector with these COLLECTOR_REQUIREMENTS has the rule of `identity_rule`, of its present
-    form: an older one knows no tokens of single machines."""
-    return _NAMED in requirements and f'strcat("{WORKER_USER}"' in requirements
+    form: by an older one machines could speak for others, or keep the collector busy for good."""
+    return _plain(_READ) in requirements and _slot() in requirements and _daemon() in requirements
 
 
 def ended_lines() -> str:

@@ -74,6 +74,8 @@ COLUMNS: Sequence[tuple[Column, bool, Any]] = (  # column, in a narrow table too
 def revoke(call: Call, launches: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """End tokens before their time, as root on the head; what it does can be seen in its file.
 
+    LAUNCH+INSTANCE ends the own token of one machine, and leaves the rest of its launch alone.
+
     The collector takes nothing more from these launches, also on sessions that are open; their ads go at
     once. Jobs that run on their machines run on. The machines get no new ones, are given up when their last
     job is done, and others are launched in their place.
@@ -160,6 +162,11 @@ def _tell(known: "Facts", done: Row, as_json: bool) -> None:
     if as_json:
         say_json(done)
         return
+    single = [one for one in done["launches"] if known.is_of_one(one)]
     machines = sum(known.machines.get(one, 0) for one in done["launches"])
-    what = count(len(done["launches"]), "launch", "launches")
+    what = count(len(done["launches"]) - len(single), "launch", "launches")
+    if single:
+        click.echo(f"revoked: the own token of {', '.join(single)}; the collector takes nothing of it")
+    if len(single) == len(done["launches"]):
+        return
     click.echo(f"revoked: {what} with {count(machines, 'machine')}; the collector takes nothing of them")

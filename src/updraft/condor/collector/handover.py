@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from updraft.condor import written
 from updraft.condor.advalues import text
 from updraft.condor.base import ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL, SHOWN_IDENTITY
 from updraft.condor.tokens.workers import is_launchs, launch_of
@@ -23,6 +24,7 @@ from updraft.core.machines.handover import Asked
 from updraft.errors import PoolError
 
 _KEY = "UpdraftKey"
+_NAME = "updraft-handover/"
 _MOST = 500  # questions of one launch in one look
 _LONGEST = 4096  # characters of a certificate
 _PATIENCE = 2.0
@@ -41,11 +43,11 @@ class Question:
 
 def read_questions(collector: str | None, pool: str) -> tuple[Question, ...]:
     """In a child: what machines of this pool ask; what makes no sense is left out."""
-    import classad2
     import htcondor2
 
-    constraint = f"isString({_KEY}) && {ATTR_POOL} == {classad2.quote(pool)}"
-    names = [ATTR_INSTANCE, ATTR_LAUNCH, SHOWN_IDENTITY, _KEY]
+    names = ["Name", ATTR_INSTANCE, ATTR_LAUNCH, SHOWN_IDENTITY, _KEY]
+    conditions = [written.said(_KEY), written.says(ATTR_POOL, written.quoted(pool))]
+    constraint = " && ".join([*conditions, *map(written.says_text, names)])
     ads = htcondor2.Collector(collector).query(htcondor2.AdType.Master, constraint, names)
     found = (question(*(text(ad, name) for name in names)) for ad in ads)
     return tuple(few_of_each(one for one in found if one is not None))
@@ -60,17 +62,23 @@ def few_of_each(questions: Iterable[Question]) -> Iterator[Question]:
             yield one
 
 
-def question(instance: str, launch: str, identity: str, key: str) -> Question | None:
-    """The question of an ad with these values; None for what is none."""
+def question(name: str, instance: str, launch: str, identity: str, key: str) -> Question | None:
+    """The question of an ad with these values; None for what is none.
+
+    It goes by the name of its key: whoever writes another's key into an ad of another name asks nothing.
+    """
     if not instance or not launch or not key or len(key) > _LONGEST:
         return None
     try:
         cert = base64.b64decode(key, validate=True)
     except ValueError:
         return None
+    fingerprint = hashlib.sha256(cert).hexdigest()
+    if name != _NAME + fingerprint:
+        return None
     # With a machine's own token nobody asks for another one.
     shown = launch_of(identity) if is_launchs(identity) else ""
-    return Question(Asked(hashlib.sha256(cert).hexdigest(), instance[:128], launch[:128], shown), cert)
+    return Question(Asked(fingerprint, instance[:128], launch[:128], shown), cert)
 
 
 def write_answers(collector: str | None, answers: Sequence[Mapping[str, str]], lifetime: float) -> None:
@@ -82,7 +90,7 @@ def write_answers(collector: str | None, answers: Sequence[Mapping[str, str]], l
         classad2.ClassAd(
             {
                 "MyType": "Generic",
-                "Name": f"updraft-handover/{one['key']}",
+                "Name": _NAME + one["key"],
                 "ClassAdLifetime": max(1, math.ceil(lifetime)),
                 **{name: said for name, said in one.items() if name != "key"},
             }

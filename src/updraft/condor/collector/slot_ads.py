@@ -5,11 +5,13 @@ is its machine's owner's. Which ads those are is found by halves, and of each as
 read: fewer and fewer attributes, in the end only its name. How few is remembered, so that the search is paid
 for once.
 
-A slot whose `Name` is no text goes by another name, of its machine or its address, and is no room. Where the
-library can't even read that attribute, this holds for all slots of its machine; where that can't be told
-either, for all of the identity that advertised it, which the collector writes into each ad itself.
+A slot whose `Name` is no text, or one that can't be asked for as it is, goes by another name, of its machine
+or its address, and is no room. Where the library can't even read that attribute, this holds for all slots of
+its machine; where that can't be told either, for all of the identity that advertised it, which the collector
+writes into each ad itself.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -67,7 +69,11 @@ _NAMELESS = (
     _BY_COLLECTOR,
 )
 _LONGEST = 512  # bytes of a name: no longer text is read
-_NAMED = f"(isString(Name) && size(Name) < {_LONGEST})"
+# No backslash and nothing that only one can write: a collector reads a condition by HTCondor's old rules, in
+# which it stands for itself, and so it would never find the name.
+_SPELLED = "[] -[^-~[:^ascii:]]*"
+_NAMED = f'(isString(Name) && size(Name) < {_LONGEST} && regexp("^{_SPELLED}$", Name))'
+_UNSPELLED = re.compile(r"[\x00-\x1f\x7f\\]")
 _MARKS = (list(MARKS), ["Name", "MyAddress", "LastHeardFrom"], ["Name", "LastHeardFrom"])
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 1_000
@@ -313,7 +319,8 @@ def _name(ad: Any) -> str:
     """The slot's name if one can ask for it by that; "" otherwise."""
     try:
         said = ad.get("Name")
-        return said if isinstance(said, str) and len(said.encode()) < _LONGEST else ""
+        fits = isinstance(said, str) and len(said.encode()) < _LONGEST and not _UNSPELLED.search(said)
+        return said if fits else ""
     except Exception:  # the library's errors are of many kinds: it is no text of Unicode
         return ""
 

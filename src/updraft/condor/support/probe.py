@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from updraft.condor.access import PoolAccess, environment
+from updraft.condor.base import OF_MACHINE
 from updraft.condor.collector.views import read_schedds
 from updraft.condor.demand.schedd import locate
 from updraft.condor.pool import HTCondorPool
@@ -128,12 +129,16 @@ class PoolProbe:
         return name if self._access.tools else shutil.which(name) or ""
 
     def worker_token(self, deadline: float, launch: str = PROBE_LAUNCH) -> Mapping[str, str]:
-        """Make a worker's token, of this launch's identity, and show it to the collector.
+        """Show the collector a token made for this launch, or for one machine (LAUNCH+INSTANCE).
 
         Maps each of WORKER_RIGHTS to the identity that the collector saw, empty where it refused. Raises
         PoolError where no token can be made.
         """
-        token = self._pool.mint_token(launch, _PROBE_LIFETIME)
+        whole, _, machine = launch.partition(OF_MACHINE)
+        if machine:
+            token = self._pool.mint_own_token(whole, machine, _PROBE_LIFETIME)
+        else:
+            token = self._pool.mint_token(whole, _PROBE_LIFETIME)
         children = Children(self._as_worker(token))
         try:
             return children.call(

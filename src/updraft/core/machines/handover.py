@@ -136,7 +136,7 @@ def decide(
     if not listed.alive:
         return Refuse(Reason("ended", f"{asked.instance} has ended, its cloud says"))
     if listed.launch_key not in ("", asked.launch):
-        return Refuse(_of_another(asked))
+        return Refuse(of_another(asked))
     if handed is not None:  # to this key, which was looked at then
         return Give(listed.cloud)
     if witness.address is None:
@@ -152,13 +152,13 @@ def _refused(
 ) -> Reason | None:
     """Why this can never be, by what was known before anybody looked."""
     if asked.shown != asked.launch:
-        return _of_another(asked)
+        return of_another(asked)
     if handed is not None and handed.key != asked.key:
         return Reason("handed", f"{asked.instance} was given its token before, for another key")
     if record is None:
         return None
     if record.launch_key != asked.launch:
-        return _of_another(asked)
+        return of_another(asked)
     if record.ended_at is not None:
         return Reason("ended", f"{asked.instance} has ended")
     if record.joined_at is not None and handed is None:
@@ -168,7 +168,8 @@ def _refused(
     return None
 
 
-def _of_another(asked: Asked) -> Reason:
+def of_another(asked: Asked) -> Reason:
+    """Why who asks with another launch's token gets nothing."""
     return Reason("other-launch", f"{asked.instance} is no machine of the launch whose token was shown")
 
 
