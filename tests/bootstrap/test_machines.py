@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.rigs.reading import TOKEN, cloud_config, parts, plain, worker, written
 from updraft.bootstrap import HeadSpec, Layer, head_user_data, parse_layer, quick, worker_user_data
 from updraft.bootstrap.head.transforms import FILE, GROUPS_FILE, groups_config, guarded, schedd_config
+from updraft.bootstrap.layers import EC2_LIMIT
 from updraft.bootstrap.worker.install import Install
 from updraft.bootstrap.worker.userdata import worker_config
 from updraft.condor import base
@@ -47,8 +48,9 @@ def test_cloud_init_would_take_it(data: bytes) -> None:
 
 
 def test_there_is_room_for_the_sites_layers() -> None:
-    assert len(worker_user_data(worker())) < 8704, "half of what EC2 takes, and a little"
-    assert len(head_user_data(HEAD)) < 8192
+    half = EC2_LIMIT // 2
+    assert len(worker_user_data(worker())) < half + 512, "half of what EC2 takes, and a little"
+    assert len(head_user_data(HEAD)) < half
 
 
 def test_the_token_is_in_one_file_of_root_and_nowhere_else() -> None:
@@ -178,6 +180,7 @@ def test_the_head_lets_workers_advertise_and_nothing_else() -> None:
         "COLLECTOR.ALLOW_ADVERTISE_STARTD",
         "COLLECTOR.ALLOW_ADVERTISE_MASTER",
         "COLLECTOR.COLLECTOR_REQUIREMENTS",  # a condition, no right
+        "SCHEDD.DENY_READ",
     ]
     assert "STARTD" not in found["DAEMON_LIST"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.rigs.reading import cloud_config, plain, written
 from updraft.bootstrap import HeadSpec, Install, head_user_data
 from updraft.bootstrap.head.source import WHEEL
-from updraft.bootstrap.head.userdata import SAMPLES
+from updraft.bootstrap.head.userdata import SAMPLES, head_config
 from updraft.bootstrap.machine import shipped
 from updraft.errors import BootstrapError, UsageError
 
@@ -60,6 +60,19 @@ def test_the_key_opens_the_first_account_only() -> None:
     users = {one["name"]: one for one in cloud_config(head_user_data(HEAD))["users"] if one != "default"}
     assert users["anna"]["ssh_authorized_keys"] == list(HEAD.ssh_keys)
     assert "ssh_authorized_keys" not in users["bob"]
+
+
+def test_who_shows_nothing_reads_nothing_unless_that_was_asked_for() -> None:
+    config = head_config(HEAD).splitlines()
+    assert "SEC_READ_AUTHENTICATION = REQUIRED" in config
+    assert "DENY_READ = $(DENY_READ) unauthenticated@unmapped" in config
+    assert "SCHEDD.DENY_READ = $(DENY_READ) worker-*@pool.test" in config
+    opened = head_config(replace(HEAD, anonymous_read=True)).splitlines()
+    assert not [line for line in opened if line.startswith(("SEC_READ", "DENY_READ"))]
+    alone = head_config(replace(HEAD, roles=("submit",))).splitlines()
+    assert "SEC_READ_AUTHENTICATION = REQUIRED" not in alone, "it could know no controller"
+    for lines in (config, opened, alone):
+        assert "DENY_WRITE = $(DENY_WRITE) unauthenticated@unmapped" in lines
 
 
 def test_htcondor_is_started_only_where_updraft_is() -> None:

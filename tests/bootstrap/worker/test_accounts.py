@@ -29,12 +29,12 @@ cp {shipped}/forget_keys.py /usr/local/lib/updraft/forget-keys
 chmod 755 /usr/local/lib/updraft/* /mnt
 for folder in /run /tmp /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 none $folder; done
 mount --bind /dev/null /dev/console
-mkdir -m 1777 /run/lock; mkdir -p /mnt/execute /run/user; ln -s execute /mnt/link
+mkdir -m 1777 /run/lock; mkdir -p /mnt/execute /mnt/log /run/user; ln -s execute /mnt/link
 rm -f /etc/cron.deny /etc/at.deny
 printf 'at:x:1:1::/:/bin/sh\\n' >/etc/passwd; printf 'at:x:1:\\n' >/etc/group
 cat >/usr/local/bin/condor_config_val <<'S'
 #!/bin/sh
-[ "$1" = NUM_CPUS ] && echo ${{CPUS-4}} || echo /mnt/link
+case $1 in NUM_CPUS) echo ${{CPUS-4}} ;; LOG) echo /mnt/log ;; *) echo /mnt/link ;; esac
 S
 cat >/usr/local/bin/condor_starter <<'S'
 #!/bin/sh
@@ -183,6 +183,84 @@ def test_what_cannot_be_taken_away_lets_no_job_begin_and_is_said() -> None:
         "updraft-starter: what an earlier job has left in /run cannot be removed",
         "started as updraft-slot1_2 with -f -local-name slot_type_1 -a slot1_2 head.test",
     ]
+
+
+@pytest.mark.integration
+def test_no_job_begins_beside_a_process_that_an_earlier_one_has_left() -> None:
+    lines = on_a_machine(
+        "starter -a slot1_1 >/dev/null\n"
+        # Of the account, and not its own to kill.
+        "python3 -I -c 'import os, time; os.setresuid(0, 2100010001, 0); time.sleep(300)' & pid=$!\n"
+        "until grep -q '^Uid:.*2100010001' /proc/$pid/status; do :; done\n"
+        "printf '#!/bin/sh\\necho >>/tmp/slept' >/usr/local/bin/sleep; chmod 755 /usr/local/bin/sleep\n"
+        "starter -a slot1_1 || :; wc -l </tmp/slept; starter -a slot1_2\n"
+        "printf '#!/bin/sh\\nkill -KILL '$pid >/usr/local/bin/sleep\n"
+        "starter -a slot1_1"
+    )
+    assert lines == [
+        "updraft-starter: processes that an earlier job has left cannot be ended",
+        "99",
+        "started as updraft-slot1_2 with -f -local-name slot_type_1 -a slot1_2 head.test",
+        "started as updraft-slot1_1 with -f -local-name slot_type_1 -a slot1_1 head.test",
+    ]
+
+
+HOPPING = """\
+import os
+while True:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+"""
+
+
+@pytest.mark.integration
+def test_what_forks_and_ends_faster_than_one_can_look_is_ended_too() -> None:
+    lines = on_a_machine(
+        "starter -a slot1_1 >/dev/null\n"
+        f"cat >/tmp/hop <<'S'\n{HOPPING}S\n"
+        "for n in 1 2 3; do setpriv --reuid 2100010001 --regid 2100010001 --clear-groups "
+        "python3 -I /tmp/hop & wait; done\n"
+        "starter -a slot1_1; grep -l '^Uid:.*2100010001' /proc/[0-9]*/status 2>/dev/null | wc -l"
+    )
+    assert lines == ["started as updraft-slot1_1 with -f -local-name slot_type_1 -a slot1_1 head.test", "0"]
+
+
+LOCKING = """\
+import fcntl, os, time
+held = []
+for top in ("/etc", "/run", "/usr/local"):
+    for folder, _, names in os.walk(top):
+        for path in (os.path.join(folder, name) for name in names):
+            try:
+                file = open(path)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.append(file)
+            except OSError:
+                continue
+assert "/etc/passwd" in [file.name for file in held]
+open("/tmp/locked", "w").close()
+time.sleep(300)
+"""
+
+
+@pytest.mark.integration
+def test_a_job_that_locks_all_that_it_can_read_keeps_no_slot_from_an_account() -> None:
+    lines = on_a_machine(
+        f"accounts slot1_1; cat >/tmp/lock <<'S'\n{LOCKING}S\n"
+        "setpriv --reuid 2100010001 --regid 2100010001 --clear-groups python3 -I /tmp/lock &\n"
+        "until [ -e /tmp/locked ]; do kill -0 $!; done\n"
+        "timeout 20 sh /usr/local/lib/updraft/accounts slot1_2 || echo failed\n"
+        "grep -c slot /etc/passwd; stat -c '%a %U' /run/updraft-accounts; stat -c %a /etc/cron.deny"
+    )
+    assert lines == ["2", "600 root", "644"]
+
+
+@pytest.mark.integration
+def test_htcondors_logs_are_closed_to_the_accounts() -> None:
+    assert on_a_machine("accounts slot1_1; stat -c %a /mnt/log") == ["750"]
+    failed = on_a_machine("rmdir /mnt/log; accounts slot1_1 2>/dev/null || grep -c slot /etc/passwd || :")
+    assert failed == ["0"], "no account where they can't be closed"
 
 
 @pytest.mark.integration

@@ -327,6 +327,56 @@ def test_users_on_one_worker_are_kept_apart_and_the_next_job_finds_nothing(share
     keeps_users_apart(shared)
 
 
+PRYING = (RIGS / "prying.sh").read_text()
+TELLING = """\
+executable = /bin/echo
+arguments = --password={word}
+transfer_executable = false
+environment = "SECRET={word}"
+requirements = TARGET.UpdraftClass == "worker"
+request_memory = 200MB
+queue
+"""
+FINDING = """\
+executable = prying.sh
+arguments = {halves} {head}
+output = {name}.out
+error = {name}.err
+should_transfer_files = YES
+requirements = TARGET.UpdraftClass == "worker"
+request_memory = 200MB
+queue
+"""
+
+
+def keeps_what_jobs_are_told(pool: RealPool) -> None:
+    """Environment and arguments of a job are nobody's who runs jobs on the same worker later."""
+    worker, halves = worker_of(pool), ("opensesame", "4711")
+    word = "".join(halves)
+    await_done(pool, [pool.submit(TELLING.format(word=word), user="bob")], 60)
+    pool.on_head("sh", "-c", "cat > prying.sh; chmod 755 prying.sh", user=USER, stdin=PRYING)
+    (head,) = pool.on_head("condor_status", "-schedd", "-af", "Name", user=USER).stdout.split()
+    asked = FINDING.format(halves=" ".join(halves), head=head, name="pried")
+    await_done(pool, [pool.submit(asked)], 90)
+    (looked,) = pool.on_head("sh", "-c", "cat pried.out", user=USER).stdout.splitlines()
+    assert looked.startswith("looked as 21000100")
+    # The same eyes do see, where there is something to be seen.
+    as_root = in_machine(pool, worker, "sh", "-s", *halves, head, stdin=PRYING).splitlines()
+    places = [line.removeprefix("found by reading ") for line in as_root if "found by" in line]
+    assert places, as_root
+    assert all(place.startswith("/var/log/condor/StarterLog.slot") for place in places), places
+    assert "READ at the collector" in as_root, "a worker's own token reads there, and at no schedd"
+    on_head = pool.on_head("sh", "-s", *halves, head, user=USER, stdin=PRYING).stdout
+    assert "found by condor_history\n" in on_head, "who has an account on the head reads, as ever"
+    (name,) = {s["Name"].partition("@")[2] for s in pool.slots() if s["UpdraftInstance"] == worker}
+    log = pool.on_head("condor_fetchlog", name, "STARTD")
+    assert "slot1" in log.stdout, (log.stderr, "HTCondor's own tool reads the logs, as ever")
+
+
+def test_no_job_reads_what_another_users_job_was_told(shared: RealPool) -> None:
+    keeps_what_jobs_are_told(shared)
+
+
 def test_everywhere_that_all_may_write_is_cleaned_between_two_jobs(shared: RealPool) -> None:
     skipped = " ".join(f"-path '{place}' -prune -o" for place in ("/proc", "/sys", "/tmp/*"))
     script = f"find / {skipped} -perm -0002 '(' -type d -o -type f ')' -print"
@@ -343,6 +393,7 @@ def test_an_older_htcondor_keeps_users_and_secrets_too(real_pool: Pools) -> None
     pool = real_pool(Wishes(settings=settings(worker=worker)), suite="trixie")
     joined(pool, 1)
     keeps_users_apart(pool)
+    keeps_what_jobs_are_told(pool)
     keeps_secrets(pool)
 
 

@@ -2,6 +2,7 @@
 # Makes an account for each of the slots that are named, where it isn't there: nobody logs in to it, and it has
 # no group but its own. Without names: for all slots that this machine will have, and as many again, because a
 # slot that ends may still be there when the next one begins. All in one go: useradd takes its time for each.
+# What must be closed to all of them is closed first.
 set -u
 
 # Numbers that no distribution, directory or container gives away; a shared file system may know lower ones.
@@ -18,7 +19,11 @@ if [ $# -eq 0 ]; then
         number=$((number + 1))
     done
 fi
+# HTCondor writes into its logs what jobs are told: arguments, and with its histories their environment.
+chmod 750 "$(condor_config_val LOG)" || exit 1
 printf '%s\n' "$@" | grep -q -v -x -E 'slot[1-9][0-9]{0,2}(_[1-9][0-9]{0,3})?' && exit 1
+# What a job may open, it may lock: it would keep all others waiting.
+(umask 077 && : >>/run/updraft-accounts)
 (
     flock 9 || exit 1
     known=" $(grep -o '^updraft-slot[0-9_]*' /etc/passwd | tr '\n' ' ')"
@@ -40,5 +45,5 @@ printf '%s\n' "$@" | grep -q -v -x -E 'slot[1-9][0-9]{0,2}(_[1-9][0-9]{0,3})?' &
     for denied in /etc/cron.deny /etc/at.deny; do
         [ $denied = /etc/at.deny ] && [ ! -e $denied ] || printf %s "$names" >>$denied || exit 1
     done
-    printf %s "$groups" >>/etc/group && printf %s "$users" >&9
-) 9>>/etc/passwd
+    printf %s "$groups" >>/etc/group && printf %s "$users" >>/etc/passwd
+) 9>/run/updraft-accounts

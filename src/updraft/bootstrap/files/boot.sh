@@ -67,12 +67,12 @@ chmod 700 /etc/condor/tokens.d 2>/dev/null
 for key in $KEYS; do
     make_key "$key"
 done
-[ ! -e /usr/local/lib/updraft/accounts ] || sh /usr/local/lib/updraft/accounts ||
-    fail "the accounts of the slots cannot be made"
 # Where systemd-tmpfiles doesn't run, these are nobody's work.
 install -d -o condor -g condor -m 775 /run/condor /run/lock/condor || fail "the user condor is not there"
 # An image is often made with its logs taken out, folders and all; no daemon starts without this one.
 [ -d "$log" ] || install -d -o condor -g condor "$log" || fail "no folder $log for HTCondor's logs"
+[ ! -e /usr/local/lib/updraft/accounts ] || sh /usr/local/lib/updraft/accounts ||
+    fail "the accounts of the slots cannot be made, nor $log closed to them"
 if [ -e /usr/local/lib/updraft/handover ]; then
     why=$(python3 -I /usr/local/lib/updraft/handover) || fail "no token of its own: $why"
 fi

@@ -33,8 +33,15 @@ as_it() {
     setpriv --reuid "$id" --regid "$id" --clear-groups --no-new-privs -- "$@"
 }
 
-# All that it may signal are its own, at once: none can start another in between.
-as_it sh -c 'kill -KILL -1' 2>/dev/null
+# All that it may signal are its own, at once: none can start another in between. They may take a while to end.
+# The dead (Z, X) start nothing, whether somebody has asked for their status or not.
+tries=100
+while as_it sh -c 'kill -KILL -1' 2>/dev/null
+    grep -s -l "^Uid:.*$id" /proc/[0-9]*/status | xargs grep -s -q '^State:.[^ZX]'; do
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || refuse "processes that an earlier job has left cannot be ended"
+    sleep 0.1
+done
 if grep -q -s "^ *$id:" /proc/key-users; then
     as_it python3 -I $SCRIPTS/forget-keys || refuse "keys that an earlier job has left cannot be removed"
 fi

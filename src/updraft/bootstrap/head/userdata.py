@@ -26,6 +26,9 @@ from updraft.errors import BootstrapError
 SIGNING_KEY = "updraft-workers"
 """The name of the key that signs the tokens of workers, and nothing else."""
 
+STRANGER = "unauthenticated@unmapped"
+"""How HTCondor calls who has shown nothing."""
+
 SAMPLES: Mapping[str, str] = {
     "README.txt": "0644",
     "test.sub": "0644",
@@ -50,8 +53,8 @@ class HeadSpec:
     The four intervals are the negotiator's and the schedd's; the defaults are HTCondor's own, which suit a
     large pool, `quick` sets those of a small one and `paced` those between. `machines` is how many the pool
     may have, for which it is tuned (None: as a small one). `broker` adds a broker (CCB) for workers that
-    nothing can connect to. `superusers` may act on other people's jobs; `settings` are further lines of
-    configuration, as they are.
+    nothing can connect to. `superusers` may act on other people's jobs; `anonymous_read` lets whoever
+    reaches the head read the pool's ads and jobs; `settings` are further lines of configuration, as they are.
     """
 
     trust_domain: str
@@ -74,6 +77,7 @@ class HeadSpec:
     machines: int | None = None
     broker: bool = False
     superusers: tuple[str, ...] = ("root", "condor")
+    anonymous_read: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     layers: tuple[Layer, ...] = ()
     roles: tuple[str, ...] = ROLES
@@ -182,6 +186,7 @@ def head_config(spec: HeadSpec) -> str:
             "CONDOR_HOST": spec.condor_host,
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
+            **_strangers(spec),
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
             # Of a manager alone nobody knows what its submit nodes refuse.
@@ -192,6 +197,19 @@ def head_config(spec: HeadSpec) -> str:
         }
     )
     return made + ended_lines() if manages else made
+
+
+def _strangers(spec: HeadSpec) -> Mapping[str, str]:
+    """What keeps out who shows nothing: jobs reach these daemons, and a schedd tells all jobs' environment.
+
+    To a daemon that has a certificate, who connects by SSL without one has authenticated, under the same name
+    (tried on 23.9 and 25.14): to require authentication isn't enough. A submit node alone has no key by which
+    it could know the controller, and stays open.
+    """
+    denied = {"DENY_WRITE": f"$(DENY_WRITE) {STRANGER}"}
+    if spec.anonymous_read or CENTRAL_MANAGER not in spec.roles:
+        return denied
+    return {**denied, "SEC_READ_AUTHENTICATION": "REQUIRED", "DENY_READ": f"$(DENY_READ) {STRANGER}"}
 
 
 def _manager(spec: HeadSpec) -> Mapping[str, str | int | bool]:
@@ -208,6 +226,8 @@ def _manager(spec: HeadSpec) -> Mapping[str, str | int | bool]:
 def _submit_node(spec: HeadSpec) -> Mapping[str, str | int | bool]:
     return {
         "JOB_DEFAULT_LEASE_DURATION": round(spec.job_lease),
+        # A worker's token reads the collector, for its own boot; what jobs are told is none of its business.
+        "SCHEDD.DENY_READ": f"$(DENY_READ) {workers_of(spec.trust_domain)}",
         # A shadow for each start of a job: only then it is known whose it is when a machine is lost.
         "SHADOW_WORKLIFE": 0,
         # Otherwise 20 jobs of one user at most get a slot in a cycle, however many machines come. A schedd

@@ -19,7 +19,7 @@ REMOVED: tuple[str, ...] = (
     "/etc/condor/passwords.d/*",
     "/etc/systemd/system/updraft-*.service",
     "/etc/systemd/system/*.wants/updraft-*.service",
-    "/etc/systemd/system/condor.service.d/updraft.conf",
+    "/etc/systemd/system/condor.service.d/updraft*.conf",
     "/etc/updraft",
     "/usr/local/lib/updraft",
     "/var/lib/updraft",

@@ -12,11 +12,15 @@ from updraft.bootstrap import machine
 from updraft.bootstrap.lean import lean
 
 STARTER = f"{machine.SCRIPTS}/starter"
+DROP_IN = "/etc/systemd/system/condor.service.d/updraft-accounts.conf"
+"""At each start of HTCondor again: an update of its package opens its logs as they were."""
 
 SETTINGS = {
     "STARTER": STARTER,
     # With a job ends all that its account runs, by whatever way it got out of the job's own processes.
     "DEDICATED_EXECUTE_ACCOUNT_REGEXP": "updraft-slot[0-9_]+",
+    # Whoever reaches the startd may ask for it, and it has the environment of every job that ran here.
+    "STARTD_HISTORY": "",
 }
 """HTCondor's settings of a worker whose slots have accounts."""
 
@@ -27,4 +31,5 @@ def account_files() -> list[dict[str, Any]]:
         machine.file(STARTER, lean("starter.sh"), "0755"),
         machine.file(f"{machine.SCRIPTS}/accounts", lean("accounts.sh"), "0755"),
         machine.file(f"{machine.SCRIPTS}/forget-keys", lean("forget_keys.py"), "0755"),
+        machine.file(DROP_IN, f"[Service]\nExecStartPre=/bin/sh {machine.SCRIPTS}/accounts\n"),
     ]

@@ -16,7 +16,7 @@ def door_files() -> list[dict[str, Any]]:
     return [
         machine.file(f"{machine.SCRIPTS}/close-metadata", lean("close-metadata.sh"), "0755"),
         machine.file(f"{machine.SCRIPTS}/door", lean("door.py"), "0755"),
-        machine.file(f"/etc/systemd/system/{DOOR}", machine.shipped(DOOR)),
+        machine.file(f"/etc/systemd/system/{DOOR}", lean(DOOR)),
     ]
 
 

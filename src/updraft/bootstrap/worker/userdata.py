@@ -131,9 +131,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             *accounts.account_files(),
             machine.file(f"{machine.SCRIPTS}/guard", lean("guard.py"), "0755"),
             machine.file("/etc/updraft/guard.json", guard_settings(spec)),
-            machine.file(
-                "/etc/systemd/system/updraft-guard.service", machine.shipped("updraft-guard.service")
-            ),
+            machine.file("/etc/systemd/system/updraft-guard.service", lean("updraft-guard.service")),
             machine.file("/var/lib/cloud/scripts/per-boot/updraft", lean("each-boot.sh"), "0755"),
             *handover_files(spec.pool, spec.launch_key, spec.boot_deadline, spec.reach, asks=spec.asks),
             *install_files(spec.install),

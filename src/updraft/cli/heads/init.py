@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TEST_DEADLINE = 900.0
 MACHINES = 100
-REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manager")
+REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manager", "anonymous_read")
 
 
 @click.command(short_help="Turn this machine into a head, and see a job run.")
@@ -62,6 +62,11 @@ REMEMBERED = ("roles", "address", "public", "domain", "user", "machines", "manag
     "--join",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Of a submit node alone: the file with the token that the central manager made for it.",
+)
+@click.option(
+    "--anonymous-read/--no-anonymous-read",
+    help="Whoever reaches this machine may read the pool's ads and jobs, jobs on workers too. Default: who "
+    "has an account here or a token.",
 )
 @click.option("--install", "installs", is_flag=True, help="Install HTCondor, where it isn't.")
 @click.option("--condor", default="25.x", show_default=True, help="The HTCondor that --install installs.")
@@ -196,6 +201,7 @@ def _spec(
         broker=any(one.reach == "ccb" and not one.ccb for one in classes),
         settings={**stable, **{name: str(value) for name, value in public.items()}},
         roles=roles,
+        anonymous_read=given["anonymous_read"],
     )
     if settings is not None:
         spec = replace(spec, job_lease=settings.pool.job_lease)

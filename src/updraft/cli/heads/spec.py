@@ -29,8 +29,15 @@ class HeadWish:
     condor: str
     large: bool
     machines: int | None = None
+    anonymous_read: bool = False
 
 
+anonymous_read_option = click.option(
+    "--anonymous-read",
+    is_flag=True,
+    help="Whoever reaches the head may read the pool's ads and jobs, jobs on workers too. Default: who has "
+    "an account on the head or a token.",
+)
 source_option = click.option(
     "--source",
     default="",
@@ -75,6 +82,7 @@ _OPTIONS = (
         type=click.IntRange(min=1),
         help="Most machines that the pool will have, for which it is tuned. Default: what the file allows.",
     ),
+    anonymous_read_option,
 )
 
 
@@ -110,6 +118,7 @@ def head_told(settings: "Settings", file: Path, wish: HeadWish) -> "tuple[Layer,
         job_lease=settings.pool.job_lease,
         machines=wish.machines or largest(settings),
         broker=any(one.reach == "ccb" and not one.ccb for one in settings.classes.values()),
+        anonymous_read=wish.anonymous_read,
     )
     return head_layers(_paced(spec, wish.large))
 

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Runs as a job: looks for a word of another user's job in all that it can read and may ask for. The word comes
+# in two halves, so that no place has it from this script's own arguments. A line for each place that has it.
+word=$1$2 head=$3
+unset _CONDOR_JOB_AD _CONDOR_MACHINE_AD
+found() {
+    if grep -q -e "$word"; then echo "found by $1"; fi
+}
+find /var/log /var/lib /var/spool /var/tmp /tmp /run /etc -xdev -type f -readable 2>/dev/null |
+    while read -r file; do found "reading $file" 2>/dev/null <"$file"; done
+condor_history -name "$head" -af Environment Args 2>&1 | found condor_history
+condor_q -name "$head" -allusers -af Environment Args 2>&1 | found condor_q
+condor_history -startd -af Environment Args 2>&1 | found "condor_history -startd"
+condor_ping -type COLLECTOR READ 2>&1 | grep -q "READ command using.*succeeded" && echo "READ at the collector"
+condor_status -any -af Name 2>/dev/null | grep -q . && echo "condor_status -any"
+condor_status -direct "$(condor_config_val FULL_HOSTNAME)" -any -l 2>/dev/null | found "condor_status -direct"
+echo "looked as $(id -u)"
