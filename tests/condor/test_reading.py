@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.condor.collector.byname import among
 from updraft.condor.collector.collectors import collector_loads, collector_started
+from updraft.condor.collector.slot_ads import among
 from updraft.condor.collector.views import SlotMemory, learn, settle_children, slot
 from updraft.condor.demand.groups import MAX_GROUPS, group, unmade
 from updraft.condor.demand.naming import names_to_group_by, referred_names

@@ -8,8 +8,7 @@ from tests.condor.test_reading import recorded
 from updraft.condor.access import PoolAccess
 from updraft.condor.collector.views import slot
 from updraft.condor.pool import HTCondorPool, same_startd
-from updraft.condor.process.tools import check_answered
-from updraft.condor.sinful import is_at
+from updraft.condor.process.tools import check_answered, is_at
 from updraft.core.model import DrainMode
 from updraft.errors import PoolError
 

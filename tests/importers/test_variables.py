@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from updraft import config
+from updraft.app.variables import OF_THE_HEAD, fill
 from updraft.app.wiring import worker_spec
-from updraft.bootstrap.variables import OF_THE_HEAD, fill
 from updraft.config.model import Settings
 from updraft.config.values.checks import HEAD_VARIABLES
 from updraft.core.model import Launch, Offer, Reason, Resources

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from updraft.act import UserData
-from updraft.app.headfacts import filled
 from updraft.app.poolsize import children, heard_every, largest
+from updraft.app.variables import filled
 from updraft.bootstrap.head.identities import ENDED_SETTING, OWN_SETTING, WORKER_USER
 from updraft.bootstrap.head.transforms import GROUPS_SETTING
 from updraft.bootstrap.head.userdata import SIGNING_KEY

@@ -26,8 +26,7 @@ from updraft.config.known import TABLES
 from updraft.config.tables.part import Part
 from updraft.config.values.units import spell
 from updraft.importers.programs.equivalents import COLUMNS as EQUIVALENT
-from updraft.importers.programs.equivalents import configuration, equivalents, meanings
-from updraft.importers.programs.tables import tables
+from updraft.importers.programs.equivalents import configuration, equivalents, meanings, tables
 
 SOURCE = Path(errors.__file__).parent
 NOTE = "<!-- Written by `make docs` from the code; change it there. -->\n"

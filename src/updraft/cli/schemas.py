@@ -10,12 +10,14 @@ from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
-from updraft.cli.heads.schemas import HEAD_FORMS
-from updraft.cli.images.schemas import IMAGE_FORMS
-from updraft.cli.operating.leftover_schemas import LEFTOVER_FORMS
-from updraft.cli.pools.load_schemas import LOAD_FORMS
-from updraft.cli.pools.schemas import POOL_FORMS
-from updraft.cli.tokens.schemas import TOKEN_FORMS
+from updraft.cli.verb_schemas import (
+    HEAD_FORMS,
+    IMAGE_FORMS,
+    LEFTOVER_FORMS,
+    LOAD_FORMS,
+    POOL_FORMS,
+    TOKEN_FORMS,
+)
 from updraft.cli.watching.tally_schemas import CLOUD_FORMS, TALLIES
 
 RESOURCES = _form(

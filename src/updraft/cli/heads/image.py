@@ -78,8 +78,7 @@ def _make(settings: "Settings", cloud: str, name: str, base: str, flavor: str, s
     from updraft.bootstrap.images.seeding import seed_layers
     from updraft.clouds.base import TAG_CLASS, LaunchRequest
     from updraft.provision.heads.machines import fitting
-    from updraft.provision.images.making import Order, pool_name
-    from updraft.provision.images.seed import SeedMaker
+    from updraft.provision.images.making import Order, SeedMaker, pool_name
 
     own = pool_name(settings.pool.name)
     alone = settings.model_copy(update={"pool": settings.pool.model_copy(update={"name": own})})

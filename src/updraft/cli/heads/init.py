@@ -182,8 +182,8 @@ def _spec(
     from updraft.bootstrap import HeadSpec, Install
     from updraft.bootstrap.worker.install import series
     from updraft.bootstrap.worker.reach import METADATA, Reach, reach_settings
+    from updraft.provision.setup.condor import sized
     from updraft.provision.setup.host import is_address
-    from updraft.provision.setup.tuning import sized
 
     series(given["condor"])  # refuses what is no version
     domain, uid_domain = _domains(given["domain"], settings)
@@ -280,7 +280,7 @@ def _needs(host: "Host", tree: "Tree", spec: "HeadSpec", *, dry_run: bool) -> No
         return
     if not click.get_current_context().params["installs"]:
         raise UsageError(why)
-    from updraft.provision.setup.installing import install_condor
+    from updraft.provision.setup.condor import install_condor
 
     with waiting("installing HTCondor"):
         install_condor(host, tree, spec)

@@ -28,7 +28,6 @@ from updraft.condor.base import (
     ATTR_VARIANT,
     SHOWN_IDENTITY,
 )
-from updraft.condor.collector.byname import among
 from updraft.condor.demand.reread import MARKS
 from updraft.core.halving import failing
 
@@ -370,3 +369,24 @@ def _each(
 def named(constraint: str, names: Sequence[str]) -> str:
     """The constraint for ads of these names; for many names, that of all ads."""
     return constraint if len(names) > _BY_NAME else f"{constraint} && {among('Name', names)}"
+
+
+def among(attribute: str, names: Iterable[str]) -> str:
+    """A constraint that holds where the attribute is one of these texts, in any case; with none, nowhere.
+
+    A tree of comparisons: each ad takes as many of them as the number of names has binary digits. A list, or
+    a chain of `||`, takes as many as there are names, and HTCondor gives up on a long chain.
+    """
+    import classad2
+
+    # In the order in which a ClassAd compares texts.
+    unique = sorted({name.encode().lower(): name for name in names}.items())
+    quoted = [classad2.quote(name) for _, name in unique]
+
+    def tree(low: int, high: int) -> str:
+        if high - low == 1:
+            return f"{attribute} == {quoted[low]}"
+        middle = (low + high) // 2
+        return f"({attribute} < {quoted[middle]} ? {tree(low, middle)} : {tree(middle, high)})"
+
+    return f"({tree(0, len(quoted))})" if quoted else "false"

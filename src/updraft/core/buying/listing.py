@@ -13,7 +13,6 @@ from updraft.core.buying.greedy import Draft, Line, Market
 from updraft.core.buying.market import Flags, Ints, Lots, Sale, lots, many
 from updraft.core.buying.patterns import Taste
 from updraft.core.buying.program import Master
-from updraft.core.buying.renewal import renewed
 from updraft.core.buying.rounding import (
     Effort,
     Lines,
@@ -201,3 +200,29 @@ def _effort(items: int, jobs: float, quick: bool) -> Effort:
     if quick and items > _EFFORTS[1][0]:
         return _QUICK_EFFORT
     return next((each for most, each in _EFFORTS if items <= most), _LEAST_EFFORT)
+
+
+_GOOD = 0.95
+_PARTS = 4
+_STEPS = 20
+
+
+def renewed(best: Rest, taste: Taste, rounds: int, depth: int, least: float) -> Rest:
+    """The best list after some `rounds`.
+
+    Ends early with one that costs no more than `least`, or when every part has been given up in vain.
+    """
+    market, vain = best.market, 0
+    for turn in range(rounds):
+        if best.price <= least or vain == _PARTS:
+            break
+        kept = Rest(market, market.need, market.stock)
+        for at, line in enumerate(best.lines):
+            good = taste.worth[line.item] @ line.number >= _GOOD * market.price[line.lot]
+            if good and (at + turn) % _PARTS:
+                kept.settle(line.lot, line.item, line.number, line.count)
+        worth, scarce = prices(market, kept.need, _STEPS, taste.scarce)
+        other = greedy(kept, Taste(np.where(worth > 0, worth, taste.worth), scarce), depth)
+        vain = 0 if other.better_than(best) else vain + 1
+        best = best if vain else other
+    return best

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from updraft.importers.output.report import Fate
+from updraft.importers.output.report import MEANINGS, Fate
 from updraft.importers.output.rules import Program, Rule
 
 COLUMNS = ["theirs", "ours", "what is different, or why not"]
@@ -73,3 +73,32 @@ def _ours(rule: Rule) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.startswith(("`", "updraft", "+")) else text[:1].upper() + text[1:]
+
+
+COLUMNS = ["key", "what becomes of it", "setting", "why, and what it means"]
+Table = tuple[str, list[str], list[list[str]]]
+
+
+def tables(*programs: Program) -> Iterator[Table]:
+    """Title, column titles and rows of each table: one of the words, then one for each kind of file."""
+    yield "What the words mean", ["word", "meaning"], [[fate.value, text] for fate, text in MEANINGS.items()]
+    for program in programs:
+        rows = [
+            [f"`{_name(rule)}`", rule.fate.value, _becomes(rule), _told(rule)] for rule in program.rules
+        ]
+        rows += [[what, fate.value, "", text] for what, fate, text in program.notes]
+        yield program.title, COLUMNS, rows
+
+
+def _name(rule: Rule) -> str:
+    return f"{rule.section}.{rule.key}" if rule.section else rule.key
+
+
+def _becomes(rule: Rule) -> str:
+    return f"`{rule.becomes}`" if rule.becomes else ""
+
+
+def _told(rule: Rule) -> str:
+    silent = f" Where the file doesn't say it: {rule.default}." if rule.default is not None else ""
+    ours = rule.why.startswith(("`", "updraft"))
+    return f"{rule.why if ours else rule.why[:1].upper() + rule.why[1:]}.{silent}"
