@@ -4,8 +4,8 @@ import pytest
 
 from tests.rigs.clouds.harness import Harness, request
 from updraft.clouds.base import TAG_POOL, Driver
-from updraft.clouds.networking import TAG_ROLE, Networking, Rule, group_source, networking_of
-from updraft.clouds.rules import Parties, change, difference, for_head, for_workers
+from updraft.clouds.networking import BOTH, TAG_ROLE, Networking, Rule, group_source, networking_of
+from updraft.clouds.rules import Parties, change, covers, difference, for_head, for_workers
 from updraft.errors import BadRequest, CloudUnavailable
 
 TAGS = {TAG_POOL: "conformance", TAG_ROLE: "head"}
@@ -19,6 +19,8 @@ KINDS = (
     Rule("in", "icmp", None, "0.0.0.0/0"),
     Rule("in", "icmp", (8, -1), "192.0.2.0/24"),
     Rule("in", "icmp", (3, 4), "0.0.0.0/0"),
+    Rule("in", "icmpv6", (2, 0), "::/0"),
+    Rule("in", "icmpv6", None, "2001:db8::/32"),
     Rule("in", "any", None, "192.0.2.0/24"),
     Rule("out", "tcp", (443, 443), "192.0.2.0/24"),
 )
@@ -72,11 +74,26 @@ class NetworkConformance:
     def test_the_machines_of_a_group_are_a_source(self, groups: Networking) -> None:
         workers = groups.make("conformance-worker", TAGS)
         head = groups.make("conformance-head", TAGS)
-        rule = Rule("in", "tcp", (9618, 9618), group_source(workers.id))
-        groups.allow(head.id, [rule])
-        found = groups.show(head.id)
-        assert found is not None
-        assert rule in found.rules
+        for family in (4, 6):
+            rule = Rule("in", "tcp", (9618, 9618), group_source(workers.id), family)
+            groups.allow(head.id, [rule])
+            found = groups.show(head.id)
+            assert found is not None
+            assert any(covers(one, rule) for one in found.rules)
+
+    def test_rules_of_a_group_for_both_families_come_and_go(self, groups: Networking) -> None:
+        workers, head = groups.make("conformance-worker", TAGS), groups.make("conformance-head", TAGS)
+        rules = [Rule("in", "tcp", (9618, 9618), group_source(workers.id), family) for family in (4, 6, BOTH)]
+        for asked in (rules[:2], rules[2:], rules):
+            groups.allow(head.id, asked)
+            found = groups.show(head.id)
+            assert found is not None
+            assert all(any(covers(one, rule) for one in found.rules) for rule in rules[:2])
+            groups.revoke(head.id, asked)
+            assert groups.show(head.id) == head
+
+    def test_machines_have_no_ipv6_where_nothing_gives_it(self, groups: Networking) -> None:
+        assert groups.ipv6() is False
 
     def test_twice_is_once_and_does_the_rest(self, groups: Networking) -> None:
         made = groups.make("twice", TAGS)
@@ -115,9 +132,12 @@ class NetworkConformance:
         with pytest.raises(BadRequest):
             groups.allow(made.id, [LOGIN])
 
-    def test_what_is_missing_is_added_and_what_is_too_open_closed(self, groups: Networking) -> None:
+    @pytest.mark.parametrize("ipv6", [False, True])
+    def test_what_is_missing_is_added_and_what_is_too_open_closed(
+        self, groups: Networking, ipv6: bool
+    ) -> None:
         head, workers = groups.make("c-head", TAGS), groups.make("c-worker", TAGS)
-        parties = Parties(("203.0.113.0/24",), (group_source(workers.id),), (group_source(head.id),))
+        parties = Parties(("203.0.113.0/24",), (group_source(workers.id),), (group_source(head.id),), ipv6)
         groups.allow(head.id, [Rule("in", "tcp", (1, 65000), "0.0.0.0/0")])
         for group, wanted in ((head, for_head(parties)), (workers, for_workers(parties, entered=True))):
             seen = groups.show(group.id)

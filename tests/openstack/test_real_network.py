@@ -42,7 +42,8 @@ def made(harness: RealHarness, groups: Networking) -> Iterator[dict[str, Group]]
 def test_rules_of_every_kind_come_back_as_they_were(groups: Networking, made: dict[str, Group]) -> None:
     head = made["head"]
     assert {rule.direction for rule in head.rules} == {"out"}
-    asked = {*KINDS, Rule("in", "tcp", (9618, 9618), group_source(made["worker"].id))}
+    workers = group_source(made["worker"].id)
+    asked = {*KINDS, *(Rule("in", "tcp", (9618, 9618), workers, family) for family in (4, 6))}
     groups.allow(head.id, asked)
     groups.allow(head.id, asked)
     found = groups.show(head.name)
@@ -57,7 +58,7 @@ def test_what_is_missing_is_added_and_what_is_too_open_closed(
     groups: Networking, made: dict[str, Group]
 ) -> None:
     parties = Parties(
-        ("203.0.113.0/24",), (group_source(made["worker"].id),), (group_source(made["head"].id),)
+        ("203.0.113.0/24",), (group_source(made["worker"].id),), (group_source(made["head"].id),), ipv6=True
     )
     groups.allow(made["head"].id, [Rule("in", "tcp", (1, 65000), "0.0.0.0/0")])
     for role, wanted in (("head", for_head(parties)), ("worker", for_workers(parties, entered=True))):

@@ -14,6 +14,7 @@ _RULE = form(
         "description": "The first and the last, of ICMP type and code (-1: every code); null for all.",
     },
     source=value("string", 'Who is at the other end: a network, "group:ID" or "list:ID".'),
+    families=listing({"enum": [4, 6]}, "The kinds of IP address that it is for."),
 )
 HEAD_FORMS: Mapping[str, Schema] = {
     "network check": form(

@@ -1,5 +1,6 @@
 """Which rules a pool's groups need, and how those that are there differ: pure, whatever the cloud.
 
+What is for IPv6 is needed only where there is IPv6. Neighbour discovery needs no rule: clouds let it through.
 HTCondor's daemons share one port since 23.0, and update the collector by TCP: 9618 is all that a pool needs.
 A rule counts as there where a single one covers it; two halves of a network that are open each by itself
 don't count, and adding the whole does no harm.
@@ -9,24 +10,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from updraft.clouds.networking import ANY, EVERYWHERE, Rule
+from updraft.clouds.networking import ANY, EVERYWHERE, Family, Rule
 
 POOL_PORT = 9618
 LOGIN_PORT = 22
-_TOO_BIG = (3, 4)  # ICMP: "fragmentation needed", without which large packets vanish silently in tunnels
-_ALL_OUT = Rule("out", ANY, None, EVERYWHERE[0])
+# Without "fragmentation needed" (ICMP) and "packet too big" (ICMPv6) large packets vanish in tunnels.
+_ALWAYS = (Rule("in", "icmp", (3, 4), EVERYWHERE[0]), Rule("out", ANY, None, EVERYWHERE[0]))
+_ALWAYS_IPV6 = (Rule("in", "icmpv6", (2, 0), EVERYWHERE[1]), Rule("out", ANY, None, EVERYWHERE[1]))
+_FAMILIES: tuple[Family, ...] = (4, 6)
 
 
 @dataclass(frozen=True, slots=True)
 class Parties:
     """Who is to reach whom, each a network or a group as a rule names it.
 
-    `admins` log in; `workers` are where the pool's machines are; `head` is where the head is.
+    `admins` log in; `workers` are where the pool's machines are; `head` is where the head is. With `ipv6`
+    machines have addresses of IPv6, as they have where any of the networks is one.
     """
 
     admins: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     head: tuple[str, ...] = ()
+    ipv6: bool = False
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The kinds of address by which machines reach each other."""
+        networks = map(_as_network, (*self.admins, *self.workers, *self.head))
+        return _FAMILIES if self.ipv6 or any(isinstance(one, IPv6Network) for one in networks) else (4,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +74,14 @@ class Change:
 
 def for_head(parties: Parties) -> Wanted:
     """Logins of its admins, the pool's port for its workers, and the way out."""
+    families = parties.families
     needed = (
-        *_login(parties.admins),
-        *(_tcp(POOL_PORT, one) for one in parties.workers),
-        *_always(),
+        *_tcp(LOGIN_PORT, parties.admins, families),
+        *_tcp(POOL_PORT, parties.workers, families),
+        *_always(families),
     )
-    return Wanted(_once(needed), logins=not parties.admins)
+    allowed = (*_tcp(LOGIN_PORT, parties.admins), *_tcp(POOL_PORT, parties.workers))
+    return Wanted(_once(needed), _once(allowed), logins=not parties.admins)
 
 
 def for_workers(parties: Parties, *, entered: bool) -> Wanted:
@@ -76,9 +89,10 @@ def for_workers(parties: Parties, *, entered: bool) -> Wanted:
 
     Nobody needs to log in to a worker; admins may, straight or from the head.
     """
-    ways_in = tuple(_tcp(POOL_PORT, one) for one in parties.head) if entered else ()
-    allowed = (*_login(parties.admins), *_login(parties.head), *(_tcp(POOL_PORT, h) for h in parties.head))
-    return Wanted(_once((*ways_in, *_always())), _once(allowed), logins=not parties.admins)
+    families = parties.families
+    ways_in = _tcp(POOL_PORT, parties.head, families) if entered else ()
+    allowed = (*_tcp(LOGIN_PORT, (*parties.admins, *parties.head)), *_tcp(POOL_PORT, parties.head))
+    return Wanted(_once((*ways_in, *_always(families))), _once(allowed), logins=not parties.admins)
 
 
 def difference(wanted: Wanted, there: Iterable[Rule]) -> Difference:
@@ -104,7 +118,7 @@ def covers(wide: Rule, narrow: Rule) -> bool:
         return False
     if wide.protocol != ANY and not _ports_cover(wide, narrow):
         return False
-    return _source_covers(wide.source, narrow.source)
+    return set(narrow.families) <= set(wide.families) and _source_covers(wide.source, narrow.source)
 
 
 def network(text: str) -> str:
@@ -112,16 +126,17 @@ def network(text: str) -> str:
     return str(ip_network(text.strip(), strict=False))
 
 
-def _tcp(port: int, source: str) -> Rule:
-    return Rule("in", "tcp", (port, port), source)
+def _tcp(port: int, sources: Iterable[str], families: tuple[Family, ...] = _FAMILIES) -> tuple[Rule, ...]:
+    """A group is let in by a rule for each family, a network by the one that it is of."""
+    return tuple(
+        Rule("in", "tcp", (port, port), one, family)
+        for one in sources
+        for family in (families if _as_network(one) is None else families[:1])
+    )
 
 
-def _login(sources: Iterable[str]) -> tuple[Rule, ...]:
-    return tuple(_tcp(LOGIN_PORT, one) for one in sources)
-
-
-def _always() -> tuple[Rule, ...]:
-    return (Rule("in", "icmp", _TOO_BIG, EVERYWHERE[0]), _ALL_OUT)
+def _always(families: tuple[Family, ...]) -> tuple[Rule, ...]:
+    return (*_ALWAYS, *_ALWAYS_IPV6) if 6 in families else _ALWAYS
 
 
 def _once(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -134,7 +149,8 @@ def _covered(rule: Rule, by: Iterable[Rule]) -> bool:
 
 def _too_open(rule: Rule, wanted: Wanted) -> bool:
     """Of what goes out nothing is: jobs may fetch what they need from anywhere."""
-    if rule.direction == "out" or _covered(rule, (*wanted.needed, *wanted.allowed)):
+    fine = (*wanted.needed, *wanted.allowed)
+    if rule.direction == "out" or all(_covered(half, fine) for half in rule.halves):
         return False
     login = rule.protocol == "tcp" and rule.ports == (LOGIN_PORT, LOGIN_PORT)
     return not (wanted.logins and login and rule.source not in EVERYWHERE)
@@ -152,10 +168,10 @@ def _ports_cover(wide: Rule, narrow: Rule) -> bool:
 
 
 def _source_covers(wide: str, narrow: str) -> bool:
-    """A group's machines have IPv4 addresses, so that 0.0.0.0/0 covers them."""
+    """Of sources of one family, by which everywhere covers a group's machines too."""
     outer, inner = _as_network(wide), _as_network(narrow)
     if outer is None or inner is None:
-        return wide == narrow or wide == EVERYWHERE[0]
+        return wide == narrow or wide in EVERYWHERE
     if isinstance(outer, IPv4Network) and isinstance(inner, IPv4Network):
         return inner.subnet_of(outer)
     return isinstance(outer, IPv6Network) and isinstance(inner, IPv6Network) and inner.subnet_of(outer)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,46 @@ def test_after_ensure_a_check_is_content(site: Site, capsys: Capture) -> None:
     assert run(capsys, "ensure")[1].endswith("nothing to add\n")
 
 
+def test_where_machines_have_ipv6_its_rules_are_shown_and_made(site: Site, capsys: Capture) -> None:
+    assert run(capsys, "ensure", "--yes")[0] == 0
+    before = {name: group(site, name).rules for name in ("demo-head", "demo-worker")}
+    assert run(capsys, "check")[0] == 0
+    site.ipv6 = True
+    code, out, _ = run(capsys, "check")
+    assert code == 1
+    worker, head = group(site, "demo-worker"), group(site, "demo-head")
+    assert f"  + in tcp 9618 from group {worker.id} (IPv6)" in out
+    assert f"  + in tcp 9618 from group {head.id} (IPv6)" in out
+    assert out.count("  + in icmpv6 type 2 code 0 from everywhere (::/0)") == 2
+    assert "  - " not in out
+    assert run(capsys, "ensure", "--yes")[0] == 0
+    more = {Rule("in", "icmpv6", (2, 0), "::/0"), Rule("out", "any", None, "::/0")}
+    for one, other in ((head, worker), (worker, head)):
+        added = group(site, one.name).rules - before[one.name]
+        assert added == {*more, replace(pool_port(group_source(other.id)), family=6)}
+    assert run(capsys, "check")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "said", [('["203.0.113.0/24"]', '["2001:db8::/32"]'), ('"state"', '"state"\ncollector = "[2001:db8::7]"')]
+)
+def test_what_the_configuration_says_of_ipv6_is_enough(
+    site: Site, write: Write, capsys: Capture, said: tuple[str, str]
+) -> None:
+    write((SETTINGS % "").replace(*said))
+    assert "in icmpv6 type 2 code 0" in run(capsys, "check")[1]
+
+
+def test_the_document_tells_families_apart(site: Site, capsys: Capture) -> None:
+    site.ipv6 = True
+    found = json.loads(run(capsys, "check", "--json")[1])
+    jsonschema.validate(found, FORMS["network check"])
+    told = [(one["source"], one["families"]) for one in found["groups"][1]["missing"]]
+    assert ("group:demo-head", [4]) in told
+    assert ("group:demo-head", [6]) in told
+    assert ("::/0", [6]) in told
+
+
 def test_the_document_has_its_form(site: Site, capsys: Capture) -> None:
     put(site, "demo-head", Rule("in", "tcp", None, "0.0.0.0/0"))
     code, out, _ = run(capsys, "check", "--json")
@@ -116,7 +157,9 @@ def test_the_document_has_its_form(site: Site, capsys: Capture) -> None:
     jsonschema.validate(found, FORMS["network check"])
     (head, worker) = found["groups"]
     assert code == 1
-    assert head["open"] == [{"direction": "in", "protocol": "tcp", "ports": None, "source": "0.0.0.0/0"}]
+    assert head["open"] == [
+        {"direction": "in", "protocol": "tcp", "ports": None, "source": "0.0.0.0/0", "families": [4]}
+    ]
     assert worker["ids"] == []
 
 

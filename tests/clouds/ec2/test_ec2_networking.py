@@ -58,6 +58,21 @@ class TestEC2Networking(NetworkConformance):
         own.delete_subnet(SubnetId=subnet)
         own.delete_vpc(VpcId=vpc)
 
+    @pytest.mark.parametrize("gives", [False, True])
+    def test_machines_have_ipv6_where_their_subnet_gives_it(self, harness: EC2Harness, gives: bool) -> None:
+        own = harness.own
+        vpc = own.create_vpc(CidrBlock="10.9.0.0/16", AmazonProvidedIpv6CidrBlock=True)["Vpc"]
+        block = own.describe_vpcs(VpcIds=[vpc["VpcId"]])["Vpcs"][0]["Ipv6CidrBlockAssociationSet"][0][
+            "Ipv6CidrBlock"
+        ]
+        subnet = own.create_subnet(
+            VpcId=vpc["VpcId"], CidrBlock="10.9.1.0/24", Ipv6CidrBlock=block.replace("/56", "/64")
+        )["Subnet"]["SubnetId"]
+        own.modify_subnet_attribute(SubnetId=subnet, AssignIpv6AddressOnCreation={"Value": gives})
+        assert harness.driver(subnets={harness.zone: subnet}).networking.ipv6() is gives
+        own.delete_subnet(SubnetId=subnet)
+        own.delete_vpc(VpcId=vpc["VpcId"])
+
     def test_an_endpoint_without_tags_at_the_call(self, served: Served) -> None:
         harness = EC2Harness(served, Quirks(tag_on_create="ignore"))
         groups = harness.driver().networking

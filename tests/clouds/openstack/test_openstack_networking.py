@@ -1,6 +1,7 @@
 """The OpenStack driver makes, opens, closes and removes security groups, in a project in memory."""
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,14 @@ from tests.clouds.network_conformance import LOGIN, TAGS, NetworkConformance
 from tests.rigs.clouds.fakecloud import PROJECT
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
 from tests.rigs.clouds.osharness import OpenStackHarness
-from updraft.clouds.networking import Networking, Rule
+from updraft.clouds.networking import Group, Networking, Rule, group_source
 from updraft.errors import BadRequest, CloudError
+
+
+def shown(groups: Networking, one: Group) -> set[Rule]:
+    found = groups.show(one.id)
+    assert found is not None
+    return {rule for rule in found.rules if rule.direction == "in"}
 
 
 class AwayWhileMaking(OpenStackHarness):
@@ -38,6 +45,68 @@ class TestOpenStackNetworking(NetworkConformance):
         listed.append({**theirs, "id": "twin", "project_id": PROJECT})
         with pytest.raises(BadRequest, match="give its id"):
             groups.show("same-name")
+
+    def test_the_machines_of_a_group_are_let_in_by_each_family_with_a_rule_of_its_own(
+        self, harness: OpenStackHarness, groups: Networking
+    ) -> None:
+        head, worker = groups.make("own-head", TAGS), groups.make("own-worker", TAGS)
+        four, six = (Rule("in", "tcp", (9618, 9618), group_source(worker.id), family) for family in (4, 6))
+        groups.allow(head.id, [four])
+        assert shown(groups, head) == {four}
+        groups.allow(head.id, [four, six])
+        assert shown(groups, head) == {four, six}
+        (raw,) = (
+            one for one in harness.cloud.told["security-groups"]["security_groups"] if one["id"] == head.id
+        )
+        assert [one["ethertype"] for one in raw["security_group_rules"] if one["direction"] == "ingress"] == [
+            "IPv4",
+            "IPv6",
+        ]
+        groups.revoke(head.id, [four])
+        assert shown(groups, head) == {six}
+
+    @pytest.mark.parametrize("protocol", ["icmp", "icmpv6", "1", "58"])
+    def test_icmp_of_ipv6_goes_by_many_names(
+        self, harness: OpenStackHarness, groups: Networking, protocol: str
+    ) -> None:
+        made = groups.make("icmp", TAGS)
+        (raw,) = (
+            one for one in harness.cloud.told["security-groups"]["security_groups"] if one["id"] == made.id
+        )
+        of_old = {
+            "direction": "ingress",
+            "ethertype": "IPv6",
+            "protocol": protocol,
+            "port_range_min": 2,
+            "port_range_max": 0,
+        }
+        raw["security_group_rules"].append({"id": "of-old", "remote_ip_prefix": "::/0", **of_old})
+        assert shown(groups, made) == {Rule("in", "icmpv6", (2, 0), "::/0")}
+
+    @pytest.mark.parametrize(
+        ("networks", "subnet", "port", "has"),
+        [
+            ([], {"ip_version": 6}, {}, True),
+            (["private"], {"ip_version": 6}, {}, True),
+            (["private"], {"ip_version": 6, "id": "v6"}, {"subnet": "private-v4"}, False),
+            (["private"], {"ip_version": 6, "id": "v6"}, {"subnet": "v6"}, True),
+            ([], {"ip_version": 6, "network_id": "e9b6a735-4bef-4b8e-83f3-1fbbdaa03685"}, {}, False),
+            (["private"], {"ip_version": 6, "network_id": "another"}, {}, False),
+            ([], {"ip_version": 4}, {}, False),
+        ],
+    )  # fmt: skip
+    def test_machines_have_ipv6_where_a_subnet_of_theirs_has_it(
+        self,
+        harness: OpenStackHarness,
+        networks: list[str],
+        subnet: dict[str, Any],
+        port: dict[str, str],
+        has: bool,
+    ) -> None:
+        subnets = harness.cloud.told["subnets"]["subnets"]
+        subnets.append({**subnets[0], "id": "further", "name": "further", **subnet})
+        settings = {"networks": networks, **({"port": port} if port else {})}
+        assert harness.driver(**settings).networking.ipv6() is has
 
     def test_a_group_that_a_port_uses_stays(self, harness: OpenStackHarness, groups: Networking) -> None:
         made = groups.make("used", TAGS)

@@ -163,6 +163,7 @@ def _rule(rule: "Rule") -> Document:
         "protocol": rule.protocol,
         "ports": None if rule.ports is None else list(rule.ports),
         "source": rule.source,
+        "families": list(rule.families),
     }
 
 

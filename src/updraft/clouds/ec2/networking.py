@@ -10,7 +10,7 @@ from updraft.clouds.ec2.editing import write_tags
 from updraft.clouds.ec2.errors import code_of, is_unknown_call
 from updraft.clouds.ec2.reading import tags_of
 from updraft.clouds.ec2.settings import Settings
-from updraft.clouds.networking import ANY, EVERYWHERE, Group, Rule
+from updraft.clouds.networking import ANY, BOTH, EVERYWHERE, Group, Rule
 from updraft.errors import CloudUnavailable
 
 _PROTOCOLS = {"-1": ANY, "6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
@@ -80,6 +80,11 @@ class EC2Networking:
         with self._connection.translate(f"removing the security group {group}"):
             _unless(_NOT_THERE, lambda: self._connection.ask("delete_security_group", GroupId=group))
 
+    def ipv6(self) -> bool:
+        """Whether a subnet of the machines gives them such addresses: no launch asks for one."""
+        with self._connection.translate("looking at the machines' subnets"):
+            return any(one.get("AssignIpv6AddressOnCreation") for one in self._subnets())
+
     def address(self, machine: str) -> str:
         """The public address, where it has one; else its own."""
         with self._connection.translate(f"looking at {machine}"):
@@ -95,7 +100,10 @@ class EC2Networking:
     ) -> None:
         chosen = list(rules)
         for direction, call in calls.items():
-            some = [_permission(one) for one in chosen if one.direction == direction]
+            some: list[dict[str, Any]] = []
+            # What differs only in its family is one here, and may be named once.
+            for asked in (_permission(one) for one in chosen if one.direction == direction):
+                some += [asked] if asked not in some else []
             if some:
                 with self._connection.translate(f"{doing} the security group {group}"):
                     self._permit(call, group, some, fine)
@@ -125,6 +133,18 @@ class EC2Networking:
             raise
         return str(found[0].get("VpcId") or "") if found else ""
 
+    def _subnets(self) -> list[Mapping[str, Any]]:
+        """Those of the settings, else the usual ones; none where the endpoint knows no such call."""
+        wanted: dict[str, Any] = {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
+        if self._settings.subnets:
+            wanted = {"SubnetIds": sorted(set(self._settings.subnets.values()))}
+        try:
+            return list(self._connection.ask("describe_subnets", **wanted).get("Subnets", ()))
+        except ClientError as error:
+            if is_unknown_call(error):
+                return []
+            raise
+
     def _of_network(self, found: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         network = self._network()
         return [raw for raw in found if raw.get("VpcId", "") == network]
@@ -152,7 +172,9 @@ def _rules(direction: Any, raw: Mapping[str, Any]) -> Iterator[Rule]:
     protocol = _PROTOCOLS.get(told, told)
     for listed, key, before in _SOURCES:
         for one in raw.get(listed) or ():
-            yield Rule(direction, protocol, _ports(protocol, raw), before + str(one.get(key, "")))
+            source = before + str(one.get(key, ""))
+            # A list's entries have their own family; a group's machines are let in by all that they have.
+            yield Rule(direction, protocol, _ports(protocol, raw), source, BOTH if key == "GroupId" else 4)
 
 
 def _ports(protocol: str, raw: Mapping[str, Any]) -> tuple[int, int] | None:

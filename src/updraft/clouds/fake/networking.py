@@ -53,6 +53,10 @@ class FakeNetworking:
                 raise BadRequest(f"{self._site.name}: the security group {group} is in use")
             self._site.groups.pop(group, None)
 
+    def ipv6(self) -> bool:
+        """As the site says."""
+        return self._site.ipv6
+
     def address(self, machine: str) -> str:
         """The machine's only one."""
         found = self._site.instances.get(machine)

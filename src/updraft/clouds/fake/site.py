@@ -55,6 +55,7 @@ class Site:
         self.key_pairs: set[str] = set()
         self.made: dict[str, Any] = {}  # images, by id: see `imaging`
         self.image_numbers = itertools.count(1)
+        self.ipv6 = False  # whether its machines have such addresses
         self.groups: dict[str, Group] = {}  # security groups, by id: see `networking`
         self.group_numbers = itertools.count(1)
         self._by_key: dict[str, tuple[str, ...]] = {}

@@ -52,10 +52,10 @@ class OpenStackDriver:
         self._uncounted = Uncounted(clock)
         self._images = Images(name, connection, clock)
         self.imaging = OpenStackImaging(name, connection)
-        self.networking = OpenStackNetworking(name, connection)
         self.leavings = OpenStackLeavings(name, pool, connection)
         self._offers = Offers(name, settings, connection, clock)
         self._places = Places(name, settings, connection, clock)
+        self.networking = OpenStackNetworking(name, connection, self._places)
         self._belongings = Belongings(pool, settings, connection, self._places, clock)
         self._launcher = Launcher(
             name,

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from updraft.clouds.networking import ANY, EVERYWHERE, Group, Rule
+from updraft.clouds.networking import ANY, EVERYWHERE, Family, Group, Rule
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import if_there
 from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.reading import TAG_FLOATING, Raw
+from updraft.clouds.openstack.selling.places import Places
 from updraft.errors import BadRequest
 
 _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "ipv6-icmp": "icmpv6", "0": ANY}
+_ASKED = {ANY: None, "icmpv6": "ipv6-icmp"}
 _DIRECTIONS: Mapping[str, Any] = {"ingress": "in", "egress": "out"}
 _ALL_PORTS = (1, 65535)
 _TAKEN = 409
@@ -20,9 +22,10 @@ _TAKEN = 409
 class OpenStackNetworking:
     """Keeps the contract of `updraft.clouds.networking.Networking` for one project."""
 
-    def __init__(self, cloud: str, connection: Connection) -> None:
+    def __init__(self, cloud: str, connection: Connection, places: Places) -> None:
         self._cloud = cloud
         self._connection = connection
+        self._places = places
 
     def show(self, wanted: str) -> Group | None:
         """By id before name; BadRequest where several have the name."""
@@ -44,14 +47,15 @@ class OpenStackNetworking:
 
     def allow(self, group: str, rules: Iterable[Rule]) -> None:
         """One call for all; where one of them stands already, each by itself."""
-        some = [{"security_group_id": group, **_asked(one)} for one in rules]
+        halves = dict.fromkeys(half for rule in rules for half in rule.halves)
+        some = [{"security_group_id": group, **_asked(one)} for one in halves]
         if some:
             with self._connection.translate(f"opening the security group {group}"):
                 self._post(some)
 
     def revoke(self, group: str, rules: Iterable[Rule]) -> None:
         """Each by the id that it has now."""
-        gone = set(rules)
+        gone = {half for rule in rules for half in rule.halves}
         with self._connection.translate(f"closing the security group {group}"):
             raw = self._raw(group) or {}
             for one in raw.get("security_group_rules") or ():
@@ -62,6 +66,11 @@ class OpenStackNetworking:
         """Refused by Neutron while a port uses it."""
         with self._connection.translate(f"removing the security group {group}"):
             self._drop(f"/security-groups/{quote(group, safe='')}")
+
+    def ipv6(self) -> bool:
+        """Neutron gives a port an address of each family that its network's subnets have."""
+        with self._connection.translate("looking at the machines' subnets"):
+            return self._places.ipv6()
 
     def address(self, machine: str) -> str:
         """A floating address, "" while the one it was launched for is to come; else its own, IPv4 first."""
@@ -114,11 +123,12 @@ def _group(raw: Raw) -> Group:
 def _rule(raw: Raw) -> Rule:
     told = str(raw.get("protocol") or ANY).lower()
     protocol = _PROTOCOLS.get(told, told)
+    if protocol == "icmp" and raw.get("ethertype") == "IPv6":
+        protocol = "icmpv6"  # rules of old may have it so
     first, last = raw.get("port_range_min"), raw.get("port_range_max")
     ports = None if protocol == ANY or first is None else (int(first), -1 if last is None else int(last))
-    return Rule(
-        _DIRECTIONS[str(raw["direction"])], protocol, None if ports == _ALL_PORTS else ports, _source(raw)
-    )
+    direction, source = _DIRECTIONS[str(raw["direction"])], _source(raw)
+    return Rule(direction, protocol, None if ports == _ALL_PORTS else ports, source, _family(raw))
 
 
 def _source(raw: Raw) -> str:
@@ -129,15 +139,20 @@ def _source(raw: Raw) -> str:
     return str(raw.get("remote_ip_prefix") or EVERYWHERE[raw.get("ethertype") == "IPv6"])
 
 
+def _family(raw: Raw) -> Family:
+    named = raw.get("remote_group_id") or raw.get("remote_address_group_id")
+    return 6 if named and raw.get("ethertype") == "IPv6" else 4
+
+
 def _asked(rule: Rule) -> dict[str, Any]:
-    """The rule as Neutron takes it."""
+    """The rule, which is for one family, as Neutron takes it."""
     way = next(name for name, direction in _DIRECTIONS.items() if direction == rule.direction)
     kind, _, name = rule.source.partition(":")
     remote = {"group": "remote_group_id", "list": "remote_address_group_id"}.get(kind)
     found: dict[str, Any] = {
         "direction": way,
-        "ethertype": "IPv6" if remote is None and ":" in rule.source else "IPv4",
-        "protocol": None if rule.protocol == ANY else rule.protocol,
+        "ethertype": f"IPv{rule.families[0]}",
+        "protocol": _ASKED.get(rule.protocol, rule.protocol),
         **({remote: name} if remote else {"remote_ip_prefix": rule.source}),
     }
     if rule.ports is not None:

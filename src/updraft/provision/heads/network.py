@@ -1,6 +1,7 @@
 """The security groups of one pool in one cloud: what they are to let through, how they differ, the change."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -206,7 +207,13 @@ class Network:
     def _parties(self, head: str, worker: tuple[str, Group | None]) -> Parties:
         said = self._settings.network
         workers = (_source(*worker),) if self._classes else ()
-        return Parties(said.admins, (*workers, *said.workers), (*((head,) if head else ()), *said.head))
+        heads = (*((head,) if head else ()), *said.head)
+        return Parties(said.admins, (*workers, *said.workers), heads, ipv6=self._ipv6)
+
+    @functools.cached_property
+    def _ipv6(self) -> bool:
+        """Whether machines here or the head have IPv6 (only such an address has brackets)."""
+        return self._settings.pool.collector.startswith("[") or self._groups.ipv6()
 
     def _of_workers(self, parties: Parties, workers: Mapping[str, Group | None]) -> Side:
         entered = any(one.reach != "ccb" for one in self._classes)

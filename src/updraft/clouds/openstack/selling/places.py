@@ -59,6 +59,25 @@ class Places:
         """A subnet's id."""
         return self._id("subnet", wanted, self._all("subnets"))
 
+    def ipv6(self) -> bool:
+        """Whether the machines' subnet has IPv6; without one, any in their networks, or in all inner ones."""
+        port, named = self._settings.port, self._settings.networks
+        subnets = self._all("subnets")
+        if port is not None and port.subnet is not None:
+            chosen = [one for one in subnets if port.subnet in (one["id"], one.get("name"))]
+        else:
+            networks = {
+                str(one["id"])
+                for one in self._all("networks")
+                if (
+                    one["id"] in named or one.get("name") in named
+                    if named
+                    else not one.get("router:external")
+                )
+            }
+            chosen = [one for one in subnets if str(one.get("network_id")) in networks]
+        return any(str(one.get("ip_version")) == "6" for one in chosen)
+
     def security_groups(self, asked: Sequence[str] = ()) -> tuple[str, ...]:
         """The ids of those asked for, else of the settings'; none means the project's default one."""
         wanted = asked or self._settings.security_groups
