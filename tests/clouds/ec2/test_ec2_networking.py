@@ -1,6 +1,7 @@
 """The EC2 driver makes, opens, closes and removes security groups."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.clouds.network_conformance import LOGIN, TAGS, NetworkConformance
 from tests.rigs.clouds.ec2endpoint import Quirks, Served, Trouble
 from tests.rigs.clouds.ec2harness import EC2Harness
 from updraft.clouds.ec2.networking import _group
-from updraft.clouds.networking import Networking, Rule
+from updraft.clouds.networking import BOTH, Networking, Rule, group_source
 from updraft.errors import CloudError
 
 
@@ -57,6 +58,19 @@ class TestEC2Networking(NetworkConformance):
             own.delete_security_group(GroupId=one)
         own.delete_subnet(SubnetId=subnet)
         own.delete_vpc(VpcId=vpc)
+
+    def test_what_differs_in_its_family_alone_is_named_once(
+        self, harness: EC2Harness, groups: Networking
+    ) -> None:
+        head, worker = groups.make("one-head", TAGS), groups.make("one-worker", TAGS)
+        four, six = (Rule("in", "tcp", (9618, 9618), group_source(worker.id), family) for family in (4, 6))
+        groups.allow(head.id, [four, six])
+        (call,) = harness.endpoint.calls("AuthorizeSecurityGroupIngress")
+        # Amazon refuses a call that names a permission twice.
+        assert not [name for name in call.parameters if name.startswith("IpPermissions.2")]
+        found = groups.show(head.id)
+        assert found is not None
+        assert {one for one in found.rules if one.direction == "in"} == {replace(four, family=BOTH)}
 
     @pytest.mark.parametrize("gives", [False, True])
     def test_machines_have_ipv6_where_their_subnet_gives_it(self, harness: EC2Harness, gives: bool) -> None:
