@@ -1,4 +1,9 @@
-"""What a layer's variables stand for at a launch: the head's addresses and its name."""
+"""Variables of a site's layer: `%name%` is replaced by a word when a machine is launched.
+
+Only the names that the layer asks for are replaced; any other text between percent signs stays. A value is
+one plain word, so that it can change neither the form of a script nor that of a YAML document. Those that the
+site gives no value are the head's addresses and its name.
+"""
 
 import re
 import socket

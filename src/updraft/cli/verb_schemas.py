@@ -1,4 +1,4 @@
-"""The forms of what `network check` and `head list` print as JSON."""
+"""The forms of what the verbs about heads, networks, images, pools, tokens and leftovers print as JSON."""
 
 from collections.abc import Mapping
 

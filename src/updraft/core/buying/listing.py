@@ -1,7 +1,7 @@
 """A shopping list as if everything could be had: priced offers first, then those whose price nobody knows.
 
 The list is drawn up for items and lots (see `market`), and dealt out to the job groups behind the items.
-Where the question is small, the plain greedy of `drafting` draws one up too, and the cheaper one is taken.
+Where the question is small, the plain one of `greedy` draws one up too, and the cheaper one is taken.
 """
 
 from collections.abc import Sequence
@@ -208,7 +208,12 @@ _STEPS = 20
 
 
 def renewed(best: Rest, taste: Taste, rounds: int, depth: int, least: float) -> Rest:
-    """The best list after some `rounds`.
+    """The best list after some `rounds`, in each of which a part of it is given up and held anew.
+
+    A greedy takes what fits well first, and has nothing to fill up the last machines with. So the machines
+    whose jobs are worth less than they cost are given up, with some good ones whose jobs can mix with theirs;
+    what jobs and room are worth is reckoned again for what was given up, and the greedy holds it anew. The
+    cheaper of the two lists is kept. Each round gives up another fourth.
 
     Ends early with one that costs no more than `least`, or when every part has been given up in vain.
     """

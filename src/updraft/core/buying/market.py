@@ -226,7 +226,7 @@ def _numbers(
     request = this.request[first].T[:, :, None]
     rounded = np.ceil(request / _QUANTUM) * _QUANTUM
     total = size[:, None, :]
-    # As the startd rounds: see `core.match.asked`.
+    # As the startd rounds: see `matching.match.asked`.
     asks = np.where((request <= total) & (rounded > total), total, rounded)
     least = np.broadcast_to(request, asks.shape).copy()
     copies = this.kind_copies[np.ix_(first, kind)].astype(np.float64)

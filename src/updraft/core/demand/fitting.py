@@ -209,7 +209,7 @@ class Grid:
         return Fits(_four(asks), _four(least), copies, waste, asked)
 
     def _asked(self, d: int, request: Ints) -> Ints:
-        """What a job takes of one quantity, rounded as a startd rounds it: see `core.match.asked`."""
+        """What a job takes of one quantity, rounded as a startd rounds it: see `matching.match.asked`."""
         size, quantum = self._size[d], vector(QUANTUM)[d]
         rounded = -(-request // quantum) * quantum
         over = self._known & (request <= size) & (size < rounded)

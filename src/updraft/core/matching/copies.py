@@ -1,6 +1,6 @@
 """How many jobs of many groups fit on empty slots of many kinds, by their quantities. All in one go.
 
-The same numbers, pair by pair, are `core.match.asked` and `core.match.by_quantity`.
+The same numbers, pair by pair, are `matching.match.asked` and `matching.match.by_quantity`.
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ class VerdictTable(Mapping[tuple[str, str], Verdict]):
 
     `copies[g, k]` is how many jobs of group g an empty slot of kind k holds; 0 where it refuses them, and
     UNDECIDED or MISSING. `explain(g, k)` makes the whole verdict of a pair that isn't missing. What a job
-    takes needs no table: see `core.match.asked`.
+    takes needs no table: see `matching.match.asked`.
     """
 
     groups: Sequence[str]

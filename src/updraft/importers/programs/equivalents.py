@@ -83,9 +83,7 @@ def tables(*programs: Program) -> Iterator[Table]:
     """Title, column titles and rows of each table: one of the words, then one for each kind of file."""
     yield "What the words mean", ["word", "meaning"], [[fate.value, text] for fate, text in MEANINGS.items()]
     for program in programs:
-        rows = [
-            [f"`{_name(rule)}`", rule.fate.value, _becomes(rule), _told(rule)] for rule in program.rules
-        ]
+        rows = [[f"`{_name(rule)}`", rule.fate.value, _becomes(rule), _told(rule)] for rule in program.rules]
         rows += [[what, fate.value, "", text] for what, fate, text in program.notes]
         yield program.title, COLUMNS, rows
 
