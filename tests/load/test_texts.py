@@ -76,7 +76,7 @@ def test_every_ad_of_a_load_may_be_sent_with_the_token_of_the_load() -> None:
     told = conf.real_startds(1, "10.0.0.2", ("10.0.0.2",), "pool.test")
     (attributes,) = [line for line in told.splitlines() if line.startswith("STARTD_ATTRS")]
     pairs = dict(line.split(" = ", 1) for line in told.splitlines() if " = " in line)
-    real = classad2.ClassAd({"MyType": "Machine"})
+    real = classad2.ClassAd({"MyType": "Machine", "Name": f"slot1@{pairs['STARTD1.STARTD_NAME']}@host"})
     for name in attributes.split(" = ")[1].split():
         real[name] = classad2.ExprTree(pairs.get(name) or pairs[f"STARTD1.{name}"])
     sent = [ad for some in ads.made(ads.Update(1, 0, 1, 0, 0.0)).values() for ad in some]

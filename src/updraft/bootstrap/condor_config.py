@@ -87,7 +87,7 @@ def _line(text: str) -> str:
         text = text.replace(_ELSE, _ELSE.replace("TARGET", "\\\nTARGET"))
     if len(max(text.split("\n"), key=len)) > _LONGER:
         text = _WORDS.sub("\\1\\\\\n", text)
-    return text + "\n"
+    return text.rstrip(" ") + "\n"  # a space at a line's end makes YAML write all of the file in quotes
 
 
 def _literal(text: str) -> str:

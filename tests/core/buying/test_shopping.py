@@ -1,7 +1,7 @@
 """Buying: how cheap a list is, that every machine of it holds what it is for, and what limits do to it.
 
 Covers `shopping` and what a list goes through: `market`, `orders`, `bound`, `patterns`, `program`, `greedy`,
-`listing`, `rounding`, `renewal` and `tail`.
+`listing`, `rounding` and `tail`.
 """
 
 import math
