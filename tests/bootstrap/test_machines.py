@@ -163,9 +163,18 @@ def test_the_sites_layers_come_before_the_start_of_htcondor() -> None:
     site = parse_layer("site", "#cloud-config\nruncmd: [mount-software]\nbootcmd: [early]\n")
     script = Layer("script", "#!/bin/sh\necho hello\n")
     data = worker_user_data(worker(layers=(site, script)))
-    assert cloud_config(data)["runcmd"] == ["mount-software", ["sh", "/usr/local/lib/updraft/boot"]]
+    first, [*_, last] = cloud_config(data)["runcmd"]
+    assert first == "mount-software"
+    assert last.endswith("; sh /usr/local/lib/updraft/boot")
     assert cloud_config(data)["bootcmd"][1:] == ["early"]
     assert parts(data)[1] == ("text/x-shellscript", "#!/bin/sh\necho hello\n")
+
+
+@pytest.mark.parametrize("data", [worker_user_data(worker()), head_user_data(HEAD)], ids=["worker", "head"])
+def test_what_the_last_step_looks_for_is_the_last_file_of_ours(data: bytes) -> None:
+    config = cloud_config(data)
+    assert config["write_files"][-1]["path"] == "/etc/updraft/boot.conf"
+    assert config["runcmd"][-1][-1].startswith("[ -s /etc/updraft/boot.conf ] || ")
 
 
 def test_each_set_of_user_data_is_the_same_twice() -> None:

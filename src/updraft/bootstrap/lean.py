@@ -1,8 +1,12 @@
 """The scripts that the package ships, whole or without what only people read: user-data has little room."""
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib.resources import files
+
+# Behind other code a `#` may be no comment's: only a shell could tell.
+_BEHIND = re.compile(r"^([A-Z_]+=[^\s'\"`$]*)\s+#\s.*$")
 
 
 def shipped(name: str) -> str:
@@ -11,15 +15,20 @@ def shipped(name: str) -> str:
 
 
 def lean(name: str) -> str:
-    """A shipped script or unit without its comment lines, empty lines and (of Python) docstrings."""
+    """A shipped script or unit without what only people read: empty lines, lines of comment, comments behind
+    plain values (`NAME=value  # why`), and docstrings of Python."""
     text = shipped(name)
     told = set(_docstrings(ast.parse(text))) if name.endswith(".py") else set()
     kept = [
-        line
+        _BEHIND.sub(r"\1", line)
         for number, line in enumerate(text.splitlines(), 1)
-        if number not in told and line.strip() and (not line.lstrip().startswith("#") or number == 1)
+        if number not in told and line.strip() and not _is_comment(line)
     ]
     return "\n".join(kept) + "\n"
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#") and not line.startswith("#!")
 
 
 def _docstrings(tree: ast.Module) -> Iterator[int]:

@@ -19,6 +19,8 @@ __all__ = (
 
 SCRIPTS = "/usr/local/lib/updraft"
 CONFIG_DIR = "/etc/condor/config.d"
+BOOT_CONF = "/etc/updraft/boot.conf"
+"""The last of our files to be written: cloud-init ends at the first that it can't write."""
 
 
 def file(path: str, content: str, mode: str = "0644") -> dict[str, Any]:
@@ -40,14 +42,13 @@ def early_steps(children: int = 0) -> list[list[str]]:
     return [["sh", "-c", lean("close-metadata.sh") + lean("early.sh") + chosen]]
 
 
-def boot_steps() -> list[list[str]]:
-    """`runcmd`: the last step of the first boot."""
-    return [["sh", f"{SCRIPTS}/boot"]]
+def boot_steps(steps: str = f"sh {SCRIPTS}/boot") -> list[list[str]]:
+    """`runcmd`: the last step of the first boot, where all that it needs was written."""
+    why = "updraft-boot: FAILED: cloud-init could not write its files"
+    told = f"echo {why} | tee /run/updraft/failed; [ ! -c /dev/console ] || echo {why} >/dev/console"
+    return [["sh", "-c", f"[ -s {BOOT_CONF} ] || {{ mkdir -p /run/updraft; {told}; exit 1; }}; {steps}"]]
 
 
 def boot_files(settings: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The scripts of a boot, and what this kind of machine expects of it."""
-    return [
-        file(f"{SCRIPTS}/boot", lean("boot.sh"), "0755"),
-        settings_file("/etc/updraft/boot.conf", settings),
-    ]
+    """The script of a boot, and what this kind of machine expects of it: behind all other files of ours."""
+    return [file(f"{SCRIPTS}/boot", lean("boot.sh"), "0755"), settings_file(BOOT_CONF, settings)]

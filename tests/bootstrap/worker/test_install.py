@@ -125,6 +125,14 @@ def test_a_lean_script_is_one(name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_lean_script_has_its_values_without_what_is_said_of_them() -> None:
+    found = lean("boot.sh").splitlines()
+    assert found[0] == "#!/bin/sh"
+    assert {"EXPECT=", "PATIENCE=60", "KEYS=", "UNITS="} <= set(found)
+    assert not [line for line in lean("early.sh").splitlines() if line.lstrip().startswith("#")]
+    assert "    [ $# -gt 0 ] || give_up" in lean("install.sh")
+
+
 @pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "lease.py", "notice.py", "public_address.py"])
 def test_programs_of_a_worker_are_of_python_3_6(name: str) -> None:
     tree = ast.parse((SHIPPED / name).read_text(), feature_version=(3, 6))

@@ -17,9 +17,12 @@ say() {
 }
 
 fail() {
+    why=$1
+    { LC_ALL=C head -c 65536 /dev/zero >/var/lib/updraft/room; } 2>&1 | grep -q 'No space' && why="$why (the disk is full)"
+    rm -f /var/lib/updraft/room
     mkdir -p /run/updraft
-    echo "$1" >/run/updraft/failed
-    say "FAILED: $1"
+    echo "$why" >/run/updraft/failed
+    say "FAILED: $why"
     exit 1
 }
 
@@ -77,7 +80,8 @@ if [ -e /usr/local/lib/updraft/handover ]; then
     why=$(python3 -I /usr/local/lib/updraft/handover) || fail "no token of its own: $why"
 fi
 
-mkdir -p /var/lib/updraft && : >/var/lib/updraft/booted
+# Not by ":", at whose failure a shell ends without a word.
+{ mkdir -p /var/lib/updraft && touch /var/lib/updraft/booted; } || fail "nothing can be written to /var/lib/updraft"
 systemctl enable condor.service || :
 systemctl start condor.service || fail "the service condor does not start"
 for daemon in $EXPECT; do

@@ -25,3 +25,15 @@ printf '%s\n' '[Unit]' ConditionPathExists=/var/lib/updraft/booted \
 systemctl daemon-reload 2>/dev/null || :
 # What was mounted at the last boot isn't yet at this one.
 rm -f /etc/condor/config.d/92-updraft-cvmfs.conf
+# Where there is no room for what is written next, nothing else of ours will ever say so.
+if [ ! -e /var/lib/updraft/booted ]; then
+    mkdir -p /run/updraft /var/lib/updraft
+    if ! head -c 262144 /dev/zero 2>/dev/null >/var/lib/updraft/room; then
+        why="the disk is full"
+        echo "$why" >/run/updraft/failed
+        why="updraft-boot: FAILED: $why"
+        echo "$why"
+        [ ! -c /dev/console ] || echo "$why" 2>/dev/null >/dev/console || :
+    fi
+    rm -f /var/lib/updraft/room
+fi

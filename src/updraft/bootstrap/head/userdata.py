@@ -125,12 +125,12 @@ def head_layers(spec: HeadSpec) -> tuple[Layer, ...]:
         "bootcmd": machine.early_steps(),
         "write_files": [
             *condor_files(spec),
-            *machine.boot_files(boot),
             *door_files(),
             *_controller_files(spec),
             *install_files(spec.install),
             *scaled_files(spec.machines, spec.broker),
             *(machine.file(path, text, "0600") for path, text in spec.files.items()),
+            *machine.boot_files(boot),
         ],
     }
     if spec.users:
@@ -152,7 +152,7 @@ def _last_steps(spec: HeadSpec) -> list[Any]:
     if spec.samples and spec.users:
         # From the package, since user-data have little room. A head without them is a head.
         boot = f"{{ {spec.updraft} head samples {spec.users[0]}; {boot}; }}"
-    return [["sh", "-c", f"sh {machine.SCRIPTS}/get-updraft && {boot}"]]
+    return [*machine.boot_steps(f"sh {machine.SCRIPTS}/get-updraft && {boot}")]
 
 
 def condor_files(spec: HeadSpec) -> list[dict[str, Any]]:

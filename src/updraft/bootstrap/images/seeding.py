@@ -33,15 +33,15 @@ def seed_layers(spec: SeedSpec) -> tuple[Layer, ...]:
     told = {"UPDRAFT": spec.updraft, "SOURCE": spec.source, "INDEX": spec.index}
     own = {
         "write_files": [
-            machine.settings_file("/etc/updraft/boot.conf", told),
             machine.file(f"{machine.SCRIPTS}/get-updraft", machine.shipped("get-updraft.sh"), "0755"),
             machine.file(f"{machine.SCRIPTS}/seed", machine.shipped("seed.sh"), "0755"),
             *install_files(spec.install),
             *bake_files(bake_settings(startd=False)),
+            machine.settings_file(machine.BOOT_CONF, told),
         ],
         "bootcmd": [["sh", "-c", f"shutdown -P +{round(spec.lifetime / 60)} || :"]],
     }
-    last = {"runcmd": [["sh", f"{machine.SCRIPTS}/seed"]]}
+    last = {"runcmd": machine.boot_steps(f"sh {machine.SCRIPTS}/seed")}
     return (
         Layer("updraft's seed image", own),
         *spec.layers,

@@ -125,7 +125,6 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             machine.file(f"{machine.CONFIG_DIR}/90-updraft.conf", worker_config(spec)),
             machine.file(f"{machine.CONFIG_DIR}/zz-updraft-start.conf", START),
             machine.file("/etc/condor/tokens.d/updraft", spec.token.strip() + "\n", "0600"),
-            *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
             *door_files(),
             *drive_files(),
             *accounts.account_files(),
@@ -139,6 +138,7 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             *reach_files(spec.reach, asks=spec.asks),
             *_notice_files(spec),
             *lease_files(spec.lease, spec.boot_deadline, spec.guard_interval),
+            *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
         ],
     }
     return (
