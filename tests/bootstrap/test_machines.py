@@ -88,7 +88,7 @@ def test_the_worker_advertises_the_names_that_the_pool_reads() -> None:
 def test_a_site_can_not_name_an_attribute_like_a_setting_of_ours(universes: tuple[str, ...]) -> None:
     spec = worker(static_slots=2, cpus=2, memory=100, install=Install(universes=universes))
     joined = worker_config(spec).replace("\\\n", "")
-    ours = {line.partition(" = ")[0] for line in joined.splitlines() if line}
+    ours = {line.partition(" =")[0] for line in joined.splitlines() if line}
     assert {name for name in ours if not is_taken(name)} == {LABEL}  # which a site may say otherwise
 
 
@@ -100,7 +100,8 @@ def test_no_name_escapes_from_its_string(name: str) -> None:
     except BootstrapError:
         assert re.search(r'["\\\x00-\x1f\x7f]', name)
         return
-    value = dict(line.split(" = ", 1) for line in text.split("\n") if line)["UpdraftFlavor"]
+    lines = (line.partition(" =") for line in text.split("\n"))
+    value = next(value.removeprefix(" ") for key, _, value in lines if key == "UpdraftFlavor")
     assert value == '"' + name.replace("$", "$(DOLLAR)") + '"'
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.rigs.reading import cloud_config, parts, worker, written
-from updraft.bootstrap import Install, parse_layer, worker_user_data
+from updraft.bootstrap import EC2_LIMIT, Install, parse_layer, worker_user_data
 from updraft.bootstrap.lean import lean
 from updraft.bootstrap.worker.install import (
     CERNVM,
@@ -102,7 +102,7 @@ def test_an_image_that_has_it_all_gets_no_scripts() -> None:
 
 def test_there_is_still_room_for_the_sites_layers() -> None:
     most = worker(install=Install(version="25.0", universes=("docker", "apptainer")), market="spot")
-    assert len(worker_user_data(most)) < 14848, "EC2 takes 16384"
+    assert len(worker_user_data(most)) < EC2_LIMIT - 1792
 
 
 @pytest.mark.parametrize("name", ["pin_key.py", "guard.py", "lease.py", "notice.py", "public_address.py"])
