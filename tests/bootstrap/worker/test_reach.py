@@ -20,7 +20,7 @@ BEHIND = Reach(broker="head.test:9618?sock=broker", token=TOKEN)
 def told(reach: Reach) -> dict[str, str]:
     """HTCondor's settings of such a worker."""
     lines = written(worker_user_data(worker(reach=reach)))[CONFIG]["content"].replace("\\\n", "").splitlines()
-    return dict(line.split(" = ", 1) for line in lines)
+    return {name: value.strip() for name, _, value in (line.partition(" =") for line in lines)}
 
 
 def test_a_worker_that_is_reached_directly_is_told_nothing() -> None:
