@@ -1,7 +1,7 @@
 """Matching in bulk gives what matching pair by pair gives, and remembers it.
 
 Covers `bulk` and what it is made of: `block`, `cells`, `clauses`, `copies`, `devices`, `tables`, `grid`,
-`memory`, `library`, `pairs`, `refusals` and `verdicts`.
+`memory`, `oracle`, `pairs`, `refusals` and `verdicts`.
 """
 
 import json
@@ -20,9 +20,9 @@ from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part
 from updraft.core.matching.bulk import Work, judge_all
 from updraft.core.matching.clauses import parse
 from updraft.core.matching.grid import Grid
-from updraft.core.matching.library import Library, answer_of
 from updraft.core.matching.match import REASONS, Matcher
 from updraft.core.matching.memory import Memo
+from updraft.core.matching.oracle import Library, answer_of
 from updraft.core.matching.tables import BOOL, INT, REAL, STRING, Lexicon, Side, UnreadableError, split
 from updraft.core.matching.verdicts import UNDECIDED, VerdictTable, table_of
 from updraft.core.model import JobGroup, Kind, Resources

@@ -20,8 +20,8 @@ import pebble
 
 from updraft.condor.process.children import forked, prepare
 from updraft.core.matching.bulk import Work
-from updraft.core.matching.library import Answer, Library, Question, Wanted
 from updraft.core.matching.memory import Memo
+from updraft.core.matching.oracle import Answer, Library, Question, Wanted
 from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import JobGroup, Kind, Reason
 

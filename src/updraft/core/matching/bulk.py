@@ -13,9 +13,9 @@ import numpy as np
 
 from updraft.core.matching.block import Block
 from updraft.core.matching.cells import Mask
-from updraft.core.matching.library import Library, Wanted, merged
 from updraft.core.matching.match import REASONS, asked, too_big, undecided
 from updraft.core.matching.memory import Memo
+from updraft.core.matching.oracle import Library, Wanted, merged
 from updraft.core.matching.refusals import refused
 from updraft.core.matching.tables import Facts, Places, reached
 from updraft.core.matching.verdicts import MISSING, UNDECIDED, Counts, VerdictTable

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from updraft.core.matching.library import Oracle
+from updraft.core.matching.oracle import Oracle
 from updraft.core.matching.tables import Facts, Lexicon, UnreadableError
 from updraft.core.matching.verdicts import MISSING, Counts
 from updraft.core.model import JobGroup, Kind, Verdict

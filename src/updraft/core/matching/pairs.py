@@ -8,7 +8,7 @@ import numpy as np
 
 from updraft.core.matching.cells import Cells, Mask
 from updraft.core.matching.clauses import Node, names_in
-from updraft.core.matching.library import Key, Oracle, Question, Wanted
+from updraft.core.matching.oracle import Key, Oracle, Question, Wanted
 from updraft.core.matching.tables import PENDING, Codes, Numbers, Places, Side
 
 LEFT = frozenset({"cpus", "memory", "disk", "gpus", "numdynamicslots", "availablegpus"})

@@ -11,8 +11,8 @@ from updraft.core.matching.cells import WAITING, YES
 from updraft.core.matching.clauses import Node, parse
 from updraft.core.matching.expressions import conjuncts, mentioned
 from updraft.core.matching.grid import Grid
-from updraft.core.matching.library import Oracle
 from updraft.core.matching.match import CLAUSE, REASONS, SENTENCE, short
+from updraft.core.matching.oracle import Oracle
 from updraft.core.matching.tables import (
     BOOL,
     ERROR,
