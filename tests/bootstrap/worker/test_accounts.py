@@ -129,12 +129,13 @@ def test_the_starter_becomes_htcondors_own_with_the_slots_account() -> None:
     ]
 
 
-# What two accounts leave, and what is there of it afterwards.
+# What two accounts leave, and what is there of it afterwards. A number's keys are one kernel's, and a machine
+# of the cloud on this machine takes away those of its own slots: no pool has so many slots as to have these.
 LEAVE = """
-starter -a slot1_1 >/dev/null; starter -a slot1_2 >/dev/null
+starter -a slot777_1 >/dev/null; starter -a slot777_2 >/dev/null
 mkdir -m 777 /tmp/.X11-unix /mnt/execute/dir_1
 for n in 1 2; do
-    id=$((2100010000 + n))
+    id=$((2107770000 + n))
     as() { setpriv --reuid $id --regid $id --clear-groups "$@"; }
     for place in /tmp /var/tmp /dev/shm /run/lock /tmp/.X11-unix; do
         as sh -c "mkdir -p $place/of$n/deep && touch $place/of$n/deep/file $place/file$n"
@@ -149,8 +150,8 @@ done
 """
 LEFT = """
 cd /; find tmp var/tmp dev/shm run/lock mnt/execute | grep -E 'of|file|scratch|_' | sort
-for n in 1 2; do echo "processes $n: $(grep -l "^Uid:.*210001000$n" /proc/[0-9]*/status | wc -l)"; done
-for n in 1 2; do id=$((2100010000 + n))
+for n in 1 2; do echo "processes $n: $(grep -l "^Uid:.*210777000$n" /proc/[0-9]*/status | wc -l)"; done
+for n in 1 2; do id=$((2107770000 + n))
     setpriv --reuid $id --regid $id --clear-groups python3 -I -c 'import ctypes
 found = ctypes.CDLL(None).syscall(250, 10, -4, b"user", b"word", 0)
 print("a key" if found > 0 else "no key")'
@@ -163,7 +164,7 @@ def test_what_an_account_has_left_is_gone_before_its_next_job_and_what_is_anothe
     if os.uname().machine != "x86_64":
         pytest.skip("the numbers of these calls are those of x86_64")
     before = on_a_machine(LEAVE + LEFT)
-    after = on_a_machine(LEAVE + "starter -a slot1_1 >/dev/null\n" + LEFT)
+    after = on_a_machine(LEAVE + "starter -a slot777_1 >/dev/null\n" + LEFT)
     assert before[-4:] == ["processes 1: 2", "processes 2: 2", "a key", "a key"]
     assert after[-4:] == ["processes 1: 0", "processes 2: 2", "no key", "a key"]
     of_one = [line for line in before[:-4] if "of1" in line or "file1" in line or "scratch1" in line]
