@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from tests.chaos.script import Happening
 from tests.chaos.world import Does, End, World, drawn
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local.config import MARKETS, default_zones
 from updraft.clouds.local.faults import Fault, FaultKind
+from updraft.errors import CloudError
 
 STATES = ("error", "stopped", "stopping", "pending", "terminated", "migrating")
 HEAD = "$(getent ahostsv4 $(condor_config_val COLLECTOR_HOST | cut -d: -f1) | awk '{print $1; exit}')"
@@ -85,7 +87,9 @@ def tag_removed(world: World, one: Happening) -> End | None:
         return None
     tags = next(row["tags"] for row in world.client.machines() if row["id"] == machine)
     world.note(one, machine=machine)
-    world.client.tag([machine], {TAG_POOL: None})
+    # A call that fails may have been done, by the cloud's own faults: it is put back in any case.
+    with suppress(CloudError):
+        world.client.tag([machine], {TAG_POOL: None})
     return lambda: world.client.tag([machine], {TAG_POOL: tags[TAG_POOL]})
 
 

@@ -138,7 +138,11 @@ class JobLog:
 
 
 def read_jobs(text: str) -> JobLog:
-    """The event log that all honest jobs share. Times are UTC, in seconds."""
+    """The event log that all honest jobs share. Times are UTC, in seconds.
+
+    An end that follows an end, with no start in between, is the same one: a schedd that is killed before it
+    has noted that its job is done has another shadow say so again (seen on 25.14).
+    """
     runs: list[Run] = []
     open_runs: dict[str, Run] = {}
     ends: dict[str, int] = {}
@@ -150,11 +154,12 @@ def read_jobs(text: str) -> JobLog:
         job, at = f"{int(cluster)}.{int(proc)}", _moment(when)
         if number == "000":
             submitted[job] = at
-        if (number in _RUN_ENDS or number == START) and (run := open_runs.pop(job, None)) is not None:
+        run = open_runs.pop(job, None) if number in _RUN_ENDS or number == START else None
+        if run is not None:
             runs.append(Run(job, run.address, run.start, at, number))
         if number == START and (host := _HOST.search(rest)):
             open_runs[job] = Run(job, host[1], at)
-        if number == ENDED and how.endswith("(return value 0)"):
+        if number == ENDED and how.endswith("(return value 0)") and (run is not None or job not in ends):
             ends[job] = ends.get(job, 0) + 1
         if number == ABORTED:
             aborted.add(job)

@@ -281,6 +281,13 @@ def test_a_job_that_ended_twice_did_so_twice() -> None:
     assert read_jobs(twice + twice.replace("07:40", "07:50")).ends == {"7.0": 2}
 
 
+def test_an_end_that_is_written_again_without_another_start_is_one_end() -> None:
+    once = start("07:40:01") + event("005", "07:40:31", ENDS[ENDED])
+    log = read_jobs(once + event("005", "07:40:46", ENDS[ENDED]))
+    assert log.ends == {"7.0": 1}
+    assert len(log.runs) == 1
+
+
 def test_jobs_of_one_log_are_kept_apart() -> None:
     log = read_jobs(
         start("07:40:05", FIRST, "007.000")

@@ -14,6 +14,8 @@ from tests.chaos.script import Happening
 from tests.chaos.world import World
 from tests.rigs.pools.resident import WatchedPool
 from tests.waiting import deadline
+from updraft.clouds.base import TAG_POOL
+from updraft.errors import CloudUnavailable
 
 CUT = Happening(3, 0.0, "cut-from-head", 1.0, 0)
 FIELDS = {"key": "k", "flavor": "s", "zone": "z", "market": "m", "cores": 1, "address": "10.7.0.11"}
@@ -59,6 +61,25 @@ def test_what_was_done_to_a_machine_is_over_with_it(tmp_path: Path, deed: object
     end()
     assert len(world.ran) == begun + (not gone)
     assert [one.machine for one in world.deeds] == ["i-1"]
+
+
+def test_a_tag_is_put_back_though_taking_it_away_was_answered_by_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, tags = Paper(tmp_path), {TAG_POOL: "lab"}
+
+    def tag(_ids: list[str], wanted: dict[str, str | None]) -> None:
+        tags.update({name: value or "" for name, value in wanted.items()})
+        if not tags[TAG_POOL]:
+            raise CloudUnavailable("done, and answered by an error")
+
+    row = {"id": "i-1", "tags": dict(tags)}
+    monkeypatch.setattr(World, "client", SimpleNamespace(machines=lambda: [row], tag=tag))
+    end = cloudside.tag_removed(world, CUT)
+    assert end is not None
+    assert tags == {TAG_POOL: ""}
+    end()
+    assert tags == {TAG_POOL: "lab"}
 
 
 def test_what_cannot_be_ended_is_tried_for_a_while_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
