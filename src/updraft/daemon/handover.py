@@ -150,18 +150,23 @@ class Handover:
     ) -> list[Question]:
         """Those that have shown the token of their launch. The others are told of, and get no answer: the key
         may be copied from a machine's own question, and that machine would read it."""
+        honest = []
         for one in asked:
-            if one.asked.shown != one.asked.launch:
+            record = records.get(one.asked.instance)
+            launches = {one.asked.launch} if record is None else {one.asked.launch, record.launch_key}
+            if launches == {one.asked.shown}:
+                honest.append(one)
+            else:
                 self._tell_refusal(one.asked.instance, of_another(one.asked), records, now)
-        return [one for one in asked if one.asked.shown == one.asked.launch]
+        return honest
 
     def _note_askers(
         self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
     ) -> None:
-        """Of machines that are known, with the token of their launch: whatever else is asked is no sign."""
+        """Of machines that are known: whatever else is asked is no sign."""
         for one in asked:
             record = records.get(one.asked.instance)
-            if record is not None and one.asked.shown == record.launch_key:
+            if record is not None:
                 asker = self._askers.setdefault(record.id, _Asker(now))
                 if len(asker.keys) < 2:
                     asker.keys.add(one.asked.key)

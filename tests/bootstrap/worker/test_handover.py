@@ -6,7 +6,10 @@ import re
 import socket
 import string
 import subprocess
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.rigs.reading import TOKEN, parts, shipped, worker, written
+from tests.waiting import deadline
 from updraft.bootstrap import EC2_LIMIT, Layer, worker_user_data
 from updraft.bootstrap.worker.reach import BROKER_TOKEN, Reach
 from updraft.condor.collector.handover import key_at, keys_on, question, seal
@@ -200,6 +204,24 @@ def test_an_answer_to_another_machines_question_is_none_though_it_is_to_its_key(
 
     collector(monkeypatch, answers)
     assert boots(told, tmp_path) == 0
+
+
+def test_who_says_a_letter_now_and_then_is_waited_for_no_longer_than_the_silent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def dribbles() -> None:
+            there = server.accept()[0]
+            with there, suppress(OSError):
+                while True:
+                    there.sendall(b"u")
+                    time.sleep(0.3)
+
+        thread = threading.Thread(target=dribbles, daemon=True)
+        thread.start()
+        begun = time.monotonic()
+        assert key_at("127.0.0.1", server.getsockname()[1]) == ""
+        assert time.monotonic() - begun < 10, "a letter each 0.3 s would take 38 s"
+        thread.join(deadline(10))
 
 
 def test_it_takes_the_token_that_is_sealed_to_it_and_asks_no_more(

@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,12 +127,16 @@ def keys_on(console: str) -> frozenset[str]:
 
 
 def key_at(address: str, port: int) -> str:
-    """The fingerprint that is told at this address; "" where nobody says one within two seconds."""
+    """The fingerprint that is told at this address; "" where nobody says one within two seconds.
+
+    Two for all of it: who says a letter now and then is as one that says nothing.
+    """
+    until = time.monotonic() + _PATIENCE
     try:
         with socket.create_connection((address, port), timeout=_PATIENCE) as there:
-            there.settimeout(_PATIENCE)
             line = b""
-            while len(line) < _LINE and not line.endswith(b"\n"):
+            while len(line) < _LINE and not line.endswith(b"\n") and (left := until - time.monotonic()) > 0:
+                there.settimeout(left)
                 part = there.recv(_LINE)
                 if not part:
                     break
