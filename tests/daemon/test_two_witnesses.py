@@ -110,6 +110,24 @@ def test_a_controller_whose_clock_is_wrong_from_the_start_ends_nothing(rig: Rig,
     assert rig.alive() == []
 
 
+def test_a_clock_that_was_set_back_for_a_while_makes_no_machine_older(rig: Rig) -> None:
+    """Meanwhile no time of its record is to be one that is still to come; its cloud knows when it began."""
+    rig.one_busy()
+    ahead = 0.0
+    clock = lambda: rig.clock() + ahead  # noqa: E731
+    daemon = rig.start(clock=clock)
+    rig.turn(daemon, 10)
+    [machine] = rig.alive()
+    ahead = -40 * 86_400.0
+    rig.turn(daemon, 60)
+    ahead = 0.0
+    rig.turn(daemon, 3000)
+    assert works_on(rig, machine)
+    assert rig.ledger is not None
+    [record] = [one for one in rig.ledger.view(rig.clock()).machines if one.id == machine]
+    assert record.requested_at == pytest.approx(rig.site.instances[machine].launched_at, abs=60)
+
+
 def test_a_machine_whose_startd_never_answers_is_asked_once_a_minute(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,9 +223,14 @@ def _listed(
     """What its cloud tells, into `changes`: by its listing and, where that has it no more, by its id."""
     if instance is not None and not record.seen_at:
         changes["seen_at"] = snapshot.now
-    if alive(instance):
+    if instance is not None and alive(instance):
         if record.missing_since is not None:
             changes.update(missing_since=None, gone_since=None)
+        if (
+            snapshot.jumped_at is not None
+            and record.requested_at + _JUMPED < instance.launched_at <= snapshot.now
+        ):
+            changes["requested_at"] = instance.launched_at
         return
     if record.missing_since is None:
         view = snapshot.clouds.get(record.cloud)
@@ -235,6 +240,13 @@ def _listed(
     # Of one that is missing already the cloud may say something by its id while its listing is silent.
     changes.update(noted(record, slots, snapshot))
 
+
+_JUMPED = 60.0
+"""Seconds by which a machine may be younger to its cloud than to us: more comes of a clock that was set.
+
+A time that was noted while it was behind, or had to be taken for one still to come, is far too early once it
+is right again: a machine would be older than its lifetime, with all that a deadline allows.
+"""
 
 _TIMES = (
     *("requested_at", "seen_at", "joined_at", "busy_at", "silent_since", "missing_since", "gone_since"),
