@@ -9,6 +9,7 @@ from threading import Lock
 from tests.chaos.evidence import CloudLog, Deed, MachineLife, read_cloud
 from tests.chaos.script import Happening
 from tests.rigs.pools.resident import WatchedPool
+from tests.waiting import deadline
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.faults import Fault
 from updraft.clouds.local.process import run_in
@@ -67,7 +68,7 @@ class World:
 
     def head(self, *argv: str, user: str | None = None, stdin: str | None = None) -> str:
         """What a command on the head prints. Raises RuntimeError where it fails."""
-        done = self.pool.on_head(*argv, user=user, stdin=stdin, timeout=40)
+        done = self.pool.on_head(*argv, user=user, stdin=stdin, timeout=deadline(40))
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(argv)[:200]}: {(done.stdout + done.stderr).strip()[-300:]}")
         return done.stdout
@@ -78,7 +79,7 @@ class World:
 
     def in_machine(self, machine: str, script: str) -> None:
         """Run a shell on a machine. Raises RuntimeError where it fails."""
-        done = run_in(self.pool.cloud, machine, ("sh", "-c", script), timeout=20)
+        done = run_in(self.pool.cloud, machine, ("sh", "-c", script), timeout=deadline(20))
         if done.returncode != 0:
             raise RuntimeError(f"{script}: {(done.stdout + done.stderr).strip()[-300:]}")
 
