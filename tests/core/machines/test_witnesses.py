@@ -609,7 +609,7 @@ def test_ends_are_made_on_one_road_only() -> None:
     """As docs/explanation/safety.md says it. `plan._actions` puts the ends of one cloud together."""
     assert calls_in_the_source("Terminate", "Forget", "RequeueJobs") == {
         ("Terminate", "core/machines/fates.py", "_terminate"),
-        ("Terminate", "core/plan.py", "_actions"),
+        ("Terminate", "core/plan.py", "_ends"),
         ("Forget", "core/machines/leaving.py", "_gone"),
         ("RequeueJobs", "core/machines/leaving.py", "_given_back"),
         ("RequeueJobs", "core/machines/leaving.py", "left_on_hold"),
