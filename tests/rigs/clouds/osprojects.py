@@ -20,8 +20,8 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from openstack.config import OpenStackConfig
 
-from tests.bench import crowd
-from tests.bench.quiet import Quiet
+from tests.bench.daemon.quiet import Quiet
+from tests.bench.decision import crowd
 from updraft.act import Actor
 from updraft.app import wiring
 from updraft.clouds.openstack import from_settings

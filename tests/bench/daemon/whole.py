@@ -1,6 +1,7 @@
 """A controller at work on the crowd, in a process of its own: what a cycle takes, and how much memory.
 
-`python -m tests.bench.whole FOLDER` leaves the ledger in the folder and prints what it measured as JSON.
+`python -m tests.bench.daemon.whole FOLDER` leaves the ledger in the folder and prints what it measured as
+JSON.
 """
 
 import json
@@ -12,8 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.bench import crowd
-from tests.bench.quiet import Quiet
+from tests.bench.daemon.quiet import Quiet
+from tests.bench.decision import crowd
 from tests.bench.rows import spread
 from updraft.act import Actor
 from updraft.app import serving, wiring
