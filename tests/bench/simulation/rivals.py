@@ -4,8 +4,8 @@ All get the same jobs, offers, limits, boots and seed; each looks at its own per
 several idle limits, which are its front. Every simulation is a process of its own, two at a time, and nothing
 is kept from one call to the next.
 
-As a program: `python -m tests.bench.simulation.rivals lcg` shows the comparison as a table, with `--jobs N` on
-the trace's first jobs alone; `--only NAME` prints the figures of one simulation as JSON.
+As a program: `python -m tests.bench.simulation.rivals lcg` shows the comparison as a table, with `--jobs N`
+on the trace's first jobs alone; `--only NAME` prints the figures of one simulation as JSON.
 """
 
 import argparse
@@ -191,12 +191,9 @@ class Field:
 
     def _point(self, trace: str, name: str) -> Point:
         if (trace, name) not in self._known:
-            command = [
-                sys.executable,
-                "-m",
-                __name__ if __name__ != "__main__" else "tests.bench.simulation.rivals",
-            ]
-            command += [trace, "--only", name, *([] if self._jobs is None else ["--jobs", str(self._jobs)])]
+            me = __name__ if __name__ != "__main__" else "tests.bench.simulation.rivals"
+            command = [sys.executable, "-m", me, trace, "--only", name]
+            command += [] if self._jobs is None else ["--jobs", str(self._jobs)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
             if done.returncode != 0:
                 raise RuntimeError(f"{name} on {trace}: {done.stderr.strip()[-1000:]}")
