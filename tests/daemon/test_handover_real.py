@@ -274,6 +274,46 @@ def test_with_a_machines_token_nobody_speaks_for_another_however_words_are_joine
     assert advertised(site, "m1", "m4", own)
 
 
+# All that was asked of an ad that isn't of a daemon's type.
+OURS = 'UpdraftInstance = "{0}"\nUpdraftLaunch = "l1"\nUpdraftPool = "test"\nMyAddress = "<10.9.9.9:1>"\n'
+
+
+def test_no_workers_ad_is_the_heads_master_or_a_submitter_under_attributes_of_ours(site: Site) -> None:
+    heads = 'regexp("^head", Name)'
+    head = wait_for(
+        "the head's master", lambda: site.live.status("-master", "-const", heads, "-af", "Name")
+    ).strip()
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    whole = site.pool.mint_token(LAUNCH, 600)
+    before = named(site)
+    submitter = 'IdleJobs = 9\nRunningJobs = 0\nScheddIpAddr = "<10.9.9.9:1>"\nScheddName = "x"\n'
+    for token in (site.boot_token, whole):
+        for kind in ("DaemonMaster", "Machine", "Odd"):
+            ad = f'MyType = "{kind}"\nName = "{head}"\n' + OURS.format(head)
+            send(site, "m1", ad, token, "UPDATE_MASTER_AD")
+        for kind in ("Submitter", "Machine", "DaemonMaster"):
+            ad = (
+                f'MyType = "{kind}"\nName = "worker-l1@{TRUST_DOMAIN}"\n'
+                + OURS.format(TRUST_DOMAIN)
+                + submitter
+            )
+            send(site, "m1", ad, token, "UPDATE_OWN_SUBMITTOR_AD")
+    ad = f'MyType = "Submitter"\nName = "alice@m4@{TRUST_DOMAIN}"\n' + OURS.format("m4") + submitter
+    send(site, "m1", ad, own)
+    send(site, "m1", ad.replace("alice@m4", "worker-l1+m4@m4"), own, "UPDATE_OWN_SUBMITTOR_AD")
+    assert "10.9.9.9" not in site.live.status("-any", "-af", "MyAddress")
+    assert named(site) <= before
+
+
+def test_no_workers_ad_outlasts_its_machine_by_more_than_an_hour(site: Site) -> None:
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    before = named(site)
+    later = int(time.time()) + 10**6
+    for odd in ("ClassAdLifetime = 1000000000", f"LastHeardFrom = {later}"):
+        send(site, "m1", SLOT.format("m4") + odd + "\n", own)
+        assert named(site) <= before, odd
+
+
 LADDER = 'A0 = ""\n' + "".join(f"A{n} = strcat({', '.join([f'A{n - 1}'] * 30)})\n" for n in range(1, 10))
 
 
