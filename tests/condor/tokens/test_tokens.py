@@ -127,7 +127,7 @@ def test_all_that_were_issued_until_then_and_none_of_others() -> None:
 
 def test_open_sessions_are_denied_by_identity() -> None:
     written = text(Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None}))
-    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_ADVERTISE_MASTER", "BROKER.DENY_DAEMON"):
+    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_READ", "BROKER.DENY_DAEMON"):
         assert setting(written, name).split() == [
             WORKER, f"worker-batch_1-18f-0+*@{DOMAIN}", f"worker-x@{DOMAIN}", f"worker-x+*@{DOMAIN}"
         ]  # fmt: skip
@@ -217,7 +217,7 @@ def test_with_its_own_token_a_machine_speaks_for_itself_alone() -> None:
 
 
 def own_submitter(name: str) -> str:
-    """Whose submitter's ad the collector takes this name for (UPDATE_OWN_SUBMITTOR_AD, which wants no right)."""
+    """Whose submitter's ad the collector takes it for, at a command (UPDATE_OWN_...) that wants no right."""
     return name.partition("@")[0].rpartition(".")[2] + "@"
 
 

@@ -86,7 +86,8 @@ def _daemon() -> str:
     have none of these names."""
     kind = " || ".join(f'MyType =?= "{kind}"' for kind in _DAEMONS)
     free = f'regexp("{_QUESTION}|{_DAEMON_NAME}", Name)'
-    return f"(({kind}) && State =?= undefined && ifThenElse({_OWN}, {_named(_DAEMON_NAME, 0, _MACHINE)}, {free}))"
+    named = f"ifThenElse({_OWN}, {_named(_DAEMON_NAME, 0, _MACHINE)}, {free})"
+    return f"(({kind}) && State =?= undefined && {named})"
 
 
 def _named(form: str, part: int, machine: str) -> str:
