@@ -295,7 +295,7 @@ def test_a_session_that_is_open_reads_nothing_after_its_token_was_revoked(
         reader(site, kept, tmp_path / "kept", kind) as others,
     ):
         # The collector looks for new keys now and then.
-        wait_for("it is let in", lambda: its().startswith("read "), deadline(30))
+        wait_for("it is let in", lambda: its().startswith("read "), deadline(90))
         assert others().startswith("read ")
         head = site.live.nodes["head"]
         on_head = Path(f"/proc/{head.init}/root/var/lib/updraft-tokens/ended.conf")
