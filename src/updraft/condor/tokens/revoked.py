@@ -1,9 +1,8 @@
 """Tokens that are good no more, as HTCondor's configuration on the head, in a file that is read back.
 
 Two settings do it together. SEC_TOKEN_REVOCATION_EXPR is asked when somebody authenticates with a token: no
-new session. DENY_ADVERTISE_* and DENY_READ are asked at each command, also on a session or a connection that is
-open:
-the old ones are worth nothing any more. Both hold from `condor_reconfig` on.
+new session. DENY_ADVERTISE_* and DENY_READ are asked at each command, also on a session or a connection that
+is open: the old ones are worth nothing any more. Both hold from `condor_reconfig` on.
 """
 
 import json
