@@ -21,8 +21,8 @@ SETTINGS = {
     "DEDICATED_EXECUTE_ACCOUNT_REGEXP": "updraft-slot[0-9_]+",
     # Whoever reaches the startd may ask for it, and it has the environment of every job that ran here.
     "STARTD_HISTORY": "",
-    # Its snapshot has those of the jobs that run, which only who administers this machine may see. A slot's
-    # account shows itself (FS), so wanting a proof isn't enough; and who may WRITE may READ (on 23.9 and 25.14).
+    # Or for a snapshot, which has that of the jobs that run. To want a proof isn't enough: a slot's account
+    # has one (FS). Who may WRITE may READ (tried on 23.9 and 25.14).
     "STARTD.SEC_READ_AUTHENTICATION": "REQUIRED",
     "STARTD.ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
     "STARTD.ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
