@@ -18,7 +18,7 @@ from updraft.condor.access import PoolAccess, environment
 from updraft.condor.base import OF_MACHINE
 from updraft.condor.collector.views import read_schedds
 from updraft.condor.demand.schedd import locate
-from updraft.condor.pool import HTCondorPool
+from updraft.condor.pool import BROKER_RIGHTS, HTCondorPool
 from updraft.condor.process.children import Children
 from updraft.condor.process.tools import Tools
 from updraft.errors import PoolError, PoolTimeout
@@ -148,11 +148,11 @@ class PoolProbe:
             children.close()
 
     def broker_token(self, broker: str, deadline: float) -> Mapping[str, str]:
-        """The same of a token for a broker: DAEMON, and the identity that the broker saw."""
+        """The same of a token for a broker: each of BROKER_RIGHTS with the identity that the broker saw."""
         token = self._pool.mint_broker_token(PROBE_LAUNCH, _PROBE_LIFETIME)
         children = Children(self._as_worker(token))
         try:
-            return children.call("the broker", deadline, read_rights, broker, ("DAEMON",))
+            return children.call("the broker", deadline, read_rights, broker, BROKER_RIGHTS)
         finally:
             children.close()
 
