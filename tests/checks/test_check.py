@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.waiting import patience
 from updraft import config
 from updraft.bootstrap.head.identities import ENDED, ENDED_SETTING, OWN_SETTING, REQUIREMENTS, identity_rule
@@ -148,7 +148,7 @@ def found(capsys: Capture) -> tuple[int, dict[str, tuple[str, str, str]]]:
     """The exit code, and state, text and remedy of each thing that was looked at, by "area: what"."""
     code, out, _ = run(capsys, "--json")
     document = json.loads(out)
-    jsonschema.validate(document, FORMS["check"])
+    validate(document, FORMS["check"])
     rows = document["findings"]
     assert all(bool(row["remedy"]) for row in rows if row["state"] in ("warning", "problem")), "no remedy"
     return code, {f"{row['area']}: {row['what']}": (row["state"], row["text"], row["remedy"]) for row in rows}
