@@ -1,8 +1,10 @@
 """From an observation to a snapshot: what is learned, what is asked, and what nothing can be made of."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,21 +14,27 @@ from updraft.condor.base import PoolSlots
 from updraft.core.model import (
     CloudOffer,
     CollectorLoad,
+    Drain,
     JobGroup,
     Kind,
     Known,
     Launch,
     Resources,
+    ScheddView,
     Snapshot,
+    Terminate,
     Unknown,
     Verdicts,
 )
-from updraft.core.plan import Planning
-from updraft.core.settings import Policy, WorkerClass
+from updraft.core.plan import Planning, plan
+from updraft.core.settings import Policy, Spare, WorkerClass
 from updraft.core.slots.offers import Kinds
 from updraft.core.sparing import AGAIN
+from updraft.daemon import Daemon
 from updraft.daemon.preparing import Matcher, Preparer
+from updraft.ledger import RequestKind
 from updraft.observe import VIRTUAL, Observer
+from updraft.recording import Recorder, decisions, replay
 
 
 @pytest.fixture
@@ -261,3 +269,71 @@ def test_what_fails_whatever_is_left_out_fails_the_look(rig: Rig, monkeypatch: p
     monkeypatch.setattr("updraft.core.slots.places.read", broken)
     with pytest.raises(ZeroDivisionError):
         seeing.look()
+
+
+# --------------------------------------------------------------------------- what is prepared again
+
+
+def zoned(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that ask for a zone, so that kinds are told apart."""
+    demand = rig.pool.demand
+
+    def asking(*arguments: Any, **more: Any) -> ScheddView:
+        found = demand(*arguments, **more)
+        ad = '[ Requirements = TARGET.UpdraftZone == "z" ]'
+        return replace(found, groups=tuple(replace(group, ad=ad) for group in found.groups))
+
+    monkeypatch.setattr(rig.pool, "demand", asking)
+
+
+def slow_collector(rig: Rig) -> None:
+    """From the third look on it is at work all the time, and machines join."""
+    rig.pool.loads = {"c": CollectorLoad(rig.clock(), rig.clock() - 500, busy=5.0, joined=100)}
+    rig.clock.forward(10)
+    rig.pool.loads = {"c": CollectorLoad(rig.clock(), rig.clock() - 510, busy=15.0, joined=180)}
+
+
+def live(rig: Rig, daemon: Daemon, *, adopted: bool) -> None:
+    """Machines join, one is let go and taken back if it is to be `adopted`, and in the end all go."""
+    slow_collector(rig)
+    rig.turn(daemon, 30)
+    assert rig.ledger is not None
+    [machine, *_] = rig.alive()
+    for kind in (RequestKind.DISOWN, RequestKind.ADOPT) if adopted else ():
+        rig.ledger.request(rig.clock(), "root", kind, machine)
+        rig.turn(daemon, 8)
+    rig.pool.finish()
+    rig.pool.queues["schedd"].idle = 0
+    rig.ledger.request(rig.clock(), "root", RequestKind.DESTROY, "")
+    rig.turn(daemon, 60)
+
+
+@pytest.mark.parametrize("world", ["plain", "zoned", "odd", "adopted", "spare"])
+def test_what_a_controller_saw_is_prepared_and_decided_again_from_its_recording(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str
+) -> None:
+    rig.pool.queues["schedd"].idle = 2
+    rules = policy()
+    if world in ("zoned", "adopted"):
+        zoned(rig, monkeypatch)
+    if world == "odd":
+        odd_group(rig)
+    if world == "spare":
+        ready = replace(rules.classes["default"], spare=(Spare(2, Resources(1, 1024, 1024)),))
+        rules = replace(rules, classes={"default": ready})
+    with closing(Recorder(tmp_path / "recorded")) as recorder:
+        daemon = rig.start(decide=Planning(), using=rules, recorder=recorder)
+        seen = [daemon.cycle().snapshot]
+        live(rig, daemon, adopted=world == "adopted")
+        seen.append(daemon.cycle().snapshot)
+    (path,) = (tmp_path / "recorded").iterdir()
+    again = list(replay(path, plan))
+    assert [one.differs for one in again] == [()] * len(again)
+    assert {type(one) for each in again for one in each.made.actions} >= {Launch, Drain, Terminate}
+    made = [one.prepared() for one in decisions(path)]
+    assert len(made) > 40
+    for before, now in zip(seen, (made[0], made[-1]), strict=True):
+        assert (now.now, now.offers, now.pace, now.left_out) == (
+            before.now, before.offers, before.pace, before.left_out,
+        )  # fmt: skip
+        assert (now.collector, now.ledger, now.clouds) == (before.collector, before.ledger, before.clouds)

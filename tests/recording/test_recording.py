@@ -18,6 +18,7 @@ from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import Plan, Prepared, Reason, Snapshot, Verdict
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, Spare
+from updraft.core.slots.kinds import problem_ad
 from updraft.errors import UsageError
 from updraft.recording import Recorder, decisions, replay
 from updraft.recording.codec import Decoder, Encoder, UnreadableError, canonical
@@ -105,6 +106,15 @@ def test_no_ad_is_in_a_recording(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     assert b"hunter2" not in gzip.decompress(path.read_bytes())
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_why_jobs_are_left_out_is_said_again(tmp_path: Path) -> None:
+    odd = group("g", 5, evaluable=False, ad=problem_ad("it has no Requirements"))
+    seen = snapshot(groups=(odd,))
+    (path,) = recorded(tmp_path, (seen, policy()))
+    (found,) = replay(path, plan)
+    assert found.differs == ()
+    assert any("it has no Requirements" in one.text for one in found.made.warnings)
 
 
 def test_files_are_rotated_by_size_and_the_oldest_go(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Host, kept
 from updraft.observe import VIRTUAL, Observer
+from updraft.recording import Recorder
 
 POOL = "test"
 HOST = Host(dmi="0a1b")  # whose cloud says no instance id, from which the identity could be made anew
@@ -81,6 +82,7 @@ class Rig:
         decide: Callable[[Snapshot, Policy], Plan] = plan,
         reload: Callable[[], Parts] | None = None,
         clock: Callable[[], float] | None = None,
+        recorder: Recorder | None = None,
     ) -> Daemon:
         """A controller on the ledger that is there; the one before it is gone. `clock`: its own, if any."""
         if self.ledger is not None:
@@ -101,7 +103,7 @@ class Rig:
         return Daemon(
             parts=parts, ledger=ledger, observer=self.observer, preparer=self.preparer, actor=self.actor,
             plan=decide, clock=clock or self.clock, switch=self.switch, herald=herald, reload=reload,
-            stopwatch=self.steady, notify=lambda _s: None, boot="this boot",
+            stopwatch=self.steady, notify=lambda _s: None, boot="this boot", recorder=recorder,
         )  # fmt: skip
 
     def steady(self) -> float:
