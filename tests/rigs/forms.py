@@ -1,4 +1,4 @@
-"""Whether a document has its promised form; that a form is JSON Schema itself is asked once, as it takes longer."""
+"""Whether a document has its promised form. That a form is JSON Schema itself is asked once: it takes longer."""
 
 from collections.abc import Mapping
 from typing import Any
