@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from tests.chaos.report import told, total
+from tests.chaos.judged.report import told, total
 from tests.chaos.running import Order, Outcome, run
-from tests.chaos.script import NAMES, Happening
 from tests.chaos.shrinking import shrunk
+from tests.chaos.troubles.script import NAMES, Happening
 from tests.integration.conftest import why_not
 from tests.waiting import measured
 from updraft.clouds.local.images.image import Image

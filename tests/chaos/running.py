@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.chaos import cloudside, hostside, jobs, poolside, timeline
-from tests.chaos.evidence import read_jobs
-from tests.chaos.hostside import SECOND_LOG
-from tests.chaos.judging import LEASE, Bounds, Evidence, Finding, judged
-from tests.chaos.script import NAMES, Happening, written
-from tests.chaos.world import HOSTILE, JOB_LOG, SERVICE, USER, Does, End, World
+from tests.chaos.judged import timeline
+from tests.chaos.judged.evidence import read_jobs
+from tests.chaos.judged.judging import LEASE, Bounds, Evidence, Finding, judged
+from tests.chaos.troubles import cloudside, hostside, jobs, poolside
+from tests.chaos.troubles.hostside import SECOND_LOG
+from tests.chaos.troubles.script import NAMES, Happening, written
+from tests.chaos.troubles.world import HOSTILE, JOB_LOG, SERVICE, USER, Does, End, World
 from tests.remains import Remains
 from tests.rigs.pools.controlling import ALIVE, LOG, acting
 from tests.rigs.pools.realpool import pool_up, settings, write_story

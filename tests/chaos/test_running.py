@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from tests.chaos import cloudside, poolside
 from tests.chaos.running import Mender
-from tests.chaos.script import Happening
-from tests.chaos.world import World
+from tests.chaos.troubles import cloudside, poolside
+from tests.chaos.troubles.script import Happening
+from tests.chaos.troubles.world import World
 from tests.rigs.pools.resident import WatchedPool
 from tests.waiting import deadline
 from updraft.clouds.base import TAG_POOL

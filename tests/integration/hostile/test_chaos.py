@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.report import told
+from tests.chaos.judged.report import told
 from tests.chaos.running import Order, run
 from tests.remains import leave
 from tests.rigs.pools.realpool import say

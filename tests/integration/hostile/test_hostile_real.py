@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.evidence import read_cloud
+from tests.chaos.judged.evidence import read_cloud
 from tests.rigs.pools import hostile
 from tests.rigs.pools.controlling import sleepers
 from tests.rigs.pools.realpool import RealPools, patience, say, settings, until

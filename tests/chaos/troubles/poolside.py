@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from tests.chaos.script import Happening
-from tests.chaos.world import HOSTILE, Does, End, World
+from tests.chaos.troubles.script import Happening
+from tests.chaos.troubles.world import HOSTILE, Does, End, World
 from tests.rigs.pools import hostile
 
 # As the kernel cuts them: a process's name has 15 letters at most.

@@ -9,8 +9,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.chaos.evidence import ABORTED, ENDED, EVICTED, Call, CloudLog, Deed, JobLog, MachineLife, Run
-from tests.chaos.judging import Bounds, Evidence, Finding, back_to_normal, done, judged, worst_minute
+from tests.chaos.judged.evidence import (
+    ABORTED,
+    ENDED,
+    EVICTED,
+    Call,
+    CloudLog,
+    Deed,
+    JobLog,
+    MachineLife,
+    Run,
+)
+from tests.chaos.judged.judging import Bounds, Evidence, Finding, back_to_normal, done, judged, worst_minute
 
 FIRST, SECOND, THIRD = "10.7.0.11", "10.7.0.12", "10.7.0.13"
 ENDS_AT = 400.0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from tests.chaos.evidence import CloudLog, Deed, MachineLife, read_cloud
-from tests.chaos.script import Happening
+from tests.chaos.judged.evidence import CloudLog, Deed, MachineLife, read_cloud
+from tests.chaos.troubles.script import Happening
 from tests.rigs.pools.resident import WatchedPool
 from tests.waiting import deadline
 from updraft.clouds.local.client import Client

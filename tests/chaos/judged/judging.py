@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from tests.chaos.evidence import ABORTED, ENDED, HELD, CloudLog, Deed, JobLog, MachineLife, Run
-from tests.chaos.script import Side, side_of
+from tests.chaos.judged.evidence import ABORTED, ENDED, HELD, CloudLog, Deed, JobLog, MachineLife, Run
+from tests.chaos.troubles.script import Side, side_of
 
 # What ends the jobs of a machine whoever else does something: from then on nobody else can have ended them.
 FATAL = frozenset(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.chaos.evidence import Deed
-from tests.chaos.judging import Finding
+from tests.chaos.judged.evidence import Deed
+from tests.chaos.judged.judging import Finding
 
 NAME = "timeline"
 Entry = tuple[float, str, str]

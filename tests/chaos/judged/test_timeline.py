@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.evidence import Deed
-from tests.chaos.judging import Finding
-from tests.chaos.timeline import NAME, Entry, entries, moment, of_deeds, of_findings, write
+from tests.chaos.judged.evidence import Deed
+from tests.chaos.judged.judging import Finding
+from tests.chaos.judged.timeline import NAME, Entry, entries, moment, of_deeds, of_findings, write
 
 
 def at(clock: str) -> float:

@@ -1,8 +1,8 @@
 """Jobs of all kinds, and what befalls them. All honest ones write to one event log."""
 
-from tests.chaos.judging import LEASE
-from tests.chaos.script import Happening
-from tests.chaos.world import JOB_LOG, Does, End, World, drawn
+from tests.chaos.judged.judging import LEASE
+from tests.chaos.troubles.script import Happening
+from tests.chaos.troubles.world import JOB_LOG, Does, End, World, drawn
 
 JOB = f"""\
 executable = /bin/sh

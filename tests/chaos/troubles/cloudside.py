@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tests.chaos.script import Happening
-from tests.chaos.world import Does, End, World, drawn
+from tests.chaos.troubles.script import Happening
+from tests.chaos.troubles.world import Does, End, World, drawn
 from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local.config import MARKETS, default_zones
 from updraft.clouds.local.faults import Fault, FaultKind

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
-from tests.chaos.judging import back_to_normal, done, listings, worst_minute
+from tests.chaos.judged.judging import back_to_normal, done, listings, worst_minute
 from tests.chaos.running import Outcome
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.running import DEEDS
-from tests.chaos.script import KINDS, NAMES, SHORT, Happening, Side, side_of, written
+from tests.chaos.troubles.script import KINDS, NAMES, SHORT, Happening, Side, side_of, written
 
 SEED = 7
 LONG = 3000.0

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.chaos import controller
-from tests.chaos.script import Happening
-from tests.chaos.world import SERVICE, STATE, Does, End, World, drawn
+from tests.chaos.troubles import controller
+from tests.chaos.troubles.script import Happening
+from tests.chaos.troubles.world import SERVICE, STATE, Does, End, World, drawn
 
 DISK_MIB = 48
 STEPS = (

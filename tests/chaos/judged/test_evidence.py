@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.chaos.evidence import (
+from tests.chaos.judged.evidence import (
     ABORTED,
     ENDED,
     EVICTED,
