@@ -1,6 +1,9 @@
 """The controller as a guest of its head: what it writes there, how it stops; two of them; and its end."""
 
+import hashlib
+import io
 import json
+import tarfile
 
 import pytest
 
@@ -24,6 +27,7 @@ from tests.rigs.pools.controlling import (
     start_and_wait,
 )
 from tests.rigs.pools.realpool import RealPools, settings, until
+from updraft.clouds.base import TAG_POOL
 from updraft.clouds.local import config as cloud_config
 from updraft.clouds.local.process import run_in
 from updraft.demo.pool import RealPool, Wishes
@@ -193,6 +197,23 @@ def test_a_second_one_waits_wherever_it_is_started(pool: RealPool) -> None:
 # ------------------------------------------------------------------------------------------- the end
 
 
+def left_images(pool: RealPool) -> tuple[str, str]:
+    """Two images that nothing uses: one that the head's updraft has made, one with the pool's name alone."""
+    sh(pool, "mkdir -p /tmp/root/etc; tar -C /tmp/root -cf /tmp/root.tar .")
+    made = pool.updraft("image", "upload", "/tmp/root.tar", "--name", "spare")
+    assert made.returncode == 0, made.stderr
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        folder = tarfile.TarInfo("etc")
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(folder)
+    size, digest = data.tell(), hashlib.sha256(data.getvalue()).hexdigest()
+    data.seek(0)
+    client = pool.cloud.client()
+    strange = client.put_image("strange", {TAG_POOL: "demo"}, data, size, f"sha256:{digest}")
+    return next(one["id"] for one in client.images() if one["name"] == "spare"), strange
+
+
 def test_destroy_ends_everything_and_stays_ended(shared: RealPool) -> None:
     """The last of this file: nothing acts for its pool afterwards."""
     pool = shared
@@ -203,12 +224,15 @@ def test_destroy_ends_everything_and_stays_ended(shared: RealPool) -> None:
     edit(pool, "machines = 8", f"machines = {len(pool.workers(*ALIVE))}")
     reload(pool, "reloaded")
     waiting = pool.submit(sleepers(1, 1, requirements='TARGET.UpdraftClass == "worker" && TARGET.Cpus > 3'))
+    spare, strange = left_images(pool)
     unasked = pool.on_head("updraft", "destroy", stdin="n\n")
     assert unasked.returncode == 130
     assert "Remove all of pool demo" in unasked.stderr
     done = pool.updraft("destroy", "--yes", "--wait", timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "done: no machine is left" in done.stdout
+    assert f"image spare ({spare}) in here" in done.stdout.partition("left in the clouds: ")[2]
+    assert f"image strange ({strange}) in here" in done.stdout.partition("left in the clouds: ")[2]
     assert not pool.workers(*ALIVE)
     assert outcomes(pool, cluster) == [DONE_ONCE]
     until(lambda: not processes(pool, "updraft.cli.main"), 20, "the controller ends by itself")
@@ -217,3 +241,11 @@ def test_destroy_ends_everything_and_stays_ended(shared: RealPool) -> None:
     )
     assert not pool.workers(*ALIVE)
     assert pool.queue(f"ClusterId == {waiting}")
+    removed = pool.updraft("leftovers", "spare", "strange", "--remove", "--yes")
+    assert removed.returncode == 1
+    assert f"removed image spare ({spare})" in removed.stdout
+    assert f"image strange ({strange}) in here stays: it has the pool's name and not its" in removed.stderr
+    assert {one["id"] for one in pool.cloud.client().images()} & {spare, strange} == {strange}
+    assert pool.updraft("image", "delete", strange).returncode == 0
+    left = pool.updraft("leftovers")
+    assert (left.returncode, left.stdout) == (0, "nothing is left over\n")
