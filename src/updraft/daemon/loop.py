@@ -194,29 +194,9 @@ class Daemon:
         now = self._clock()
         if self._times.look(now, times["begun"]):
             self._say("clock-jumped", self._times.reason)
-        launching = going_on(
-            self._actor.under_way()
-        )  # before the ledger is read, which then has what became of others
-        seen = self._observer.look(now)
-        learned = self._preparer.learn(seen, self.policy)
-        standing = self._standing(seen)
-        off = self._off(learned.at)
-        seen = replace(
-            seen,
-            jumped_at=self._times.jumped_at,
-            launching=launching,
-            awake_since=self._started,
-            left_out=(*seen.left_out, *_unread(self._ledger)),
-            taken_over_at=self._taken_over(standing, learned.at),
-        )
-        if standing is None:
-            self._acts_since = since = learned.at if self._acts_since is None else self._acts_since
-            seen = requests.take_up(self._ledger, seen, self.parts.policy, since)
-        else:
-            self._acts_since = None
-        policy = self.policy
-        prepared = self._preparer.prepare(seen, learned, policy)
-        snapshot = prepared.snapshot
+        prepared, policy, standing = self._prepared(now)
+        seen, snapshot = prepared.observation, prepared.snapshot
+        off = self._off(snapshot.now)
         times["looked"] = self._stopwatch()
         plan = self._decided(prepared, policy)
         plan = plan if off is None else replace(plan, warnings=(*plan.warnings, off))
@@ -234,6 +214,29 @@ class Daemon:
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)
         return cycle
+
+    def _prepared(self, now: float) -> tuple[Prepared, Policy, Reason | None]:
+        """What is to be decided about and by which policy, and why this controller may not act."""
+        # Before the ledger is read, which then has what became of others.
+        launching = going_on(self._actor.under_way())
+        seen = self._observer.look(now)
+        learned = self._preparer.learn(seen, self.policy)
+        standing = self._standing(seen)
+        seen = replace(
+            seen,
+            jumped_at=self._times.jumped_at,
+            launching=launching,
+            awake_since=self._started,
+            left_out=(*seen.left_out, *_unread(self._ledger)),
+            taken_over_at=self._taken_over(standing, learned.at),
+        )
+        if standing is None:
+            self._acts_since = since = learned.at if self._acts_since is None else self._acts_since
+            seen = requests.take_up(self._ledger, seen, self.parts.policy, since)
+        else:
+            self._acts_since = None
+        policy = self.policy
+        return self._preparer.prepare(seen, learned, policy), policy, standing
 
     def _decided(self, prepared: Prepared, policy: Policy) -> Plan:
         if self._recorder is None:
