@@ -1,10 +1,12 @@
 """A machine's own token on a real collector: who gets it, who doesn't, and what the other one is good for."""
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.rigs.pools.livepool import TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
+from tests.rigs.pools.livepool import COLLECTOR, TRUST_DOMAIN, LivePool, Node, live_pool, wait_for
 from tests.rigs.snapshots import NOW, instance, policy, record, snapshot, worker
 from tests.waiting import deadline
 from updraft.bootstrap.condor_config import lines
@@ -238,6 +240,74 @@ def test_the_token_of_a_machine_that_is_gone_is_refused_and_its_siblings_is_not(
     assert advertised(site, "m2", "m2", tokens["m2"])
 
 
+READER = """
+import sys, classad2, htcondor2
+for line in sys.stdin:
+    try:
+        found = htcondor2.Collector("{collector}").query(htcondor2.AdType.{kind}, "true", ["Name"])
+        print("read", len(found), flush=True)
+    except Exception as error:
+        print("refused", repr(str(error)), flush=True)
+"""
+
+
+@contextmanager
+def reader(site: Site, token: str, folder: Path, kind: str) -> Iterator[Callable[[], str]]:
+    """A process with this token alone that asks the collector each time it is told, in one session."""
+    folder.mkdir(mode=0o700)
+    (folder / "token").write_text(token)
+    (folder / "token").chmod(0o600)
+    environment = {
+        "PATH": os.environ["PATH"], "CONDOR_CONFIG": "ONLY_ENV", "_CONDOR_SEC_TOKEN_DIRECTORY": str(folder),
+        "_CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY": str(folder), "_CONDOR_SEC_CLIENT_AUTHENTICATION": "REQUIRED",
+        "_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS": "TOKEN", "_CONDOR_TRUST_DOMAIN": TRUST_DOMAIN,
+    }  # fmt: skip
+    words = [sys.executable, "-c", READER.format(collector=COLLECTOR, kind=kind)]
+    with (
+        site.live.network(),
+        subprocess.Popen(
+            words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as one,
+    ):
+        asks, says = one.stdin, one.stdout
+        assert asks is not None
+        assert says is not None
+
+        def ask() -> str:
+            asks.write("\n")
+            asks.flush()
+            return says.readline().strip()
+
+        try:
+            yield ask
+        finally:
+            one.kill()
+
+
+@pytest.mark.parametrize("kind", ["Startd", "Any", "Collector"])
+def test_a_session_that_is_open_reads_nothing_after_its_token_was_revoked(
+    site: Site, tmp_path: Path, kind: str
+) -> None:
+    machine = f"r-{kind.lower()}"
+    lost, kept = (site.pool.mint_own_token(LAUNCH, name, 600) for name in (machine, "m2"))
+    with (
+        reader(site, lost, tmp_path / "lost", kind) as its,
+        reader(site, kept, tmp_path / "kept", kind) as others,
+    ):
+        # The collector looks for new keys now and then.
+        wait_for("it is let in", lambda: its().startswith("read "), deadline(90))
+        assert others().startswith("read ")
+        head = site.live.nodes["head"]
+        on_head = Path(f"/proc/{head.init}/root/var/lib/updraft-tokens/ended.conf")
+        with site.live.network():
+            EndedTokens(site.pool._access, on_head, alone=True).revoke({whose(lost): NOW + 9000}, NOW)
+        wait_for("it is refused", lambda: its().startswith("refused "), deadline(20))
+        assert its().startswith("refused ")
+        assert others().startswith("read ")
+    with reader(site, lost, tmp_path / "anew", kind) as its:
+        assert its().startswith("refused "), "nor does a new one"
+
+
 def test_which_lines_the_collector_has_it_says_itself(site: Site) -> None:
     with site.live.network(), closing(PoolProbe(site.pool._access)) as probe:
         seen = probe.collector(30, tokens.SETTINGS)
@@ -272,6 +342,46 @@ def test_with_a_machines_token_nobody_speaks_for_another_however_words_are_joine
     send(site, "m1", daemon.format("StartD", "m4@x"), own)
     send(site, "m1", daemon.format("DaemonMaster", "m4@x"), own, "UPDATE_MASTER_AD")
     assert advertised(site, "m1", "m4", own)
+
+
+# All that was asked of an ad that isn't of a daemon's type.
+OURS = 'UpdraftInstance = "{0}"\nUpdraftLaunch = "l1"\nUpdraftPool = "test"\nMyAddress = "<10.9.9.9:1>"\n'
+
+
+def test_no_workers_ad_is_the_heads_master_or_a_submitter_under_attributes_of_ours(site: Site) -> None:
+    heads = 'regexp("^head", Name)'
+    head = wait_for(
+        "the head's master", lambda: site.live.status("-master", "-const", heads, "-af", "Name")
+    ).strip()
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    whole = site.pool.mint_token(LAUNCH, 600)
+    before = named(site)
+    submitter = 'IdleJobs = 9\nRunningJobs = 0\nScheddIpAddr = "<10.9.9.9:1>"\nScheddName = "x"\n'
+    for token in (site.boot_token, whole):
+        for kind in ("DaemonMaster", "Machine", "Odd"):
+            ad = f'MyType = "{kind}"\nName = "{head}"\n' + OURS.format(head)
+            send(site, "m1", ad, token, "UPDATE_MASTER_AD")
+        for kind in ("Submitter", "Machine", "DaemonMaster"):
+            ad = (
+                f'MyType = "{kind}"\nName = "worker-l1@{TRUST_DOMAIN}"\n'
+                + OURS.format(TRUST_DOMAIN)
+                + submitter
+            )
+            send(site, "m1", ad, token, "UPDATE_OWN_SUBMITTOR_AD")
+    ad = f'MyType = "Submitter"\nName = "alice@m4@{TRUST_DOMAIN}"\n' + OURS.format("m4") + submitter
+    send(site, "m1", ad, own)
+    send(site, "m1", ad.replace("alice@m4", "worker-l1+m4@m4"), own, "UPDATE_OWN_SUBMITTOR_AD")
+    assert "10.9.9.9" not in site.live.status("-any", "-af", "MyAddress")
+    assert named(site) <= before
+
+
+def test_no_workers_ad_outlasts_its_machine_by_more_than_an_hour(site: Site) -> None:
+    own = site.pool.mint_own_token(LAUNCH, "m4", 600)
+    before = named(site)
+    later = int(time.time()) + 10**6
+    for odd in ("ClassAdLifetime = 1000000000", f"LastHeardFrom = {later}"):
+        send(site, "m1", SLOT.format("m4") + odd + "\n", own)
+        assert named(site) <= before, odd
 
 
 LADDER = 'A0 = ""\n' + "".join(f"A{n} = strcat({', '.join([f'A{n - 1}'] * 30)})\n" for n in range(1, 10))

@@ -20,7 +20,7 @@ from updraft.bootstrap.worker.install import Install
 from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, METADATA, Reach
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.awaited import Awaited
-from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Pace
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Identified, Pace
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
 from updraft.condor.access import PoolAccess
@@ -120,6 +120,8 @@ def make_driver(settings: Settings, name: str, cloud: Cloud) -> Driver:
             f'there is no driver "{cloud.driver}" for the cloud {name}; install it, or name another'
         )
     driver = cast(Driver, entry.load()(name, settings.pool.name, cloud.settings))
+    if isinstance(driver, Identified):
+        driver.identity = identity(settings)
     pace: Pace | None = getattr(driver, "pace", None)  # of a driver that is not to be asked at each look
     driver = Priced(driver, cloud.prices, name) if cloud.prices else driver
     return driver if pace is None else Paced(driver, pace)

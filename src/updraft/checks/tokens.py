@@ -73,8 +73,8 @@ def _lacking(settings: Mapping[str, str], *, on_head: bool) -> Iterator[tuple[st
     """What is less safe than it can be, each with the remedy."""
     if not any(is_ruled(settings.get(name, "")) for name in SETTINGS[:2]):
         yield (
-            "the collector lacks updraft's COLLECTOR_REQUIREMENTS: with one worker's token slots can be "
-            "advertised in any machine's name",
+            "the collector lacks updraft's COLLECTOR_REQUIREMENTS, or has an earlier form of it: with one "
+            "worker's token ads can be sent in others' names",
             _ADD,
         )
     if not on_head:

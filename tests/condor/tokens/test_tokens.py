@@ -3,6 +3,7 @@
 import base64
 import json
 import stat
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_all_that_were_issued_until_then_and_none_of_others() -> None:
 
 def test_open_sessions_are_denied_by_identity() -> None:
     written = text(Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None}))
-    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_ADVERTISE_MASTER", "BROKER.DENY_DAEMON"):
+    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_READ", "BROKER.DENY_DAEMON"):
         assert setting(written, name).split() == [
             WORKER, f"worker-batch_1-18f-0+*@{DOMAIN}", f"worker-x@{DOMAIN}", f"worker-x+*@{DOMAIN}"
         ]  # fmt: skip
@@ -186,6 +187,7 @@ def taken(**ad: Any) -> bool:
 
 
 KINDS = ("Machine", "DaemonMaster", "StartD")
+OTHERS = ("Submitter", "Scheduler", "Negotiator", "Slot", "machine", "Odd", "")
 OURS = {"MyType": "Machine", "AuthenticatedIdentity": WORKER, "UpdraftLaunch": "batch_1-18f-0",
         "UpdraftInstance": "i-1", "UpdraftPool": "main", "Name": "slot1@i-1@host"}  # fmt: skip
 
@@ -195,7 +197,7 @@ def test_the_collector_takes_a_machine_of_its_own_launch_only() -> None:
     for change in ({"UpdraftLaunch": "batch_1-18f-1"}, {"UpdraftLaunch": "BATCH_1-18f-0"}):
         assert not taken(**{**OURS, **change})
     for missing in ("UpdraftLaunch", "UpdraftInstance", "UpdraftPool", "MyType"):
-        assert taken(**{k: v for k, v in OURS.items() if k != missing}) is (missing == "MyType")
+        assert not taken(**{k: v for k, v in OURS.items() if k != missing})
     assert not taken(**{**OURS, "AuthenticatedIdentity": "worker-batch_1-18f-0@elsewhere.test"})
 
 
@@ -214,11 +216,16 @@ def test_with_its_own_token_a_machine_speaks_for_itself_alone() -> None:
     assert liar == ("i-2", f"batch_1-18f-0+i-1@{DOMAIN}"), "no machine has such a launch"
 
 
+def own_submitter(name: str) -> str:
+    """Whose submitter's ad the collector takes it for, at a command (UPDATE_OWN_...) that wants no right."""
+    return name.partition("@")[0].rpartition(".")[2] + "@"
+
+
 WORDS = st.text('ab+@-.i1" \\\n', max_size=6)
 LAUNCH, MINE, ELSES = "a-1", "i-1", "i-2"
-JOINED = st.lists(st.sampled_from([LAUNCH, MINE, ELSES, "+", "@", DOMAIN, "slot1", ""]), max_size=6).map(
-    "".join
-)
+JOINED = st.lists(
+    st.sampled_from([LAUNCH, MINE, ELSES, "+", "@", DOMAIN, "slot1", "slot1_2@", ".worker-", ""]), max_size=6
+).map("".join)
 TEXTS = st.none() | JOINED | WORDS
 
 
@@ -226,7 +233,10 @@ TEXTS = st.none() | JOINED | WORDS
 @example(own=True, launch=f"{LAUNCH}+{MINE}", instance="", name="node1.site", kind="Machine")
 @example(own=True, launch=LAUNCH, instance=MINE, name=f"slot1@{MINE}@x", kind="Machine")
 @example(own=True, launch=None, instance=None, name="slot1@i-2@x", kind="DaemonMaster")
-@given(own=st.booleans(), launch=TEXTS, instance=TEXTS, name=TEXTS, kind=st.sampled_from([*KINDS, "Odd"]))
+@example(own=False, launch=LAUNCH, instance="head.site", name="head.site", kind="DaemonMaster")
+@example(own=False, launch=LAUNCH, instance=MINE, name=f"worker-{LAUNCH}@{MINE}", kind="Submitter")
+@example(own=False, launch=None, instance=None, name=f"x.worker-{LAUNCH}@x", kind="DaemonMaster")
+@given(own=st.booleans(), launch=TEXTS, instance=TEXTS, name=TEXTS, kind=st.sampled_from([*KINDS, *OTHERS]))
 def test_no_joining_of_words_lets_a_machine_speak_for_another(
     own: bool, launch: str | None, instance: str | None, name: str | None, kind: str
 ) -> None:
@@ -236,14 +246,14 @@ def test_no_joining_of_words_lets_a_machine_speak_for_another(
     if not taken(MyType=kind, AuthenticatedIdentity=who, **ad):
         return
     parts = [part.strip() for part in (name or "").split("@")]
+    assert kind in KINDS, "which table takes it is the command's word: no ad is of another type"
+    assert parts == (name or "").split("@"), "and it goes by the name that was compared"
+    assert own_submitter(name or "") not in who, "nor by a submitter's"
     if own:
-        assert MINE in parts, "the name has the machine's own id in it, whatever it is an ad of"
-    if kind not in KINDS[1:] or launch == LAUNCH:
-        assert launch == LAUNCH or kind in KINDS[1:]
+        assert parts[-2] == MINE, "before the host is the machine's own id, whatever it is an ad of"
     if kind == "Machine":
-        assert launch == LAUNCH
-        assert (instance or "").strip() in parts
-        assert instance == MINE or not own
+        assert (launch, len(parts)) == (LAUNCH, 3)
+        assert instance == parts[1]
 
 
 LADDER = {"A0": "", **{f"A{n}": Written(f"strcat({', '.join([f'A{n - 1}'] * 30)})") for n in range(1, 10)}}
@@ -264,9 +274,11 @@ def test_a_ladder_of_references_is_refused_by_its_text(own: bool, kind: str) -> 
             assert not taken(**{**ad, **LADDER, name: odd}), (name, odd)
     for odd in (Written("A9 + 1"), Written("A9"), Written("-A9"), Written("{A9}"), Written("[a = A9]")):
         assert not taken(**{**ad, **LADDER, "ClassAdLifetime": odd})
-    plain |= {"ClassAdLifetime": 30, "UpdateSequenceNumber": -1, "Offline": False}
-    assert taken(**{**ad, **plain})
-    assert taken(**{**ad, **LADDER, **plain}), "of what nobody reads nothing is asked"
+        assert not taken(**{**ad, **LADDER, "JobUniverse": odd}), "the collector counts jobs by it"
+    plain |= {"ClassAdLifetime": 30, "UpdateSequenceNumber": -1, "Offline": False, "JobUniverse": 5}
+    plain["Name"] = plain["Name"] if kind == "Machine" else "i-1@x"
+    assert taken(**{**ad, **plain}) is (kind in KINDS)
+    assert taken(**{**ad, **LADDER, **plain}) is (kind in KINDS), "of what nobody reads nothing is asked"
 
 
 def test_the_collector_takes_what_has_no_workers_token_as_before() -> None:
@@ -289,6 +301,38 @@ def test_of_daemons_ads_a_machine_sends_its_own_alone_and_no_slot_goes_by_their_
     asks = {"MyType": "DaemonMaster", "Name": "updraft-handover/0a"}
     assert taken(**asks, AuthenticatedIdentity=WORKER)
     assert not taken(**asks, AuthenticatedIdentity=own), "it has its own"
+
+
+def test_a_name_is_the_slots_and_the_machines_and_its_hosts_and_no_other() -> None:
+    own = f"worker-batch_1-18f-0+i-1@{DOMAIN}"
+    for who in (WORKER, own):
+        for name in ("slot1", "slot12_3", "backfill1_1"):
+            assert taken(**{**OURS, "AuthenticatedIdentity": who, "Name": f"{name}@i-1@node.site"})
+        for name in ("i-1", "i-1@host", "slot1@host@i-1", "alice@i-1@host", "@i-1@host", "slot1@i-1@",
+                     "slot1@ i-1@host", "slot1@i-1@host@x", "i-1@i-1@host", "x.slot1@i-1@host"):  # fmt: skip
+            assert not taken(**{**OURS, "AuthenticatedIdentity": who, "Name": name}), name
+    for kind in KINDS[1:]:
+        for name in ("slot1@i-1@host", "i-1", "i-1@", "i-1@a@b", " i-1@host", "host@i-1"):
+            ad = {"MyType": kind, "AuthenticatedIdentity": own, "Name": name}
+            assert not taken(**ad), name
+    # Of a whole launch nobody knows the machines: what they call themselves is no submitter's name.
+    for name in (f"{WORKER.partition('@')[0]}@x", f"a.{WORKER}", f"updraft-handover/a.{WORKER}"):
+        ad = {**OURS, "MyType": "DaemonMaster", "AuthenticatedIdentity": WORKER, "Name": name}
+        assert not taken(**ad), name
+    assert taken(MyType="DaemonMaster", AuthenticatedIdentity=WORKER, Name="i-1@x.worker-1.site")
+
+
+def test_no_ad_stays_longer_than_an_hour_or_was_heard_in_the_future() -> None:
+    for kind, name in zip(KINDS, ("slot1@i-1@host", "i-1@host", "i-1@host"), strict=True):
+        ad = {**OURS, "MyType": kind, "Name": name}
+        for said in ({"ClassAdLifetime": 3600}, {"LastHeardFrom": 1}, {"LastHeardFrom": int(time.time())}):
+            assert taken(**{**ad, **said}), said
+        for said in ({"ClassAdLifetime": 3601}, {"ClassAdLifetime": "9"}, {"ClassAdLifetime": 2**32},
+                     {"LastHeardFrom": int(time.time()) + 1000}, {"LastHeardFrom": "1"}):  # fmt: skip
+            assert not taken(**{**ad, **said}), said
+        for word in ("ClassAdLifetime", "LastHeardFrom"):
+            for odd in ("undefined", "error", "3.6e9", "time()", "0 + 1"):
+                assert not taken(**{**ad, word: Written(odd)}), (word, odd)
 
 
 @pytest.mark.parametrize("odd", ["slot1@i-1@a\nb", "slot1@i-1@\x1b[2J", "slot1@i-1@\u202e", 'slot1@i-1@"'])

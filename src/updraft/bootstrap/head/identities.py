@@ -32,6 +32,7 @@ _READ = (
     *("MyType", "TargetType", "Name", "Machine", "SlotID", "MyAddress", "StartdIpAddr", "MasterIpAddr"),
     *("ClassAdLifetime", "UpdateSequenceNumber", "DaemonStartTime", "Offline", "Absent", "State", "Activity"),
     *("CondorVersion", "DynamicSlot", "UpdraftPool", "UpdraftLaunch", "UpdraftInstance", "UpdraftKey"),
+    *("LastHeardFrom", "LastForwarded", "ShouldForward", "JobUniverse"),
 )
 # No text has a backslash: with it would come what can't be printed.
 _PLAIN = '\\"[] !#-[^-~]*\\"|-?[0-9]+([.][0-9]+)?|true|false'
@@ -43,13 +44,15 @@ def identity_rule(trust_domain: str) -> Mapping[str, str]:
     """The setting of the collector that holds what has shown a worker's token to the launch of that token,
     and to its machine, where the token is that machine's own: a slot's very name has the instance id in it.
 
-    What the site requires so far, it requires still. Ads that come without a worker's token are none of its
-    business: such as those that a child collector hands on to its parent.
+    Which table an ad goes to is the command's word, which the rule doesn't see: so it takes ads of the types
+    that workers send, and their names fit no other table. What the site requires so far, it requires still.
+    Ads that come without a worker's token are none of its business: such as those that a child collector
+    hands on to its parent.
     """
     free = f'substr(TARGET.AuthenticatedIdentity, 0, {len(WORKER_USER)}) =!= "{WORKER_USER}"'
     here = f'split(AuthenticatedIdentity, "@")[1] =?= "{trust_domain}"'
     # ifThenElse works out the one that is chosen: nothing is read before all is known to be plain.
-    within = f"ifThenElse({_plain(_READ)}, {here} && ({_daemon()} || {_slot()}), false)"
+    within = f"ifThenElse({_plain(_READ)}, {here} && {_FRESH} && ({_daemon()} || {_slot()}), false)"
     so_far = f"$({REQUIREMENTS}:$(COLLECTOR_REQUIREMENTS:True))"
     return {REQUIREMENTS: f"({so_far}) && ({free} || {_WITHIN.format(within)})"}
 
@@ -60,24 +63,35 @@ _LAUNCH = f"substr({_PARTS}[0], {len(WORKER_USER)})"
 _MACHINE = f"{_PARTS}[1]"
 _OWN = f"size({_PARTS}) == 2"
 
+# A collector keeps an ad for as long as that says, counted from when it says that it was heard.
+_LASTS = "(ClassAdLifetime =?= undefined || ClassAdLifetime <= 3600)"
+_FRESH = f"{_LASTS} && (LastHeardFrom =?= undefined || LastHeardFrom <= time())"
+
+# `split` takes away spaces and empty parts, so the form comes first. A daemon is no submitter of the token's
+# own name: everybody may advertise such a one, as a user's idle jobs.
+_SLOT_NAME = "^[A-Za-z_]+[0-9]+(_[0-9]+)?@[^@ ]+@[^@ ]+$"
+_DAEMON_NAME = f"^(?!([^@]*[.])?{WORKER_USER})[^@ ]+@[^@ ]+$"
+_QUESTION = f"^{HANDOVER}[0-9A-Za-z-]+$"
+
 
 def _slot() -> str:
     launch = f"UpdraftLaunch =?= {_LAUNCH}"
     machine = f"(!({_OWN}) || UpdraftInstance =?= {_MACHINE})"
-    return f"isString(UpdraftPool) && {launch} && {machine} && {_named('UpdraftInstance')}"
+    of = f'MyType =?= "Machine" && isString(UpdraftPool) && {launch} && {machine}'
+    return f"({of} && {_named(_SLOT_NAME, 1, 'UpdraftInstance')})"
 
 
 def _daemon() -> str:
     """Of a launch's token nobody knows which machine's daemon it is; the head and the site's own machines
     have none of these names."""
     kind = " || ".join(f'MyType =?= "{kind}"' for kind in _DAEMONS)
-    asks = f'substr(Name, 0, {len(HANDOVER)}) =?= "{HANDOVER}"'
-    free = f'({asks} || size(split(Name, "@")) > 1)'
-    return f"(({kind}) && State =?= undefined && ifThenElse({_OWN}, {_named(_MACHINE)}, {free}))"
+    free = f'regexp("{_QUESTION}|{_DAEMON_NAME}", Name)'
+    named = f"ifThenElse({_OWN}, {_named(_DAEMON_NAME, 0, _MACHINE)}, {free})"
+    return f"(({kind}) && State =?= undefined && {named})"
 
 
-def _named(machine: str) -> str:
-    return f'member({machine}, split(Name, "@")) =?= true'
+def _named(form: str, part: int, machine: str) -> str:
+    return f'regexp("{form}", Name) && split(Name, "@")[{part}] =?= {machine}'
 
 
 def _plain(names: Sequence[str]) -> str:
@@ -89,7 +103,7 @@ def _plain(names: Sequence[str]) -> str:
 def is_ruled(requirements: str) -> bool:
     """Whether a collector with these COLLECTOR_REQUIREMENTS has the rule of `identity_rule`, of its present
     form: by an older one machines could speak for others, or keep the collector busy for good."""
-    return _plain(_READ) in requirements and _slot() in requirements and _daemon() in requirements
+    return all(part in requirements for part in (_plain(_READ), _FRESH, _slot(), _daemon()))
 
 
 def ended_lines() -> str:

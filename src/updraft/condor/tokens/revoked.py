@@ -1,8 +1,8 @@
 """Tokens that are good no more, as HTCondor's configuration on the head, in a file that is read back.
 
 Two settings do it together. SEC_TOKEN_REVOCATION_EXPR is asked when somebody authenticates with a token: no
-new session. DENY_ADVERTISE_* is asked at each command, also on a session or a connection that is open:
-the old ones are worth nothing any more. Both hold from `condor_reconfig` on.
+new session. DENY_ADVERTISE_* and DENY_READ are asked at each command, also on a session or a connection that
+is open: the old ones are worth nothing any more. Both hold from `condor_reconfig` on.
 """
 
 import json
@@ -66,6 +66,7 @@ def text(revoked: Revoked) -> str:
 _DENIED = {
     "COLLECTOR.DENY_ADVERTISE_STARTD": ("DENY_ADVERTISE_STARTD", "DENY_DAEMON"),
     "COLLECTOR.DENY_ADVERTISE_MASTER": ("DENY_ADVERTISE_MASTER", "DENY_DAEMON"),
+    "COLLECTOR.DENY_READ": ("DENY_READ", "UPDRAFT_NOTHING"),
     "BROKER.DENY_DAEMON": ("DENY_DAEMON", "UPDRAFT_NOTHING"),
 }
 
