@@ -1,4 +1,4 @@
-"""Whether a document has its promised form; that a form is JSON Schema itself is asked once, as it takes longer."""
+"""Whether a document has its promised form. That a form itself is JSON Schema is asked once of each."""
 
 from collections.abc import Mapping
 from typing import Any
