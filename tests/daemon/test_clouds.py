@@ -219,10 +219,10 @@ def test_a_cloud_that_gives_nothing_more_costs_no_job(make: Make, fails: str) ->
     site = world.sites["a"]
     site.settings = site_settings("a", {**QUICK, **SMALL, **FAILS[fails]})
     world.idle = 6
-    world.turn(600, each=4)
+    world.turn(600, each=10)
     assert (world.idle, world.pool.killed_jobs, world.alive()["b"]) == (0, 0, 3)
     world.pool.finish()
-    world.turn(600, each=6)
+    world.turn(600, each=10)
     assert sum(world.alive().values()) == 0
     bought = Counter(site.name for site in world.sites.values() for _ in site.of_pool("test"))
     assert bought["b"] == 3, "nothing was made twice"

@@ -22,7 +22,7 @@ from updraft.errors import CloudUnavailable, PoolError, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, all_noted, note
 
-MANY = 200
+MANY = 100
 LAUNCH = "l1"
 
 

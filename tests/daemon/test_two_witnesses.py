@@ -59,7 +59,7 @@ def test_one_whose_tag_was_removed_works_on_and_is_named(rig: Rig) -> None:
 def test_one_in_a_part_of_the_cloud_that_is_down_works_on(rig: Rig) -> None:
     daemon, machine = rig.one_busy()
     rig.site.out_of_reach.add(machine)
-    rig.turn(daemon, 600)
+    rig.turn(daemon, 600, each=6)
     assert works_on(rig, machine)
     rig.site.out_of_reach.clear()
     rig.pool.finish(machine)
@@ -99,7 +99,7 @@ def test_a_controller_whose_clock_is_wrong_from_the_start_ends_nothing(rig: Rig,
     clock = lambda: rig.clock() + ahead  # noqa: E731
     herald = Herald(rig.pool, "here", "head", clock, stopwatch=rig.clock)
     daemon = rig.start(herald=herald, clock=clock)
-    rig.turn(daemon, 1500)
+    rig.turn(daemon, 1500, each=10)
     assert works_on(rig, machine)
     assert "clock-differs" in warned(rig)
     ahead = 0.0
@@ -121,7 +121,7 @@ def test_a_clock_that_was_set_back_for_a_while_makes_no_machine_older(rig: Rig) 
     ahead = -40 * 86_400.0
     rig.turn(daemon, 60)
     ahead = 0.0
-    rig.turn(daemon, 3000)
+    rig.turn(daemon, 3000, each=10)
     assert works_on(rig, machine)
     assert rig.ledger is not None
     [record] = [one for one in rig.ledger.view(rig.clock()).machines if one.id == machine]

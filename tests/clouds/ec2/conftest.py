@@ -1,6 +1,8 @@
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+import botocore.hooks
 import botocore.session
 import pytest
 from botocore.client import ClientCreator
@@ -14,6 +16,8 @@ from tests.rigs.clouds.ec2endpoint import Served
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
     """moto's server, once for all tests: its data take a second, and would take ten with its own images."""
+    import moto.core.responses
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         # Every driver has a session of its own, and each would read EC2's description anew.
@@ -22,6 +26,11 @@ def served() -> Iterator[Served]:
         for made in ("_create_client_class", "_load_service_model"):
             patch.setattr(ClientCreator, made, _made_once(getattr(ClientCreator, made)))
         patch.setattr(EventAliaser, "_alias_event_name", _aliased_once(EventAliaser._alias_event_name))
+        # That each of these handlers takes what events bring needs no look at its signature each time.
+        patch.setattr(botocore.hooks, "accepts_kwargs", lambda _: True)
+        # moto looks for the names of its methods at each call.
+        names = moto.core.responses.method_names_from_class
+        patch.setattr(moto.core.responses, "method_names_from_class", cache(names))
         # How long the SDK waits before it tries again is its own business, and up to seconds.
         patch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0.01)
         served = Served()

@@ -1,7 +1,7 @@
 """An EC2 endpoint over HTTP on the loopback: moto's server, with what moto lacks put before it.
 
 `Quirks` says how the endpoint is; `troubles` are what goes wrong with the next calls. Everything that was
-called is in `log`.
+called is in `log`. moto is loaded with the first endpoint, not where tests are collected.
 """
 
 import base64
@@ -19,16 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from xml.etree import ElementTree
 
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.ec2.models import ec2_backends
-from moto.ec2.models.amis import Ami
-from moto.ec2.models.instance_types import INSTANCE_TYPES
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 REGION = "eu-west-1"
 PATH = "/services/Cloud"
@@ -100,10 +91,13 @@ class Endpoint:
     def __init__(self, moto: Callable[..., Iterable[bytes]]) -> None:
         self._moto = moto
         self._lock = threading.RLock()
+        self._flavors: dict[str, tuple[int, bytes]] = {}  # what moto has said of them; they never change
         self.fresh()
 
     def fresh(self, quirks: Quirks | None = None) -> None:
         """A new, empty endpoint."""
+        from moto.ec2.models.amis import Ami
+
         with self._lock:
             self.quirks = quirks or Quirks()
             self.troubles: list[Trouble] = []
@@ -121,6 +115,7 @@ class Endpoint:
             backend.amis.clear()
             backend.snapshots.clear()
             backend.volumes.clear()
+            backend.tags.clear()  # moto looks through all of them for each instance that it shows
             for ami, name, made in IMAGES:
                 backend.amis[ami] = Ami(
                     backend,
@@ -134,6 +129,9 @@ class Endpoint:
 
     @property
     def backend(self) -> Any:
+        from moto.core import DEFAULT_ACCOUNT_ID
+        from moto.ec2.models import ec2_backends
+
         return ec2_backends[DEFAULT_ACCOUNT_ID][REGION]
 
     def calls(self, action: str = "*", who: str = "driver") -> list[Call]:
@@ -233,6 +231,8 @@ class Endpoint:
 
     def _granted(self, asked: Parameters) -> int:
         """How many of the machines asked for can be made. Raises Refused where none may be."""
+        from moto.ec2.models.instance_types import INSTANCE_TYPES
+
         least, most = int(asked["MinCount"]), int(asked["MaxCount"])
         if len(base64.b64decode(asked.get("UserData", ""))) > USER_DATA_LIMIT:
             raise Refused("InvalidParameterValue", "User data is limited to 16384 bytes")
@@ -375,7 +375,15 @@ class Endpoint:
     def _do_DescribeInstanceTypes(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         if not self.quirks.instance_types:
             raise Refused("InvalidAction", "The action DescribeInstanceTypes is not valid")
-        return self._forward(environ, asked)
+        return self._of_flavors(environ, asked)
+
+    def _of_flavors(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:
+        question = urlencode(sorted(asked.items()))
+        if question not in self._flavors:
+            self._flavors[question] = self._forward(environ, asked)
+        return self._flavors[question]
+
+    _do_DescribeInstanceTypeOfferings = _of_flavors  # noqa: N815
 
     def _do_DescribeSpotPriceHistory(self, environ: dict[str, Any], asked: Parameters) -> tuple[int, bytes]:  # noqa: N802
         if self.quirks.spot:
@@ -502,7 +510,7 @@ def matches(item: str, wanted: dict[str, list[str]]) -> bool:
     return True
 
 
-class _Handler(MotoRequestHandler):
+class Handler(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
         """Nothing: the endpoint has its own log."""
 
@@ -511,8 +519,10 @@ class Served:
     """The endpoint on a port of the loopback."""
 
     def __init__(self) -> None:
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
         self.endpoint = Endpoint(DomainDispatcherApplication(create_backend_app))
-        self._server = make_server("127.0.0.1", 0, self.endpoint, threaded=True, request_handler=_Handler)
+        self._server = make_server("127.0.0.1", 0, self.endpoint, threaded=True, request_handler=Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any
 
 import boto3
@@ -32,6 +33,18 @@ TROUBLES: Mapping[type[CloudError], Callable[[], Trouble]] = {
 }
 
 
+@cache
+def _tester(url: str) -> Any:
+    """The tests' own client, one for all: making one takes as long as twenty calls."""
+    return boto3.client(
+        "ec2",
+        region_name=REGION,
+        endpoint_url=url,
+        aws_access_key_id="tester",
+        aws_secret_access_key="y",  # noqa: S106
+    )
+
+
 class EC2Harness:
     image = IMAGE
     flavor = "t3.small"
@@ -51,13 +64,7 @@ class EC2Harness:
             "page_size": 5,
             **settings,
         }
-        self.own = boto3.client(
-            "ec2",
-            region_name=REGION,
-            endpoint_url=served.url,
-            aws_access_key_id="tester",
-            aws_secret_access_key="y",  # noqa: S106
-        )
+        self.own = _tester(served.url)
 
     def driver(self, pool: str = "conformance", **settings: object) -> EC2Driver:
         return from_settings("cloud", pool, {**self.settings, **settings})

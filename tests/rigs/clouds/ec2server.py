@@ -19,7 +19,7 @@ import moto.ec2.models.instances as moto_instances
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from tests.rigs.clouds.ec2endpoint import Endpoint, Parameters, Quirks, Refused, _Handler, answer_text
+from tests.rigs.clouds.ec2endpoint import Endpoint, Handler, Parameters, Quirks, Refused, answer_text
 from updraft.clouds.local import process
 from updraft.clouds.local.client import Client
 
@@ -145,7 +145,7 @@ def main(host: str, port: str, state_dir: str = "", image: str = "") -> None:
     endpoint = Endpoint(moto) if cloud is None else BridgedEndpoint(moto, cloud.client(), image)
     endpoint.quirks = Quirks()
     timed = Timed(endpoint)
-    server = make_server(host, int(port), timed, threaded=True, request_handler=_Handler)
+    server = make_server(host, int(port), timed, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     answers = Answers(timed)
     print(json.dumps({"port": server.server_port}), flush=True)  # noqa: T201  # the answer

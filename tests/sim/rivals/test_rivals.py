@@ -123,6 +123,8 @@ def test_a_look_at_thousands_of_machines_takes_milliseconds(rival: Rival) -> Non
         begun = time.thread_time()
         decide(later, policy())
         best = min(best, time.thread_time() - begun)
+        if best < 0.25:
+            break
     assert best < 0.25, "a loop over machines times groups would take seconds"
 
 
