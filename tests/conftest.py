@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from updraft.garbage import look_seldom
+
 pytest_plugins = ["tests.quarantine", "tests.remains", "tests.waiting", "pytester"]
+
+# All that is imported and collected stays: a search for garbage in it takes as long as many tests.
+look_seldom()
 
 # What suites of several folders have in common says as much of what failed as they do.
 pytest.register_assert_rewrite("tests.rigs", "tests.clouds")
@@ -77,3 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if core in item.path.parents:
             item.add_marker("core")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What was collected is looked through no more either."""
+    look_seldom()

@@ -13,27 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.bench import (
-    apidown,
-    burst,
-    buying,
-    cycle,
-    decide,
-    ec2,
-    ec2live,
-    headinit,
-    live,
-    matching,
-    projects,
-    queue,
-    ramp,
-    rivals,
-    rows,
-    simulated,
-    tenclouds,
-    whole,
-)  # fmt: skip
+from tests.bench import rows
+from tests.bench.daemon import ec2, projects, tenclouds, whole
+from tests.bench.decision import buying, decide, matching
+from tests.bench.pool import burst, cycle, ec2live, headinit, live, queue
 from tests.bench.rows import Measured, Row, spread
+from tests.bench.simulation import apidown, ramp, rivals, simulated
 from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import find_or_build
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.stubpool import StubPool
 from updraft import config
 from updraft.cli import main
@@ -150,7 +150,7 @@ def shown(capsys: Capture, *arguments: str) -> Any:
     document = json.loads(out)
     verb = " ".join(arguments[:2]) if arguments[0] == "config" else arguments[0]
     form = next(FORMS[name] for name in (verb, *(f"{verb} {kind}" for kind in ("MACHINE",))) if name in FORMS)
-    jsonschema.validate(document, form)
+    validate(document, form)
     return document
 
 
@@ -532,7 +532,7 @@ def test_explain_a_job_has_every_offer_with_its_reason(
     assert "job 12.0 of alice at head: idle" in out
     assert sentence in out
     document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
-    jsonschema.validate(document, FORMS["explain JOB"])
+    validate(document, FORMS["explain JOB"])
     assert len(document["groups"][0]["offers"]) == 6
 
 
@@ -547,7 +547,7 @@ def test_explain_says_which_schedds_were_not_heard(
     assert "job 12.0 of alice at head: idle" in out
     assert "schedd far was not heard" in " ".join(out.split())
     document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
-    jsonschema.validate(document, FORMS["explain JOB"])
+    validate(document, FORMS["explain JOB"])
     assert [one["schedd"] for one in document["silent"]] == ["far"]
 
 
@@ -567,7 +567,7 @@ def test_explain_a_job_names_what_the_plan_left_out(
     assert code == 0
     assert "left out: offer default@" in out
     document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
-    jsonschema.validate(document, FORMS["explain JOB"])
+    validate(document, FORMS["explain JOB"])
     assert [one["code"] for one in document["left_out"]] == ["left-out-offer"]
 
 

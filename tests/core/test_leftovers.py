@@ -63,6 +63,11 @@ def test_a_name_alone_proves_nothing() -> None:
     assert judged([thing(pool="other"), thing(pool="", identity="")], SITE) == ()
 
 
+def test_what_is_in_use_stays_whoever_made_it() -> None:
+    assert fate(thing(identity="", used_by="machine i")) == (Fate.KEPT, "in-use")
+    assert fate(thing(identity=OTHER, used_by="machine i")) == (Fate.REFUSED, "another-pool")
+
+
 def test_ids_choose_and_what_may_not_go_is_refused() -> None:
     left, unused = thing(id="a"), thing(Kind.IMAGE, id="b", name="mine")
     kept, strange = thing(id="c", used_by="image i"), thing(id="d", identity="")

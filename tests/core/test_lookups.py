@@ -17,6 +17,7 @@ from tests.rigs.snapshots import (
     instance,
     kind,
     offer,
+    pick,
     policy,
     record,
     slot,
@@ -27,7 +28,7 @@ from updraft.core.demand.fitting import turns
 from updraft.core.demand.room import Demand
 from updraft.core.limits.budget import budget
 from updraft.core.machines.cache import Roll
-from updraft.core.machines.census import adopt
+from updraft.core.machines.census import Origins
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
 from updraft.core.machines.entries import idle_claims
 from updraft.core.machines.fates import Look, jobs_there
@@ -35,6 +36,7 @@ from updraft.core.machines.lifecycle import changed
 from updraft.core.matching.verdicts import table_of
 from updraft.core.model import (
     Child,
+    Instance,
     JobGroup,
     Known,
     LaunchRecord,
@@ -46,6 +48,7 @@ from updraft.core.model import (
     RunningJob,
     ScheddView,
     Slot,
+    Snapshot,
     Verdict,
 )
 from updraft.core.settings import Policy, Timings
@@ -61,8 +64,8 @@ def claims(draw: st.DrawFn) -> tuple[list[JobGroup], list[Slot], dict[tuple[str,
         group(
             f"g{n}",
             draw(st.integers(0, 2)),
-            owner=draw(st.sampled_from(("ann", "ann", "bob"))),
-            submitter=draw(st.sampled_from(NAMES)),
+            owner=pick(draw, ("ann", "ann", "bob")),
+            submitter=pick(draw, NAMES),
             request=Resources(draw(st.integers(1, 3)), 100, 10),
             oldest=float(draw(st.integers(0, 3))),
             evaluable=draw(st.integers(0, 5)) > 0,
@@ -70,9 +73,7 @@ def claims(draw: st.DrawFn) -> tuple[list[JobGroup], list[Slot], dict[tuple[str,
         for n in range(draw(st.integers(1, 5)))
     ]
     kinds = (kind("small"), kind("large"))
-    verdicts = {
-        (g.key, k.key): Verdict(draw(st.sampled_from([0, 2, 2, 2])), SMALL) for g in groups for k in kinds
-    }
+    verdicts = {(g.key, k.key): Verdict(pick(draw, [0, 2, 2, 2]), SMALL) for g in groups for k in kinds}
     children = st.builds(
         Child,
         st.sampled_from(["Claimed", "Claimed", "Claimed", "Preempting"]),
@@ -81,7 +82,7 @@ def claims(draw: st.DrawFn) -> tuple[list[JobGroup], list[Slot], dict[tuple[str,
         st.sampled_from(NAMES),
     )
     slots = [
-        slot(f"i-{n}", kind=draw(st.sampled_from([kinds[0].key, kinds[1].key, "unknown"])),
+        slot(f"i-{n}", kind=pick(draw, [kinds[0].key, kinds[1].key, "unknown"]),
              children=tuple(draw(st.lists(children, max_size=8))))
         for n in range(draw(st.integers(1, 3)))
     ]  # fmt: skip
@@ -128,11 +129,11 @@ def histories(draw: st.DrawFn) -> LedgerView:
     ago = st.sampled_from([NOW, NOW - 4, NOW - 8, NOW - 100])  # few, so that some are the same
     records = []
     for n in range(draw(st.integers(0, 6))):
-        code = draw(st.sampled_from([None, CLOUD_ERROR, NEVER_JOINED, "idle-limit"]))
+        code = pick(draw, [None, CLOUD_ERROR, NEVER_JOINED, "idle-limit"])
         records.append(
             record(
                 f"i-{n}",
-                flavor=draw(st.sampled_from(["small", "large"])),
+                flavor=pick(draw, ["small", "large"]),
                 joined_at=draw(st.one_of(st.none(), ago)),
                 ended_at=draw(ago) if code else None,
                 end=Reason(code, "x") if code else None,
@@ -140,11 +141,11 @@ def histories(draw: st.DrawFn) -> LedgerView:
         )
     launches = []
     for n in range(draw(st.integers(0, 6))):
-        code = draw(st.sampled_from([None, None, "no-capacity", "throttled", "odd"]))
+        code = pick(draw, [None, None, "no-capacity", "throttled", "odd"])
         launches.append(
             LaunchRecord(
-                f"K{n}", "c1", "z1", draw(st.sampled_from(["small", "large"])), "on-demand", "default", "img",
-                "g1", 1, SMALL, 0.1, draw(ago), draw(st.sampled_from(list(LaunchState))),
+                f"K{n}", "c1", "z1", pick(draw, ["small", "large"]), "on-demand", "default", "img",
+                "g1", 1, SMALL, 0.1, draw(ago), pick(draw, list(LaunchState)),
                 error=Reason(code, f"no {n}") if code else None,
             )
         )  # fmt: skip
@@ -220,6 +221,11 @@ def test_what_rests_is_what_failed_last(ledger: LedgerView) -> None:
 
 
 # -------------------------------------------------------------------------------------------- the others
+
+
+def adopt(found: Instance, seen: Snapshot) -> MachineRecord:
+    """The record of an instance that the ledger doesn't know."""
+    return Origins(seen.now, seen.ledger.launches, seen.offers).record(found)
 
 
 def test_an_instance_without_a_record_is_worth_its_launch_or_the_first_offer_of_its_flavor() -> None:

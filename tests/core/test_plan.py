@@ -3,8 +3,8 @@
 A case says what differs from a quiet pool: machines (each with what cloud, ledger and pool say of it), job
 groups, settings. Times are in seconds before now where a key ends in `_ago`.
 
-Covers `plan` and what only whole plans show: `lifecycle`, `placing`, `cooldowns`, `room`, `outlooks` and
-`kinds`.
+Covers `plan` and what only whole plans show: `lifecycle`, `staying`, `placing`, `cooldowns`, `room`,
+`outlooks`, `warnings` and `kinds`.
 """
 
 import json

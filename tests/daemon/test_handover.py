@@ -17,7 +17,7 @@ from updraft.condor.collector.handover import Question, few_of_each, question
 from updraft.core.machines.handover import UNSHOWN, Asked
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.core.settings import Limits
-from updraft.daemon.handover import AGAIN, CALL_AGAIN, READ_AGAIN, Handover, Shown
+from updraft.daemon.handover import AGAIN, CALL_AGAIN, CALLS, READ_AGAIN, Handover, Shown
 from updraft.errors import CloudUnavailable, PoolError, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, all_noted, note
@@ -216,6 +216,22 @@ def test_a_machine_is_called_once_however_many_keys_ask_for_it(one: Site) -> Non
     one.ask(*(asks("i-0", f"thief{n}") for n in range(300)))
     one.turn()
     assert sum(one.called.values()) == 1
+
+
+def test_machines_that_are_silent_where_they_are_called_hold_up_no_other(tmp_path: Path) -> None:
+    site = Site(tmp_path / "ledger.db", MANY)
+    honest = asks(site.names[-1])
+    site.at = {address: key for address, key in site.at.items() if key == honest.asked.key}
+    site.ask(*(asks(name) for name in site.names))
+    with closing(site.ledger):
+        for _ in range(2):
+            before = sum(site.called.values())
+            site.turn()
+            assert sum(site.called.values()) - before <= CALLS
+        assert "UpdraftSealed" in site.said(honest)
+        for _ in range(10):
+            site.turn()
+    assert all(site.called[one.address] > 1 for one in site.shown[:-1]), "each is called again"
 
 
 def test_what_others_say_with_a_machines_key_is_no_answer_to_it(one: Site) -> None:

@@ -1,44 +1,30 @@
 """What belongs to a machine goes with it, on a real OpenStack; and what breaks says why."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from keystoneauth1.adapter import Adapter
 
 from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.osfront import Trouble
 from tests.rigs.clouds.osharness import CREATE, refused
 from tests.rigs.clouds.realcloud import Project, RealHarness
+from tests.rigs.clouds.realneutron import Neutron
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
+from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import checked_settings
+from updraft.core.leftovers import Kind
 from updraft.core.model import CloudState
 from updraft.errors import BadRequest, CloudError, CloudUnavailable
 
 pytestmark = pytest.mark.openstack
+OWN, OTHER = "0123456789ab", "ba9876543210"
 
 
-class Network:
-    """The network service, past any driver."""
-
-    def __init__(self, project: Project, harness: RealHarness) -> None:
-        region = project.region
-        self._harness = harness
-        self._adapter = Adapter(
-            region.get_session(),
-            service_type="network",
-            region_name=region.get_region_name(),
-            interface=region.get_interface(),
-            min_version="2.0",
-            max_version="2.latest",
-        )
-
-    def ours(self, what: str) -> list[Mapping[str, Any]]:
-        mark = f"updraft:pool={self._harness.pool('conformance')}"
-        found: list[Mapping[str, Any]] = self._adapter.get(f"/{what}?description={mark}").json()[what]
-        return found
+def at(harness: RealHarness) -> Connection:
+    return Connection("cloud", checked_settings("cloud", harness.settings))
 
 
 def ended(harness: RealHarness, driver: Any) -> None:
@@ -46,53 +32,109 @@ def ended(harness: RealHarness, driver: Any) -> None:
     harness.wait(lambda: driver.machines() == (), "all machines are gone")
 
 
-def test_ports_and_addresses_go_with_their_machines(project: Project, harness: RealHarness) -> None:
-    network = Network(project, harness)
+@pytest.fixture
+def neutron(project: Project) -> Neutron:
+    return Neutron(project)
+
+
+def test_ports_and_addresses_are_their_pools_and_go_with_their_machines(
+    neutron: Neutron, harness: RealHarness
+) -> None:
     floating = harness.settings.get("floating_network")
     harness.settings["port"] = {}
-    driver = harness.driver("conformance")
+    pool, driver = harness.pool("conformance"), harness.driver("conformance", OWN)
     made = driver.launch(request(harness, 2))
-    assert {one["device_id"] for one in network.ours("ports")} <= {one.id for one in made} | {""}
-    assert len(network.ours("ports")) == 2
+    ports = neutron.of_pool("ports", pool)
+    assert {one["device_id"] for one in ports} <= {one.id for one in made} | {""}
+    assert [one["description"] for one in ports] == 2 * [f"{TAG_POOL}={pool} {TAG_IDENTITY}={OWN}"]
+    harness.wait(lambda: {one.state for one in driver.machines()} == {CloudState.RUNNING}, "both of them run")
+    told = driver.leavings.of(Kind.PORT)
+    assert {(one.identity, one.used_by) for one in told} == {(OWN, f"machine {one.id}") for one in made}
+    assert all(one.made_at for one in told)
+    with pytest.raises(BadRequest, match="uses the port"):
+        driver.leavings.remove(Kind.PORT, told[0].id)
     if floating:
         harness.wait(
-            lambda: bool(driver.machines()) and len(network.ours("floatingips")) == 2,
+            lambda: bool(driver.machines()) and len(neutron.of_pool("floatingips", pool)) == 2,
             "each machine has a floating address",
         )
+        addresses = driver.leavings.of(Kind.ADDRESS)
+        assert {(one.identity, one.used_by) for one in addresses} == {(OWN, f"port {one.id}") for one in told}
+        with pytest.raises(BadRequest, match="uses the address"):
+            driver.leavings.remove(Kind.ADDRESS, addresses[0].id)
     ended(harness, driver)
     harness.wait(
-        lambda: not driver.machines() and not network.ours("ports") and not network.ours("floatingips"),
+        lambda: (
+            not driver.machines()
+            and not neutron.of_pool("ports", pool)
+            and not neutron.of_pool("floatingips", pool)
+        ),
         "neither ports nor addresses are left",
     )
 
 
-def test_a_launch_that_fails_half_way_leaves_no_ports(project: Project, harness: RealHarness) -> None:
-    network = Network(project, harness)
+def test_what_another_identity_left_is_told_of_and_let_be(
+    project: Project, neutron: Neutron, harness: RealHarness
+) -> None:
+    pool, bare = harness.pool("conformance"), f"{TAG_POOL}={harness.pool('conformance')}"
+    harness.settings["port"] = {}
+    (network,) = Places("cloud", checked_settings("cloud", harness.settings), at(harness)).networks()
+    marks = {bare: "", f"{bare} {TAG_IDENTITY}={OWN}": OWN, f"{bare} {TAG_IDENTITY}={OTHER}": OTHER}
+    made = {
+        neutron.made("ports", network_id=network, description=mark)["id"]: identity
+        for mark, identity in marks.items()
+    }
+    try:
+        told = harness.driver("conformance", OWN).leavings.of(Kind.PORT)
+        assert {one.id: (one.identity, one.used_by) for one in told} == {
+            one: (identity, "") for one, identity in made.items()
+        }
+        moment = [1000.0]
+        driver = OpenStackDriver(
+            "cloud", pool, checked_settings("cloud", harness.settings), at(harness), lambda: moment[0]
+        )
+        driver.identity = OWN
+        driver.machines()
+        moment[0] += 301
+        driver.machines()
+        left = [one["id"] for one in neutron.of_pool("ports", pool)]
+        assert [made[one] for one in left] == [OTHER]
+        for _ in range(2):
+            driver.leavings.remove(Kind.PORT, left[0])
+        assert neutron.of_pool("ports", pool) == []
+    finally:
+        for one in neutron.of_pool("ports", pool):
+            neutron.gone("ports", one["id"])
+
+
+def test_a_launch_that_fails_half_way_leaves_no_ports(
+    project: Project, neutron: Neutron, harness: RealHarness
+) -> None:
     harness.settings["port"] = {}
     driver = harness.driver("conformance")
     no = Trouble(CREATE, refused(400, "Invalid input for field/attribute name."))
     with project.front.trouble(no), pytest.raises(BadRequest):
         driver.launch(request(harness, 2))
-    assert network.ours("ports") == []
+    assert neutron.of_pool("ports", harness.pool("conformance")) == []
 
 
 def test_ports_of_a_launch_that_never_arrived_are_swept_up_by_a_successor(
-    project: Project, harness: RealHarness
+    project: Project, neutron: Neutron, harness: RealHarness
 ) -> None:
-    network = Network(project, harness)
     harness.settings["port"] = {}
+    pool = harness.pool("conformance")
     with project.front.trouble(Trouble(CREATE, lose=True)), pytest.raises(CloudUnavailable):
-        harness.driver("conformance").launch(request(harness))
-    assert len(network.ours("ports")) == 1, "nobody knows whether a machine has it"
+        harness.driver("conformance", OWN).launch(request(harness))
+    assert len(neutron.of_pool("ports", pool)) == 1, "nobody knows whether a machine has it"
     moment = [1000.0]
     settings = checked_settings("cloud", harness.settings)
-    pool, connection = harness.pool("conformance"), Connection("cloud", settings)
-    later = OpenStackDriver("cloud", pool, settings, connection, lambda: moment[0])
+    later = OpenStackDriver("cloud", pool, settings, at(harness), lambda: moment[0])
+    later.identity = OWN
     later.machines()
-    assert len(network.ours("ports")) == 1, "its launch may be under way still"
+    assert len(neutron.of_pool("ports", pool)) == 1, "its launch may be under way still"
     moment[0] += 301
     later.machines()
-    assert network.ours("ports") == []
+    assert neutron.of_pool("ports", pool) == []
 
 
 def test_machines_are_members_of_their_server_group(project: Project, harness: RealHarness) -> None:

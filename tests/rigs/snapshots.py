@@ -1,7 +1,9 @@
 """Snapshots for tests: small builders with sensible defaults, and Hypothesis strategies over odd ones."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -21,9 +23,12 @@ from updraft.core.model import (
     Known,
     LaunchRecord,
     LaunchState,
+    Learned,
     LedgerView,
     MachineRecord,
+    Observation,
     Offer,
+    Prepared,
     Quota,
     Reason,
     Resources,
@@ -34,6 +39,7 @@ from updraft.core.model import (
     Unknown,
     Verdict,
 )
+from updraft.core.prepare import prepare
 from updraft.core.settings import CloudRule, Limits, Policy, Threshold, Timings, WorkerClass
 from updraft.core.slots.kinds import kind_key
 
@@ -185,10 +191,50 @@ def snapshot(
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
+def prepared(seen: Snapshot, rules: Policy) -> Prepared:
+    """What could have led to such a snapshot, and the snapshot that is prepared of it.
+
+    It sells what the given one offers; `spare` and `left_out` are not taken over.
+    """
+    sold = {
+        name: tuple(
+            CloudOffer(one.cloud, one.zone, one.flavor, one.market, one.resources, one.price, one.left)
+            for one in seen.offers
+            if one.cloud == name
+        )
+        for name in seen.clouds
+    }
+    observation = Observation(
+        seen.now,
+        seen.pool,
+        seen.schedds,
+        seen.collector,
+        {name: replace(view, offers=Known(sold[name], NOW)) for name, view in seen.clouds.items()},
+        seen.ledger,
+        seen.annexes,
+        dict.fromkeys(seen.kinds, "[]"),
+        seen.jumped_at,
+        seen.launching,
+        seen.awake_since,
+        seen.taken_over_at,
+    )
+    learned = Learned(seen.now, {}, seen.pace, kinds=seen.kinds, verdicts=seen.verdicts)
+    return Prepared(observation, learned, prepare(observation, learned, rules))
+
+
 # ------------------------------------------------------------------------------------------- strategies
+
+T = TypeVar("T")
+_number = cache(st.integers)
+
+
+def pick(draw: st.DrawFn, values: Sequence[T]) -> T:
+    """One of these. A `sampled_from` made anew at each draw costs Hypothesis more than all that it draws."""
+    return values[draw(_number(0, len(values) - 1))]
 
 
 _LOAD = CollectorLoad(NOW - 30, NOW - 900, 800.0, 40, 1, 2, 3)
+BY_HAND = DrainRecord(DrainMode.BUSY, NOW, Reason("operator", "x"))
 PACED = JoinPace(3, "c was busy 95% of the time", NOW - 30, {"c": _LOAD}, {"c": 0.4})
 
 
@@ -197,12 +243,12 @@ def drains(draw: st.DrawFn) -> DrainRecord | None:
     """No drain, or one that was asked for and perhaps accepted."""
     if draw(st.booleans()):
         return None
-    mode = draw(st.sampled_from(list(DrainMode)))
-    asked = NOW - draw(st.sampled_from([1.0, 30.0, 500.0]))
-    deadline = NOW + draw(st.sampled_from([-10.0, 100.0])) if draw(st.booleans()) else None
+    mode = pick(draw, list(DrainMode))
+    asked = NOW - pick(draw, [1.0, 30.0, 500.0])
+    deadline = NOW + pick(draw, [-10.0, 100.0]) if draw(st.booleans()) else None
     codes = ["lifetime", "drifted", "operator", "over-limit"]
     # Want of work is a reason for the atomic drain only.
-    code = draw(st.sampled_from([*codes, "idle-limit"] if mode is DrainMode.EMPTY else codes))
+    code = pick(draw, [*codes, "idle-limit"] if mode is DrainMode.EMPTY else codes)
     accepted = asked if draw(st.booleans()) else None
     return DrainRecord(mode, asked, Reason(code, "generated"), accepted, deadline if mode == "busy" else None)
 
@@ -210,37 +256,37 @@ def drains(draw: st.DrawFn) -> DrainRecord | None:
 @st.composite
 def one_machine(draw: st.DrawFn, name: str) -> tuple[Instance | None, MachineRecord | None, Slot | None]:
     """A machine in any combination of what cloud, ledger and pool may say, sensible or not."""
-    cloud = draw(st.sampled_from(["c1", "c2"]))
-    flavor = draw(st.sampled_from(list(FLAVORS)))
-    generation = draw(st.sampled_from([GENERATION, GENERATION, "old"]))
+    cloud = pick(draw, ["c1", "c2"])
+    flavor = pick(draw, list(FLAVORS))
+    generation = pick(draw, [GENERATION, GENERATION, "old"])
     made = None
     if draw(st.integers(0, 9)):
-        state = draw(st.sampled_from([CloudState.RUNNING, CloudState.RUNNING, *CloudState]))
+        state = pick(draw, [CloudState.RUNNING, CloudState.RUNNING, *CloudState])
         made = instance(
             name, state, cloud=cloud, flavor=flavor, generation=generation, retiring=draw(st.booleans())
         )
     kept = None
     if draw(st.integers(0, 4)):
-        asked = NOW - draw(st.sampled_from([5.0, 300.0, 5000.0, 700_000.0]))
-        joined = draw(st.sampled_from([None, asked + 2, asked + 4]))
+        asked = NOW - pick(draw, [5.0, 300.0, 5000.0, 700_000.0])
+        joined = pick(draw, [None, asked + 2, asked + 4])
         kept = record(
             name,
             cloud=cloud,
             flavor=flavor,
             generation=generation,
             resources=FLAVORS[flavor][0],
-            price=draw(st.sampled_from([None, 0.1, 0.3])),
+            price=pick(draw, [None, 0.1, 0.3]),
             requested_at=asked,
             joined_at=joined,
-            busy_at=draw(st.sampled_from([NOW - 1, NOW - 5000.0])) if joined else None,
+            busy_at=pick(draw, [NOW - 1, NOW - 5000.0]) if joined else None,
             job_starts=3 if joined else None,
-            silent_since=draw(st.sampled_from([None, NOW - 5, NOW - 2000])) if joined else None,
-            missing_since=draw(st.sampled_from([None, None, NOW - 5, NOW - 2000])),
-            seen_at=draw(st.sampled_from([None, asked + 1])),
-            terminate_asked_at=draw(st.sampled_from([None, None, NOW - 5, NOW - 50])),
+            silent_since=pick(draw, [None, NOW - 5, NOW - 2000]) if joined else None,
+            missing_since=pick(draw, [None, None, NOW - 5, NOW - 2000]),
+            seen_at=pick(draw, [None, asked + 1]),
+            terminate_asked_at=pick(draw, [None, None, NOW - 5, NOW - 50]),
             drain=draw(drains()),
-            wanted_drain=draw(
-                st.sampled_from([None, None, None, DrainRecord(DrainMode.BUSY, NOW, Reason("operator", "x"))])
+            wanted_drain=pick(
+                draw, [None, None, None, DrainRecord(DrainMode.BUSY, NOW, Reason("operator", "x"))]
             ),
         )
     shown = None
@@ -253,8 +299,8 @@ def one_machine(draw: st.DrawFn, name: str) -> tuple[Instance | None, MachineRec
             kind=kind_key("default", generation, cloud, flavor),
             draining=draining,
             drain_reason="updraft idle-limit: x" if draining and draw(st.booleans()) else "",
-            heard=NOW - draw(st.sampled_from([1.0, 5000.0])),
-            job_starts=draw(st.sampled_from([None, 3, 4])),
+            heard=NOW - pick(draw, [1.0, 5000.0]),
+            job_starts=pick(draw, [None, 3, 4]),
             accepting=draw(st.integers(0, 5)) > 0,
         )
     return made, kept, shown
@@ -274,38 +320,36 @@ def policies(draw: st.DrawFn) -> Policy:
     made = worker(
         clouds=("c1", "c2"),
         min_machines=draw(st.integers(0, 3)),
-        max_machines=draw(st.sampled_from([None, 3, 6])),
-        idle_limit=draw(st.sampled_from([60.0, 600.0])),
+        max_machines=pick(draw, [None, 3, 6]),
+        idle_limit=pick(draw, [60.0, 600.0]),
     )
     limits = Limits(
-        draw(st.sampled_from([None, 4, 8])),
-        draw(st.sampled_from([None, 10, 40])),
-        draw(st.sampled_from([None, 0.5, 2.0])),
+        pick(draw, [None, 4, 8]),
+        pick(draw, [None, 10, 40]),
+        pick(draw, [None, 0.5, 2.0]),
     )
     return policy(
         made,
         limits=limits,
-        cloud_limits={"c1": Limits(machines=draw(st.sampled_from([None, 2, 5])))},
+        cloud_limits={"c1": Limits(machines=pick(draw, [None, 2, 5]))},
         timings=Timings(collector_age=900.0),
         closing=draw(st.integers(0, 7)) == 0,
-        clouds={"c2": draw(st.sampled_from(RULES))},
-        threshold=draw(st.sampled_from([Threshold(), Threshold(3, 15.0)])),
+        clouds={"c2": pick(draw, RULES)},
+        threshold=pick(draw, [Threshold(), Threshold(3, 15.0)]),
     )
 
 
 @st.composite
 def launches(draw: st.DrawFn, number: int) -> LaunchRecord:
     """A launch of the last hours in any state."""
-    state = draw(st.sampled_from(list(LaunchState)))
+    state = pick(draw, list(LaunchState))
     error = None
     if state is LaunchState.REFUSED:
-        error = Reason(
-            draw(st.sampled_from(["no-capacity", "quota-exceeded", "bad-request", "auth-failed"])), "no"
-        )
-    flavor = draw(st.sampled_from(list(FLAVORS)))
+        error = Reason(pick(draw, ["no-capacity", "quota-exceeded", "bad-request", "auth-failed"]), "no")
+    flavor = pick(draw, list(FLAVORS))
     return LaunchRecord(
         f"K-{number}",
-        draw(st.sampled_from(["c1", "c2"])),
+        pick(draw, ["c1", "c2"]),
         "z1",
         flavor,
         "on-demand",
@@ -315,7 +359,7 @@ def launches(draw: st.DrawFn, number: int) -> LaunchRecord:
         draw(st.integers(1, 4)),
         FLAVORS[flavor][0],
         FLAVORS[flavor][1],
-        NOW - draw(st.sampled_from([1.0, 20.0, 100.0, 4000.0])),
+        NOW - pick(draw, [1.0, 20.0, 100.0, 4000.0]),
         state,
         error=error,
     )
@@ -326,7 +370,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     """Any pool: sources known, stale or silent; machines in every state; some demand; two clouds."""
     parts = [draw(one_machine(f"i-{n}")) for n in range(draw(st.integers(0, 5)))]
     groups = [
-        group(f"g{n}", draw(st.integers(1, 30)), oldest=NOW - draw(st.sampled_from([1.0, 1000.0])))
+        group(f"g{n}", draw(st.integers(1, 30)), oldest=NOW - pick(draw, [1.0, 1000.0]))
         for n in range(draw(st.integers(0, 3)))
     ]
     kinds = {}
@@ -336,49 +380,44 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
                 key = kind_key("default", generation, cloud, flavor)
                 kinds[key] = Kind(key, "[]", FLAVORS[flavor][0])
     offers = [
-        offer(flavor, cloud, price=draw(st.sampled_from([None, FLAVORS[flavor][1]])))
+        offer(flavor, cloud, price=pick(draw, [None, FLAVORS[flavor][1]]))
         for cloud in ("c1", "c2")
         for flavor in FLAVORS
     ]
     running = tuple(
-        RunningJob(
-            "schedd", f"{n}.0", f"slot1_1@{made.id}@host", "alice", NOW + draw(st.sampled_from([-5, 500]))
-        )
+        RunningJob("schedd", f"{n}.0", f"slot1_1@{made.id}@host", "alice", NOW + pick(draw, [-5, 500]))
         for n, (made, _, _) in enumerate(parts)
         if made is not None and draw(st.integers(0, 3)) == 0
     )
-    held = draw(st.sampled_from([(), (), ("91.0", "91.1")]))
-    view = ScheddView(tuple(groups), draw(st.sampled_from([None, running])), held=held)
+    held = pick(draw, [(), (), ("91.0", "91.1")])
+    view = ScheddView(tuple(groups), pick(draw, [None, running]), held=held)
     known = Known(view, NOW)
     schedds = {
-        "schedd": draw(
-            st.sampled_from(
-                [
-                    known,
-                    known,
-                    known,
-                    Unknown(DOWN, NOW - 60, Known(view, NOW - 60)),
-                    Unknown(DOWN, NOW - 9000),
-                ]
-            )
+        "schedd": pick(
+            draw,
+            [
+                known,
+                known,
+                known,
+                Unknown(DOWN, NOW - 60, Known(view, NOW - 60)),
+                Unknown(DOWN, NOW - 9000),
+            ],
         )
     }
-    started = NOW - draw(st.sampled_from([10.0, 1000.0, 1_000_000.0]))
+    started = NOW - pick(draw, [10.0, 1000.0, 1_000_000.0])
     slots = tuple(shown for _, _, shown in parts if shown is not None)
-    seen = Known(CollectorView(slots, started, NOW - draw(st.sampled_from([5.0, 500.0]))), NOW)
+    seen = Known(CollectorView(slots, started, NOW - pick(draw, [5.0, 500.0])), NOW)
     clouds = {}
     for cloud in ("c1", "c2"):
         there = tuple(made for made, _, _ in parts if made is not None and made.cloud == cloud)
-        listed = draw(st.sampled_from([Known(there, NOW), Known(there, NOW), Unknown(DOWN, NOW - 60)]))
-        quota = draw(
-            st.sampled_from([Known(Quota(machines=3), NOW), Known(Quota(), NOW), Unknown(DOWN, NOW)])
-        )
+        listed = pick(draw, [Known(there, NOW), Known(there, NOW), Unknown(DOWN, NOW - 60)])
+        quota = pick(draw, [Known(Quota(machines=3), NOW), Known(Quota(), NOW), Unknown(DOWN, NOW)])
         clouds[cloud] = CloudView(listed, Known((), NOW), quota)
     return Snapshot(
         NOW,
         POOL,
         schedds,
-        draw(st.sampled_from([seen, seen, seen, Unknown(DOWN, NOW - 30)])),
+        pick(draw, [seen, seen, seen, Unknown(DOWN, NOW - 30)]),
         clouds,
         LedgerView(
             tuple(draw(launches(n)) for n in range(draw(st.integers(0, 3)))),
@@ -387,5 +426,5 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         tuple(offers),
         kinds,
         verdicts(groups, kinds.values()),
-        pace=draw(st.sampled_from([JoinPace(), JoinPace(), PACED])),
+        pace=pick(draw, [JoinPace(), JoinPace(), PACED]),
     )

@@ -174,6 +174,14 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
+class Identified(Protocol):
+    """A driver that makes, or at its looks removes, more than machines: it has to know for which pool."""
+
+    identity: str
+    """The pool's, "" while it has none: set before anything is asked of the cloud."""
+
+
+@runtime_checkable
 class ImageFinder(Protocol):
     """A driver that can say which image a launch would boot, also one that its catalogue doesn't list."""
 

@@ -5,6 +5,7 @@ A driver is an entry point of the group `updraft.drivers`; its module may hold a
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
@@ -22,12 +23,18 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 def driver_entry(name: str) -> EntryPoint | None:
     """The installed driver of this name."""
-    return next(iter(entry_points(group=GROUP, name=name)), None)
+    return next((entry for entry in _installed() if entry.name == name), None)
 
 
 def driver_names() -> list[str]:
     """All drivers that are installed."""
-    return sorted(entry.name for entry in entry_points(group=GROUP))
+    return sorted(entry.name for entry in _installed())
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """Read once: it takes opening a file of each package that is installed."""
+    return tuple(entry_points(group=GROUP))
 
 
 def driver_faults(tables: Mapping[str, object]) -> Iterator[Fault]:

@@ -148,7 +148,7 @@ def _doubt(one: Belonging, site: Site) -> Reason | None:
     """Why it isn't proven to be this pool's."""
     if one.identity and one.identity != site.identity:
         return Reason("another-pool", f"its identity is {one.identity}, another pool's of this name")
-    if one.identity or one.key in site.noted:
+    if one.identity or one.key in site.noted or one.used_by:  # what is in use stays, whoever made it
         return None
     return Reason(
         "not-proven",

@@ -1,5 +1,6 @@
 """Answers machines that ask for their own tokens: hears them, has the core decide, seals and tells."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,11 @@ CALL_AGAIN = 5.0
 READ_AGAIN = 10.0
 _LIFETIME = 120.0
 _DEADLINE = 10.0
-_AT_ONCE = 16
+_AT_ONCE = 64
+_READS = 16  # consoles that are read in a turn
+CALLS = 128
+"""Addresses that are called in a turn: so many that say nothing take two rounds of some seconds."""
+
 _REMEMBERED = 5000
 
 
@@ -109,6 +114,7 @@ class Handover:
         # One key may ask for several machines, or have been copied: what is found or told is of a question.
         self._told: dict[Asked, _Told] = {}
         self._found: dict[tuple[Asked, Call | Read], tuple[frozenset[str], float]] = {}
+        self._looked: dict[Call | Read, float] = {}
         self._askers: dict[str, _Asker] = {}  # by the machine
         self._proven: set[str] = set()  # clouds of which a console has shown a key
         self._refused: dict[tuple[str, str], float] = {}  # when, by the machine and why
@@ -224,13 +230,17 @@ class Handover:
     def _look(
         self, pairs: "zip[tuple[Question, Decision]]", drivers: Mapping[str, Shows], now: float
     ) -> None:
-        """Where machines show their keys, as far as that is wanted; of consoles a few at a time."""
+        """Where machines show their keys, as far as that is wanted: a bounded number at a time, first those
+        at which nobody has looked for longest, so that those that say nothing hold up no others."""
         wanted = [(q.asked, d) for q, d in pairs if isinstance(d, Call | Read)]
-        if not wanted:
-            return
         # However many ask for a machine, it is called once.
-        calls = dict.fromkeys(where for _, where in wanted if isinstance(where, Call))
-        places = [*calls, *[where for _, where in wanted if isinstance(where, Read)][:_AT_ONCE]]
+        places = list(dict.fromkeys(where for _, where in wanted))
+        places.sort(key=lambda where: self._looked.get(where, -math.inf))
+        calls = [where for where in places if isinstance(where, Call)][:CALLS]
+        reads = [where for where in places if isinstance(where, Read)][:_READS]
+        places = [*calls, *reads]
+        if not places:
+            return
 
         def keys(where: Call | Read) -> frozenset[str]:
             if isinstance(where, Call):
@@ -243,6 +253,7 @@ class Handover:
 
         with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as lanes:
             shown = dict(zip(places, lanes.map(keys, places), strict=True))
+        self._looked |= dict.fromkeys(shown, now)
         for asked, where in wanted:
             if where in shown:
                 self._found[asked, where] = shown[where], now
@@ -281,7 +292,6 @@ class Handover:
         made = noted(self._ledger, Issued, asked.launch)
         if made is None:
             return {"UpdraftWaits": "the ledger has no note of a token of this launch"}
-        known = noted(self._ledger, HandedToken, asked.instance)
         broker = self._shown.get(record.worker_class, Shown()).broker
         try:
             token = pool.mint_own_token(asked.launch, asked.instance, made.expires - now)
@@ -293,13 +303,9 @@ class Handover:
             return {"UpdraftWaits": str(error)}
         known = noted(self._ledger, HandedToken, asked.instance)
         # Before it is told: after a crash it is told again, to this key only.
-        note(
-            self._ledger,
-            HandedToken(
-                record.cloud, record.id, asked.launch, asked.key, self._whose(token), now, made.expires,
-                unseen=unseen or (known is not None and known.unseen),
-            ),
-        )  # fmt: skip
+        unseen = unseen or (known is not None and known.unseen)
+        of = (record.cloud, record.id, asked.launch, asked.key, self._whose(token))
+        note(self._ledger, HandedToken(*of, at=now, expires=made.expires, unseen=unseen))
         if known is None:
             took = now - record.requested_at
             text = f"{asked.instance} is handed its own token, {took:.0f} s after it was asked for"
@@ -318,6 +324,7 @@ class Handover:
     def _forget_some(self) -> None:
         _shortened(self._told)
         _shortened(self._found)
+        _shortened(self._looked)
         _shortened(self._refused)
         _shortened(self._askers)
 

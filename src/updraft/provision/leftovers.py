@@ -1,7 +1,7 @@
 """What updraft has made in one cloud: asked for by kinds, so that what doesn't answer costs itself alone."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from updraft.clouds.base import TAG_IDENTITY, Driver, catalogue_of, image_finder_of
@@ -45,7 +45,7 @@ class Place:
             asked["key pairs"] = self.key_pairs
         further = leavings_of(self.workers)
         if further is not None:
-            asked |= {f"{kind}s": partial(further.of, kind) for kind in further.kinds}
+            asked |= {f"{kind}s": partial(self.further, kind) for kind in further.kinds}
         return asked
 
     def named(self) -> Mapping[tuple[str, str], str]:
@@ -120,6 +120,12 @@ class Place:
         catalogue = catalogue_of(self.workers)
         there = frozenset(() if catalogue is None else catalogue.key_pairs())
         return tuple(Belonging(self.cloud, Kind.KEY_PAIR, one, one) for one in sorted(self.keys & there))
+
+    def further(self, kind: Kind) -> tuple[Belonging, ...]:
+        """What there is beside these; that of heads and image builds is the pool's, by names of their own."""
+        pool = self.settings.pool.name
+        each = (leavings_of(driver) for driver in self._drivers)
+        return tuple(replace(one, pool=pool) for some in each if some is not None for one in some.of(kind))
 
     # ------------------------------------------------------------------------------------------- inside
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.checks.test_check import StubProbe
 from tests.rigs.annexworlds import with_annexes
+from tests.rigs.forms import validate
 from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft import config
 from updraft.app import annexes as use_case
@@ -79,7 +79,7 @@ def shown(capsys: Capture, *arguments: str) -> Any:
     code, out, _ = run(capsys, *arguments, "--json")
     assert code == 0
     document = json.loads(out)
-    jsonschema.validate(document, FORMS[f"annex {arguments[0]}"])
+    validate(document, FORMS[f"annex {arguments[0]}"])
     return document
 
 
@@ -309,7 +309,7 @@ def test_the_pools_status_lists_the_annexes_that_stand(
     assert re.search(r" \(in (9|10)m\)$", row["lease ends"])
     assert row["state"].startswith("held: the pool may")
     document = json.loads(status("--json"))
-    jsonschema.validate(document, FORMS["status"])
+    validate(document, FORMS["status"])
     (one,) = document["annexes"]
     assert (one["owner"], one["machines"], one["until"], one["look"]["joined"]) == ("ann", 3, now + 600, 1)
     assert one == shown(capsys, "list")["annexes"][0]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.snapshots import policy, snapshot
 from updraft.app.call import Call
 from updraft.cli.annexes import asking as annex_asking
@@ -75,7 +75,7 @@ def test_what_is_printed_as_json_has_its_form(
     assert call(["annex", "create", "there", "--count", "1"]) == 0
     capsys.readouterr()
     assert call(["annex", *words, "--json"]) == 0
-    jsonschema.validate(json.loads(capsys.readouterr().out), dict(ANNEX_FORMS[f"annex {words[0]}"]))
+    validate(json.loads(capsys.readouterr().out), ANNEX_FORMS[f"annex {words[0]}"])
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import ImageInfo, catalogue_of
@@ -56,7 +56,7 @@ def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
 def document(capsys: Capture, *arguments: str) -> Any:
     code, out, _ = run(capsys, *arguments, "--json")
     found = json.loads(out)
-    jsonschema.validate(found, FORMS[arguments[0]])
+    validate(found, FORMS[arguments[0]])
     return code, found
 
 

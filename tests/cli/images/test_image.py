@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.app import wiring
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
@@ -64,7 +64,7 @@ def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
 def document(capsys: Capture, *words: str) -> Any:
     code, out, _ = run(capsys, *words, "--json")
     found = json.loads(out)
-    jsonschema.validate(found, FORMS[f"image {words[0]}"])
+    validate(found, FORMS[f"image {words[0]}"])
     return code, found
 
 

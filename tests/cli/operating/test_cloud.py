@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.manyclouds import ManyClouds
 from updraft import config
 from updraft.cli import main
@@ -62,9 +62,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     world.sites["veneto"].add_foreign("large")
     world.restart()
     world.idle = 40
-    world.turn(40)
+    world.turn(40, each=10)
     world.fail("veneto", 3600)
-    world.turn(20)
+    world.turn(20, each=10)
     world.close()
     (tmp_path / "ledger.db").rename(settings.pool.ledger)
     return tmp_path
@@ -82,7 +82,7 @@ def shown(capsys: Capture, *arguments: str) -> Any:
     code, out, _ = run(capsys, *arguments, "--json")
     assert code == 0
     document = json.loads(out)
-    jsonschema.validate(document, FORMS[" ".join(arguments[:2]) if arguments[0] == "cloud" else arguments[0]])
+    validate(document, FORMS[" ".join(arguments[:2]) if arguments[0] == "cloud" else arguments[0]])
     return document
 
 

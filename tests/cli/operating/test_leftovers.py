@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.app import wiring
 from updraft.checks import State
 from updraft.checks.asking import Answer
@@ -109,7 +109,7 @@ def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
 def rows(capsys: Capture, *words: str) -> dict[str, Any]:
     code, out, _ = run(capsys, "--json", *words)
     document = json.loads(out)
-    jsonschema.validate(document, FORMS["leftovers"])
+    validate(document, FORMS["leftovers"])
     assert code == (1 if document["errors"] else 0)
     return {row["id"]: row for row in document["leftovers"]}
 

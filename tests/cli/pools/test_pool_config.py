@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.rigs.forms import validate
 from tests.rigs.reading import cloud_config, worker, written
 from updraft.app import wiring
 from updraft.app.poolsize import CHILDREN, children, heard_every, largest
@@ -63,7 +63,7 @@ def settings_of(text: str) -> dict[str, str]:
 def test_json_is_of_its_form_and_says_what_the_file_says(role: str) -> None:
     words = ("--machines", "3000", "--role", role, "--reach", "ccb", "--schedds", "1")
     document = json.loads(call(*words, "--json").stdout)
-    jsonschema.validate(document, FORMS["pool config"])
+    validate(document, FORMS["pool config"])
     said = {one["name"]: one["value"] for one in document["settings"]}
     assert said == settings_of(call(*words).stdout)
     assert said

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.load.test_figures import FINE, REAL
+from tests.rigs.forms import validate
 from updraft.cli import main
 from updraft.cli.pools import load as pool_load
 from updraft.cli.schemas import FORMS
@@ -81,7 +81,7 @@ def test_what_is_asked_for_reaches_the_test(asked: list[Wish], tmp_path: Path, c
 def test_json_is_of_its_form_and_what_gives_out_is_exit_code_1(asked: list[Wish], capsys: Capture) -> None:
     code, out, _ = call(capsys, "--machines", "10,999", "--real", "2", "--json")
     document = json.loads(out)
-    jsonschema.validate(document, FORMS["pool load"])
+    validate(document, FORMS["pool load"])
     assert code == 1
     assert [run["gives_out"] for run in document["runs"]] == [[], ["too slow"]]
     assert document["real"]["memory"] == pytest.approx(9.0)

@@ -7,9 +7,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.app import wiring
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
@@ -143,7 +143,7 @@ def test_what_the_configuration_says_of_ipv6_is_enough(
 def test_the_document_tells_families_apart(site: Site, capsys: Capture) -> None:
     site.ipv6 = True
     found = json.loads(run(capsys, "check", "--json")[1])
-    jsonschema.validate(found, FORMS["network check"])
+    validate(found, FORMS["network check"])
     told = [(one["source"], one["families"]) for one in found["groups"][1]["missing"]]
     assert ("group:demo-head", [4]) in told
     assert ("group:demo-head", [6]) in told
@@ -154,7 +154,7 @@ def test_the_document_has_its_form(site: Site, capsys: Capture) -> None:
     put(site, "demo-head", Rule("in", "tcp", None, "0.0.0.0/0"))
     code, out, _ = run(capsys, "check", "--json")
     found = json.loads(out)
-    jsonschema.validate(found, FORMS["network check"])
+    validate(found, FORMS["network check"])
     (head, worker) = found["groups"]
     assert code == 1
     assert head["open"] == [

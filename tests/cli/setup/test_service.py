@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.machines import picture
 from updraft import config
 from updraft.bootstrap.machine import shipped
@@ -267,7 +267,7 @@ def test_status_says_since_when_and_what_it_does(systemd: Path, capsys: pytest.C
     assert "it acts" in out
     assert main.call(["service", "status", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, FORMS["service status"])
+    validate(document, FORMS["service status"])
     assert document["unit"] == {"installed": True, "enabled": True, "state": "active"}
 
 
@@ -290,7 +290,7 @@ def test_one_that_is_not_at_work_is_a_problem(
         note(site, last_cycle=time.time() - 3600)
     assert main.call(["service", "status", "--json"]) == 1
     said = capsys.readouterr()
-    jsonschema.validate(json.loads(said.out), FORMS["service status"])
+    validate(json.loads(said.out), FORMS["service status"])
     assert "no daemon is at work" in said.err
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 
@@ -49,7 +49,7 @@ def simulated(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
     found: dict[str, Any] = json.loads(out)
-    jsonschema.validate(found, FORMS["simulate"])
+    validate(found, FORMS["simulate"])
     return found
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.snapshots import record
 from updraft import config
 from updraft.act.launching import note_token
@@ -105,7 +105,7 @@ def shown(capsys: Capture, *arguments: str) -> Any:
     code, out, err = run(capsys, *arguments, "--json")
     assert code == 0, err
     document = json.loads(out)
-    jsonschema.validate(document, FORMS[f"tokens {arguments[0]}"])
+    validate(document, FORMS[f"tokens {arguments[0]}"])
     return document
 
 

@@ -10,7 +10,7 @@ from tests.rigs.clouds.fakecloud import ADDRESS, IMAGE, NO_HOST, PRIVATE, PUBLIC
 from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
 from tests.rigs.clouds.osharness import CREATE, OpenStackHarness, refused
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_POOL
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.core.model import CloudState
 from updraft.errors import (
@@ -23,6 +23,7 @@ from updraft.errors import (
 )
 
 GROUP = "616fb98f-46ca-475e-917e-2563e5a8cd19"
+OWN, OTHER = "0123456789ab", "ba9876543210"
 
 
 @pytest.fixture
@@ -303,6 +304,21 @@ def test_ports_are_made_at_once_and_go_with_their_machines(
     assert set(cloud.ports) == {"foreign"}
 
 
+@pytest.mark.parametrize("mode", [{"ipv6_address_mode": "slaac"}, {"ipv6_ra_mode": "dhcpv6-stateless"}])
+def test_ports_whose_addresses_are_made_of_their_macs_are_made_one_by_one(
+    harness: OpenStackHarness, cloud: FakeCloud, mode: dict[str, str]
+) -> None:
+    """Neutron answers a call for several with an error of its own."""
+    subnets = cloud.told["subnets"]["subnets"]
+    subnets.append({**subnets[0], "id": "six", "name": "six", "ip_version": 6, **mode})
+    driver = harness.driver(port={})
+    assert len(driver.launch(request(harness, 2))) == len(cloud.ports) == 2
+    cloud.most_ports = 3
+    with pytest.raises(QuotaExceeded):
+        driver.launch(request(harness, 2))
+    assert len(cloud.ports) == 2, "all or none"
+
+
 def test_a_launch_that_fails_half_way_leaves_no_ports(
     harness: OpenStackHarness, front: Front, cloud: FakeCloud
 ) -> None:
@@ -408,6 +424,41 @@ def test_addresses_that_a_dead_process_left_are_removed(harness: OpenStackHarnes
     }
     harness.driver(floating_network="public").machines()
     assert set(cloud.addresses) == {"theirs"}
+
+
+def test_what_a_dead_process_of_another_identity_left_is_let_be(
+    harness: OpenStackHarness, cloud: FakeCloud
+) -> None:
+    """Of this identity and of none, as what was made before there was one: it goes."""
+    bare = "updraft:pool=conformance"
+    own, other = f"{bare} updraft:identity={OWN}", f"{bare} updraft:identity={OTHER}"
+    for one, mark in (("own", own), ("bare", bare), ("other", other)):
+        cloud.addresses[one] = cloud.as_address({"id": one, "description": mark})
+        cloud.ports[one] = cloud.as_port({"id": one, "description": mark})
+    driver = harness.driver(identity=OWN, port={}, floating_network="public")
+    driver.machines()
+    assert set(cloud.addresses) == {"other"}
+    harness.now += 301
+    driver.machines()
+    assert set(cloud.ports) == {"other"}
+    harness.driver(port={}, floating_network="public").machines()
+    assert set(cloud.addresses) == {"other"}, "who has no identity yet has nothing to say of it either"
+
+
+def test_machines_of_another_identity_are_given_no_address(
+    harness: OpenStackHarness, cloud: FakeCloud
+) -> None:
+    theirs = harness.driver(identity=OTHER, floating_network="public")
+    theirs.launch(request(harness, tags={TAG_IDENTITY: OTHER}))
+    mine = harness.driver(identity=OWN, floating_network="public")
+    mine.launch(request(harness, key="another", tags={TAG_IDENTITY: OWN}))
+    cloud.settled()
+    for _ in range(2):
+        mine.machines()
+    (given,) = cloud.addresses.values()
+    assert given["description"].endswith(OWN)
+    theirs.machines()
+    assert len(cloud.addresses) == 2
 
 
 def test_addresses_go_also_where_the_settings_ask_for_none_any_more(

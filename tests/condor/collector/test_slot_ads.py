@@ -15,6 +15,7 @@ from updraft.condor.demand.reread import Reread
 from updraft.core.model import Slot
 
 POISON = '"can\'t be read"'
+MANY = 50
 BY_OWNER = ("Offline", "DaemonStartTime", "UpdateSequenceNumber", "MyAddress", "Start", "DrainReason", "Cpus")
 
 
@@ -50,7 +51,7 @@ def machine(number: int) -> Any:
 
 @pytest.fixture
 def there() -> Collector:
-    return Collector(100)
+    return Collector(MANY)
 
 
 @pytest.fixture
@@ -67,11 +68,11 @@ def looked(there: Collector, last: Reread, odd: Odd) -> dict[str, Slot]:
 def test_one_that_cannot_be_read_costs_itself(there: Collector, last: Reread, name: str, later: bool) -> None:
     odd = Odd()
     if later:
-        assert len(looked(there, last, odd)) == 100
+        assert len(looked(there, last, odd)) == MANY
     there.ads["slot1@w042"].update({name: classad2.ExprTree(POISON), "LastHeardFrom": 8})
     for _ in range(3):
         seen = looked(there, last, odd)
-        assert len(seen) == 100
+        assert len(seen) == MANY
         assert [one.name for one in seen.values() if one.fault] == ["slot1@w042"]
         assert "can't be read" in seen["slot1@w042"].fault
         assert not seen["slot1@w042"].accepting
@@ -101,7 +102,7 @@ def test_one_whose_name_is_none_is_counted_under_another(
 ) -> None:
     odd = Odd()
     if later:
-        assert len(looked(there, last, odd)) == 100
+        assert len(looked(there, last, odd)) == MANY
     if another:  # which is looked for by its name
         there.ads["slot1@w007"]["Offline"] = classad2.ExprTree(POISON)
     there.ads["slot1@w042"].update(
@@ -109,7 +110,7 @@ def test_one_whose_name_is_none_is_counted_under_another(
     )
     for _ in range(3):
         seen = looked(there, last, odd)
-        assert len(seen) == 100
+        assert len(seen) == MANY
         one = seen["slot3@w042"]
         assert (one.instance_id, one.state, one.free.cpus) == ("i-42", "Claimed", 0)
         assert "can't be read" in one.fault
@@ -119,7 +120,7 @@ def test_one_whose_name_is_none_is_counted_under_another(
     there.ads["slot1@w042"].update({"Name": "slot1@w042", "LastHeardFrom": 50})
     for _ in range(31 if odd.hidden else 1):
         seen = looked(there, last, odd)
-    assert len(seen) == 100
+    assert len(seen) == MANY
     assert not seen["slot1@w042"].fault
 
 
@@ -128,7 +129,7 @@ def test_several_without_names_are_told_apart_by_whatever_they_have(there: Colle
         there.ads[f"slot1@w{n:03}"].update({"Name": 7, **more})
     seen = looked(there, last, Odd())
     assert {one.name for one in seen.values() if one.fault} == {"slot1@m", "slot2@m", "<10.0.0.1:3>"}
-    assert len(seen) == 100
+    assert len(seen) == MANY
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -139,11 +140,11 @@ def test_one_whose_name_the_library_cannot_read_costs_its_machine(
     for n, ad in enumerate(there.ads.values()):
         ad["Machine"] = f"w{n:03}"
     if later:
-        assert len(looked(there, last, odd)) == 100
+        assert len(looked(there, last, odd)) == MANY
     there.ads["slot1@w042"].update({"Name": classad2.ExprTree(POISON), "LastHeardFrom": 8})
     for _ in range(3):
         seen = looked(there, last, odd)
-        assert len(seen) == 100
+        assert len(seen) == MANY
         assert [(one.name, one.instance_id) for one in seen.values() if one.fault] == [("w042", "i-42")]
         for ad in there.ads.values():
             ad["LastHeardFrom"] += 1
@@ -213,7 +214,7 @@ def test_several_of_one_advertiser_with_nothing_else_to_tell_them_by_are_counted
         ad.update({"Name": 7, "LastHeardFrom": n, **(WHOSE if n < 3 else {})})
         del ad["MyAddress"]
     seen = looked(there, last, Odd())
-    assert len(seen) == 100
+    assert len(seen) == MANY
     names = {one.name for one in seen.values() if one.fault}
     assert names == {"unnamed-1 of worker-7", "unnamed-2 of worker-7", "unnamed-1 of an unknown advertiser"}
 
@@ -225,7 +226,7 @@ def test_of_what_cannot_be_read_as_much_as_can_be_is_known(there: Collector, las
 
 
 def test_the_search_is_paid_for_once_and_each_gets_another_chance(there: Collector, last: Reread) -> None:
-    for n in range(0, 100, 10):
+    for n in range(0, MANY, 5):
         there.ads[f"slot1@w{n:03}"]["Offline"] = classad2.ExprTree(POISON)
     odd = Odd()
     looked(there, last, odd)
@@ -251,7 +252,7 @@ def test_what_has_left_is_forgotten(there: Collector, last: Reread) -> None:
     looked(there, last, odd)
     del there.ads["slot1@w042"]
     for _ in range(2):
-        assert len(looked(there, last, odd)) == 99
+        assert len(looked(there, last, odd)) == MANY - 1
     assert not odd.names()
 
 

@@ -21,6 +21,7 @@ from tests.rigs.snapshots import (
     group,
     instance,
     offer,
+    pick,
     policies,
     policy,
     record,
@@ -83,18 +84,18 @@ def test_case(name: str) -> None:
 def annexes(draw: st.DrawFn) -> tuple[Annex, ...]:
     """Up to two annexes in any state."""
     found = []
-    for name in draw(st.sampled_from([("a",), ("a", "b")])):
-        cores = draw(st.sampled_from([0, 0, 7]))
+    for name in pick(draw, [("a",), ("a", "b")]):
+        cores = pick(draw, [0, 0, 7])
         found.append(
             annex(
                 name,
                 machines=0 if cores else draw(st.integers(1, 6)),
                 cores=cores,
-                until=NOW + draw(st.sampled_from([-500.0, -20.0, 0.0, 1.0, 3600.0])),
+                until=NOW + pick(draw, [-500.0, -20.0, 0.0, 1.0, 3600.0]),
                 for_all=draw(st.booleans()),
-                max_price=draw(st.sampled_from([None, 0.2])),
+                max_price=pick(draw, [None, 0.2]),
                 left=draw(st.integers(0, 2)),
-                stopped=draw(st.sampled_from([None, None, STOPPED])),
+                stopped=pick(draw, [None, None, STOPPED]),
                 kill_jobs=draw(st.booleans()),
             )
         )

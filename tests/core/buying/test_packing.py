@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.snapshots import pick
 from updraft.core.buying.shopping import Shopping, buy
 from updraft.core.demand.filling import Bin, fill
 from updraft.core.demand.fitting import turns
@@ -52,24 +53,24 @@ def worlds(draw: st.DrawFn) -> World:
     groups = []
     for at in range(draw(st.integers(1, 6))):
         request = Resources(
-            draw(st.integers(1, 8)), draw(st.integers(1, 9000)), 1024, draw(st.sampled_from([0, 0, 0, 1]))
+            draw(st.integers(1, 8)), draw(st.integers(1, 9000)), 1024, pick(draw, [0, 0, 0, 1])
         )
         group = job_group(
             f"g{at}",
             request,
-            draw(st.sampled_from("xyz")),
+            pick(draw, "xyz"),
             draw(st.integers(0, 2)),
             float(draw(st.integers(0, 5))),
         )
         groups.append((group, draw(st.integers(0, 60))))
     kinds, offers = {}, []
     for at in range(draw(st.integers(1, 5))):
-        slots = draw(st.sampled_from([1, 1, 1, 2, 4]))
+        slots = pick(draw, [1, 1, 1, 2, 4])
         kind = machine(
             f"k{at}",
             draw(st.integers(1, 32)),
             draw(st.integers(500, 64000)),
-            draw(st.sampled_from([0, 0, 2])),
+            pick(draw, [0, 0, 2]),
             slots,
         )
         kinds[kind.key] = kind
@@ -77,11 +78,11 @@ def worlds(draw: st.DrawFn) -> World:
     verdicts = {}
     for group, _ in groups:
         for kind in kinds.values():
-            verdict = verdict_of(group, kind, draw(st.sampled_from([0, 1, 2, ENOUGH, ENOUGH, ENOUGH])))
+            verdict = verdict_of(group, kind, pick(draw, [0, 1, 2, ENOUGH, ENOUGH, ENOUGH]))
             verdicts[group.key, kind.key] = verdict
     bins = []
     for at in range(draw(st.integers(0, 8))):
-        kind = draw(st.sampled_from(sorted(kinds.values(), key=lambda k: k.key)))
+        kind = pick(draw, sorted(kinds.values(), key=lambda k: k.key))
         free = kind.resources
         if kind.partitionable and draw(st.booleans()):
             free = Resources(

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.bench import buying
+from tests.bench.decision import buying
 from tests.core.buying.test_packing import (
     World,
     everything,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rigs.snapshots import pick
 from updraft.core.demand.filling import Bin, Filling, fill
 from updraft.core.demand.fitting import Grid, choosing
 from updraft.core.matching.match import asked, by_quantity
@@ -37,8 +38,8 @@ def worlds(draw: st.DrawFn, most_bins: int = 8) -> World:
         size = Resources(
             draw(st.integers(1, 16)),
             draw(st.integers(100, 20_000)),
-            draw(st.integers(1, 40)) * MEBI + draw(st.sampled_from([0, 300])),
-            draw(st.sampled_from([0, 0, 2])),
+            draw(st.integers(1, 40)) * MEBI + pick(draw, [0, 300]),
+            pick(draw, [0, 0, 2]),
         )
         kinds[f"k{at}"] = Kind(f"k{at}", "", size, partitionable=draw(st.integers(0, 3)) > 0)
     queue = []
@@ -46,10 +47,10 @@ def worlds(draw: st.DrawFn, most_bins: int = 8) -> World:
         request = Resources(
             draw(st.integers(0, 6)),
             draw(st.integers(0, 5000)),
-            draw(st.sampled_from([0, 100, MEBI, 7 * MEBI + 5])),
-            draw(st.sampled_from([0, 0, 0, 1])),
+            pick(draw, [0, 100, MEBI, 7 * MEBI + 5]),
+            pick(draw, [0, 0, 0, 1]),
         )
-        owner = draw(st.sampled_from("xy"))
+        owner = pick(draw, "xy")
         group = JobGroup(f"g{at}", "s", owner, owner, "", request, 0, oldest=float(draw(st.integers(0, 3))))
         queue.append((group, draw(st.integers(0, 90))))
     verdicts = {}
@@ -68,7 +69,7 @@ def verdicts_of(draw: st.DrawFn, group: JobGroup, kind: Kind) -> Verdict | None:
     most = by_quantity(kind.resources, takes, group.request) if kind.partitionable else 1
     if not kind.resources.holds(group.request):
         most = 0
-    what = draw(st.sampled_from(["all", "all", "all", "few", "no", "undecided", "missing"]))
+    what = pick(draw, ["all", "all", "all", "few", "no", "undecided", "missing"])
     if what == "missing":
         return None
     if what == "undecided":
@@ -80,17 +81,17 @@ def verdicts_of(draw: st.DrawFn, group: JobGroup, kind: Kind) -> Verdict | None:
 def bins_of(draw: st.DrawFn, kinds: Mapping[str, Kind], most: int) -> list[Bin]:
     bins = []
     for at in range(draw(st.integers(0, most))):
-        kind = kinds[draw(st.sampled_from(sorted(kinds)))]
+        kind = kinds[pick(draw, sorted(kinds))]
         size = kind.resources
         whole = replace(
             size,
-            memory=max(1, size.memory + draw(st.sampled_from([-1, 0, 0, 1]))),
-            disk=size.disk + draw(st.sampled_from([-6, 0, 0, 6])),
+            memory=max(1, size.memory + pick(draw, [-1, 0, 0, 1])),
+            disk=size.disk + pick(draw, [-6, 0, 0, 6]),
         )
         free = whole
         if kind.partitionable and draw(st.booleans()):
             free = Resources(*(draw(st.integers(0, getattr(free, name))) for name in FOUR))
-        total = draw(st.sampled_from([None, whole])) if whole == size else whole
+        total = pick(draw, [None, whole]) if whole == size else whole
         bins.append(Bin(f"b{at}", kind.key, free, float(draw(st.integers(0, 2))), total=total))
     return bins
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import updraft
 from tests.rigs.annexworlds import annex
 from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, World
-from tests.rigs.snapshots import DOWN, NOW, gone, instance, policy, record, slot, snapshot, worker
+from tests.rigs.snapshots import DOWN, NOW, gone, instance, pick, policy, record, slot, snapshot, worker
 from updraft.core.limits.budget import budget
 from updraft.core.machines.annex_leaving import GRACE
 from updraft.core.machines.cache import Roll
@@ -60,20 +60,20 @@ def machines(draw: st.DrawFn) -> dict[str, Machine]:
     """Three machines: at work, idle, not joined yet, dead or gone behind everybody's back."""
     made = {}
     for id_ in IDS:
-        age = draw(st.sampled_from([20.0, 400.0, 5000.0]))
-        what = draw(st.sampled_from(["works", "works", "works", "idle", "boots", "dead", "gone"]))
+        age = pick(draw, [20.0, 400.0, 5000.0])
+        what = pick(draw, ["works", "works", "works", "idle", "boots", "dead", "gone"])
         one = Machine(id_, NOW - age)
         one.joined = what != "boots"
         one.heard = NOW - 1.0 if one.joined else 0.0
         if what in ("works", "dead", "gone"):
-            one.job = draw(st.sampled_from([*SCHEDDS, *SCHEDDS, FAR]))
+            one.job = pick(draw, [*SCHEDDS, *SCHEDDS, FAR])
             one.renewed = NOW - 1.0
         one.up = what not in ("dead", "gone")
         # Now and then all of this is of another pool that has the same name.
-        one.identity = draw(st.sampled_from([OURS, OURS, OURS, "", ANOTHERS]))
+        one.identity = pick(draw, [OURS, OURS, OURS, "", ANOTHERS])
         one.there = what != "gone"
         one.job_id = f"{id_[-1]}.0"
-        one.slots = draw(st.sampled_from([1, 1, 2]))
+        one.slots = pick(draw, [1, 1, 2])
         made[id_] = one
     first, second = made["i-0"], made["i-1"]
     if first.job and second.job and first.identity == second.identity and draw(st.booleans()):
@@ -81,31 +81,30 @@ def machines(draw: st.DrawFn) -> dict[str, Machine]:
     return made
 
 
-def some() -> st.SearchStrategy[frozenset[str]]:
-    """A few of the machines; mostly none."""
-    return st.one_of(st.just(frozenset()), st.frozensets(st.sampled_from(IDS), max_size=3))
+# A few of the machines; mostly none.
+SOME = st.one_of(st.just(frozenset()), st.frozensets(st.sampled_from(IDS), max_size=3))
+RARELY = st.sampled_from([False, False, False, True])
 
 
 @st.composite
 def lies(draw: st.DrawFn) -> Lies:
     """Any of them, at one look."""
-    rarely = st.sampled_from([False, False, False, True])
     return Lies(
-        left_out=draw(some()),
-        states=tuple((id_, draw(st.sampled_from(WRONG))) for id_ in sorted(draw(some()))),
-        denied=draw(some()),
-        untagged=draw(some()),
-        listing_silent=draw(rarely),
-        listing_old=draw(rarely),
-        by_id_silent=draw(rarely),
-        lost_ads=draw(some()),
-        collector_new=draw(rarely),
-        collector_silent=draw(rarely),
-        forged=draw(some()),
-        silent=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
-        partly=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)])),
-        absurd=tuple((id_, draw(st.sampled_from(sorted(ABSURD)))) for id_ in sorted(draw(some()))),
-        ledger_lost=draw(st.sampled_from([False] * 9 + [True])),
+        left_out=draw(SOME),
+        states=tuple((id_, pick(draw, WRONG)) for id_ in sorted(draw(SOME))),
+        denied=draw(SOME),
+        untagged=draw(SOME),
+        listing_silent=draw(RARELY),
+        listing_old=draw(RARELY),
+        by_id_silent=draw(RARELY),
+        lost_ads=draw(SOME),
+        collector_new=draw(RARELY),
+        collector_silent=draw(RARELY),
+        forged=draw(SOME),
+        silent=pick(draw, [frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)]),
+        partly=pick(draw, [frozenset(), frozenset(), frozenset({"one"}), frozenset(SCHEDDS)]),
+        absurd=tuple((id_, pick(draw, sorted(ABSURD))) for id_ in sorted(draw(SOME))),
+        ledger_lost=pick(draw, [False] * 9 + [True]),
     )
 
 
@@ -272,14 +271,14 @@ def bound_to_go(draw: st.DrawFn) -> dict[str, Machine]:
     """The same machines, of which some are an annex's."""
     made = draw(machines())
     for one in made.values():
-        one.variant = draw(st.sampled_from(["", LEASED.variant.text]))
+        one.variant = pick(draw, ["", LEASED.variant.text])
     return made
 
 
 @st.composite
 def lies_and_wishes(draw: st.DrawFn) -> Lies:
     """Now and then somebody drains machines by hand, and few of them with their jobs."""
-    wanted = [(id_, draw(st.sampled_from([False, False, True]))) for id_ in sorted(draw(some()))]
+    wanted = [(id_, pick(draw, [False, False, True])) for id_ in sorted(draw(SOME))]
     return replace(draw(lies()), wanted=tuple(wanted) if draw(st.integers(0, 3)) == 0 else ())
 
 
@@ -609,7 +608,7 @@ def test_ends_are_made_on_one_road_only() -> None:
     """As docs/explanation/safety.md says it. `plan._actions` puts the ends of one cloud together."""
     assert calls_in_the_source("Terminate", "Forget", "RequeueJobs") == {
         ("Terminate", "core/machines/fates.py", "_terminate"),
-        ("Terminate", "core/plan.py", "_actions"),
+        ("Terminate", "core/plan.py", "_ends"),
         ("Forget", "core/machines/leaving.py", "_gone"),
         ("RequeueJobs", "core/machines/leaving.py", "_given_back"),
         ("RequeueJobs", "core/machines/leaving.py", "left_on_hold"),

@@ -22,6 +22,7 @@ from tests.rigs.snapshots import (
     instance,
     kind,
     offer,
+    pick,
     policy,
     record,
     slot,
@@ -231,7 +232,7 @@ def capped_policies(draw: st.DrawFn) -> Policy:
         worker(
             name,
             per_user=UserLimits(draw(few), draw(few)),
-            max_cores=draw(st.sampled_from([None, 9])),
+            max_cores=pick(draw, [None, 9]),
         )
         for name in CLASSES
     ]
@@ -239,11 +240,11 @@ def capped_policies(draw: st.DrawFn) -> Policy:
     return rules(
         *classes,
         limits=Limits(
-            machines=draw(st.sampled_from([None, 6])),
-            cores_per_user=draw(st.sampled_from([None, 4, 11])),
+            machines=pick(draw, [None, 6]),
+            cores_per_user=pick(draw, [None, 4, 11]),
             machines_per_user=draw(few),
         ),
-        users={name: UserLimits(draw(few), draw(st.sampled_from([None, 3, 8]))) for name in names},
+        users={name: UserLimits(draw(few), pick(draw, [None, 3, 8])) for name in names},
     )
 
 
@@ -258,11 +259,11 @@ def pools(draw: st.DrawFn) -> Snapshot:
     ]
     groups = [
         of(
-            draw(st.sampled_from(USERS)),
+            pick(draw, USERS),
             draw(st.integers(1, 25)),
             key=f"g{n}",
-            request=Resources(draw(st.sampled_from([1, 1, 2])), 1024, 1024),
-            terms=Terms(type_limit=draw(few), high_priority=draw(st.sampled_from([0, 0, 3]))),
+            request=Resources(pick(draw, [1, 1, 2]), 1024, 1024),
+            terms=Terms(type_limit=draw(few), high_priority=pick(draw, [0, 0, 3])),
         )
         for n in range(draw(st.integers(1, 4)))
     ]
@@ -272,7 +273,7 @@ def pools(draw: st.DrawFn) -> Snapshot:
         for flavor in FLAVORS:
             made = kind(flavor, worker_class=name)
             kinds[made.key] = made
-            offers.append(offer(flavor, worker_class=name, price=draw(st.sampled_from([0.1, 0.3]))))
+            offers.append(offer(flavor, worker_class=name, price=pick(draw, [0.1, 0.3])))
     slots: list[Slot] = [one["slots"] for one in there]
     seen = snapshot(
         instances=[one["instances"] for one in (*there, *coming)],

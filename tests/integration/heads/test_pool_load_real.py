@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from tests.rigs.pools.realpool import at_a_terminal, until
 from updraft.cli.schemas import FORMS
 from updraft.clouds.local.images.image import Image
@@ -78,7 +78,7 @@ def document(images: Callable[..., Image], tmp_path_factory: pytest.TempPathFact
     assert done.stdout, done.stderr  # 1 is the code of errors, too
     assert mounts_and_processes() <= before
     found: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.validate(found, FORMS["pool load"])
+    validate(found, FORMS["pool load"])
     return found
 
 

@@ -7,9 +7,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+from tests.rigs.forms import validate
 from updraft.app import wiring
 from updraft.bootstrap.head import source
 from updraft.bootstrap.head.source import WHEEL
@@ -272,7 +272,7 @@ def test_heads_are_listed_and_workers_not(world: World, run: Run) -> None:
     world.site.add_foreign(tags={TAG_POOL: "demo"})
     code, out, _ = run("list", "--json")
     found = json.loads(out)
-    jsonschema.validate(found, FORMS["head list"])
+    validate(found, FORMS["head list"])
     (head,) = world.heads()
     assert code == 0
     assert [(one["name"], one["id"], one["address"]) for one in found["heads"]] == [

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from tests.rigs.clouds.fakegroups import FakeGroups
 from tests.rigs.clouds.fakeimages import FakeImages
+from tests.rigs.clouds.fakeports import FakePorts
 from tests.rigs.clouds.osfront import Call, Reply
 
 DATA = Path(__file__).parent / "data"
@@ -38,7 +39,7 @@ def fault(kind: str, code: int, message: str) -> Reply:
     return Reply(code, {kind: {"code": code, "message": message}})
 
 
-class FakeCloud(FakeImages, FakeGroups):
+class FakeCloud(FakeImages, FakeGroups, FakePorts):
     def __init__(self, url: str = "", clock: Callable[[], float] = time.time) -> None:
         self.url = url
         self.clock = clock
@@ -246,7 +247,8 @@ class FakeCloud(FakeImages, FakeGroups):
 
     def _connect(self, server: str, network: dict[str, str]) -> None:
         port = network.get("port") or str(uuid4())
-        self.ports.setdefault(port, {"id": port, "network_id": network.get("uuid"), "description": ""})
+        if port not in self.ports:
+            self.ports[port] = self.as_port({"id": port, "network_id": network.get("uuid")})
         first = not self.inside[server]["ports"]
         address = ADDRESS if first else "10.99.0.5"
         self.ports[port] |= {"device_id": server, "fixed_ips": [{"ip_address": address}]}
@@ -333,41 +335,7 @@ class FakeCloud(FakeImages, FakeGroups):
         pairs[:] = [one for one in pairs if one["keypair"]["name"] != name]
         return Reply(202)
 
-    # ---------------------------------------------------------------------------------- network, volumes
-
-    def port_list(self, call: Call) -> Reply:
-        found = [one for one in self.ports.values() if self._fits(one, call)]
-        return Reply(200, {"ports": found})
-
-    def port_make(self, call: Call) -> Reply:
-        made = []
-        for one in call.body["ports"]:
-            port = {"id": str(uuid4()), "device_id": "", "description": "", **one}
-            self.ports[port["id"]] = port
-            made.append(port)
-        return Reply(201, {"ports": made})
-
-    def port_delete(self, _call: Call, port: str) -> Reply:
-        return Reply(204) if self.ports.pop(port, None) else fault("NeutronError", 404, "PortNotFound")
-
-    def address_list(self, call: Call) -> Reply:
-        return Reply(200, {"floatingips": [one for one in self.addresses.values() if self._fits(one, call)]})
-
-    def address_make(self, call: Call) -> Reply:
-        most = self.told["quota-details"]["quota"]["floatingip"]["limit"]
-        if len(self.addresses) >= most:
-            return Reply(
-                409, {"NeutronError": {"type": "OverQuota", "message": "Quota exceeded", "detail": ""}}
-            )
-        one = {"id": str(uuid4()), **call.body["floatingip"]}
-        self.addresses[one["id"]] = one
-        return Reply(201, {"floatingip": one})
-
-    def address_delete(self, _call: Call, one: str) -> Reply:
-        return Reply(204) if self.addresses.pop(one, None) else fault("NeutronError", 404, "not found")
-
-    def _fits(self, one: dict[str, Any], call: Call) -> bool:
-        return all(one.get(key) in values for key, values in call.query.items() if key != "fields")
+    # ------------------------------------------------------------------------------------------- volumes
 
     def volume(self, call: Call, one: str) -> Reply:
         if one not in self.volumes:
@@ -496,9 +464,11 @@ ROUTES: tuple[tuple[str, str], ...] = (
     (rf"DELETE /network/v2.0/security-group-rules/{_ID}", "rule_delete"),
     (r"GET /network/v2.0/ports", "port_list"),
     (r"POST /network/v2.0/ports", "port_make"),
+    (rf"GET /network/v2.0/ports/{_ID}", "port_show"),
     (rf"DELETE /network/v2.0/ports/{_ID}", "port_delete"),
     (r"GET /network/v2.0/floatingips", "address_list"),
     (r"POST /network/v2.0/floatingips", "address_make"),
+    (rf"GET /network/v2.0/floatingips/{_ID}", "address_show"),
     (rf"DELETE /network/v2.0/floatingips/{_ID}", "address_delete"),
     (rf"GET /volume/v3/{PROJECT}/volumes/detail", "volume_list"),
     (rf"POST /volume/v3/{PROJECT}/volumes/{_ID}/metadata", "volume_metadata"),

@@ -78,11 +78,13 @@ class OpenStackHarness:
         front.troubles.clear()
         self.settings: dict[str, Any] = {"os_cloud": "test", "page_size": 4, **settings}
 
-    def driver(self, pool: str = "conformance", **settings: object) -> OpenStackDriver:
+    def driver(self, pool: str = "conformance", identity: str = "", **settings: object) -> OpenStackDriver:
         checked = checked_settings("cloud", {**self.settings, **settings})
         clock = lambda: self.now  # noqa: E731
         connection = Connection("cloud", checked, clock)
-        return OpenStackDriver("cloud", pool, checked, connection, clock)
+        made = OpenStackDriver("cloud", pool, checked, connection, clock)
+        made.identity = identity
+        return made
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Let the driver's time pass until the condition holds."""

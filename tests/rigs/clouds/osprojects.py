@@ -20,8 +20,8 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from openstack.config import OpenStackConfig
 
-from tests.bench import crowd
-from tests.bench.quiet import Quiet
+from tests.bench.daemon.quiet import Quiet
+from tests.bench.decision import crowd
 from updraft.act import Actor
 from updraft.app import wiring
 from updraft.clouds.openstack import from_settings
@@ -236,8 +236,9 @@ class Trial:
         )  # fmt: skip
         judge = stack.enter_context(Judge())
         self.daemon = Daemon(
-            parts=parts, ledger=ledger, observer=wiring.make_observer(parts, ledger, judge), actor=actor,
-            plan=plan, clock=time.time, switch=Switch(),
+            parts=parts, ledger=ledger, observer=wiring.make_observer(parts, ledger),
+            preparer=wiring.make_preparer(ledger, judge), actor=actor, plan=plan, clock=time.time,
+            switch=Switch(),
         )  # fmt: skip
         self.pause = policy.timings.cycle
 

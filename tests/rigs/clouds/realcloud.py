@@ -165,7 +165,7 @@ class RealHarness(Waiting):
         for name, setting in (("NETWORK", "networks"), ("KEY", "key_name"), ("FLOATING", "floating_network")):
             if given := os.environ.get(f"UPDRAFT_TEST_OS_{name}"):
                 self.settings.setdefault(setting, given)
-        self.pools: set[str] = set()
+        self.pools: dict[str, str] = {}  # with the identities
         self.drivers: list[Noting] = []
         self._enders: list[OpenStackDriver] = []
         self.foreigners: list[str] = []
@@ -179,10 +179,15 @@ class RealHarness(Waiting):
         assert image is not None, f"the project has no image {wanted}"
         self.image = image.id
 
-    def driver(self, pool: str) -> Noting:
-        made = Noting(from_settings("cloud", self.pool(pool), self.settings))
+    def driver(self, pool: str, identity: str = "") -> Noting:
+        made = Noting(self._made(self.pool(pool), identity))
         self.drivers.append(made)
-        self.pools.add(self.pool(pool))
+        self.pools[self.pool(pool)] = identity
+        return made
+
+    def _made(self, pool: str, identity: str) -> OpenStackDriver:
+        made = from_settings("cloud", pool, self.settings)
+        made.identity = identity
         return made
 
     def pool(self, pool: str) -> str:
@@ -248,7 +253,7 @@ class RealHarness(Waiting):
     def gone(self) -> bool:
         """Whether nothing of this run is left; what isn't on its way out yet is sent there."""
         if not self._enders:
-            self._enders = [from_settings("cloud", pool, self.settings) for pool in sorted(self.pools)]
+            self._enders = [self._made(*pool) for pool in sorted(self.pools.items())]
         noted = [one for driver in self.drivers for one in driver.made]
         listed = [one for driver in self._enders for one in driver.machines()]
         standing = {one.id for one in listed if one.state not in GOING}

@@ -49,10 +49,10 @@ def leftovers(
 ) -> None:
     """List what updraft made in the clouds and nobody uses any more; remove it with --remove.
 
-    Machines, images, snapshots, volumes, security groups, key pairs. --remove takes what is "left", or with
-    IDs (or names) these alone: also what is "unused", which is whole and might be wanted again. What is in
-    use, named by the configuration, young, or not proven to be this pool's is never removed. The exit code is
-    1 where a cloud doesn't answer, or something can't be removed.
+    Machines, images, snapshots, volumes, security groups, key pairs, ports, floating addresses. --remove
+    takes what is "left", or with IDs (or names) these alone: also what is "unused", which is whole and might
+    be wanted again. What is in use, named by the configuration, young, or not proven to be this pool's is
+    never removed. The exit code is 1 where a cloud doesn't answer, or something can't be removed.
     """
     from updraft.config import load
 

@@ -1,7 +1,8 @@
 """What a machine has beside itself, and what must go with it: floating addresses, ports, volumes.
 
-Everything that is made here carries the pool's mark in its description; nothing without it is touched, but
-volumes that Nova made for a machine of ours and was told to end with it.
+Everything that is made here carries the pool's name and identity in its description. Nothing without the name
+or with another identity is touched, but volumes that Nova made for a machine of ours and was told to end with
+it.
 """
 
 import contextlib
@@ -14,8 +15,16 @@ from urllib.parse import quote
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, LaunchRequest
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
-from updraft.clouds.openstack.errors import Refused
-from updraft.clouds.openstack.reading import TAG_FLOATING, Raw, address_of, state_of, tags_of, volumes_of
+from updraft.clouds.openstack.errors import Garbled, Refused
+from updraft.clouds.openstack.reading import (
+    TAG_FLOATING,
+    Raw,
+    address_of,
+    described,
+    state_of,
+    tags_of,
+    volumes_of,
+)
 from updraft.clouds.openstack.selling.places import Places
 from updraft.clouds.openstack.settings import Port, Settings
 from updraft.core.model import CloudState
@@ -42,7 +51,8 @@ class Belongings:
         places: Places,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.mark = f"{TAG_POOL}={pool}"
+        self.identity = ""
+        self._pool = pool
         self._settings = settings
         self._connection = connection
         self._places = places
@@ -57,10 +67,23 @@ class Belongings:
         self._used = settings.port is not None or settings.floating_network is not None
         self._due = {"sweep": 0.0, "addresses": 0.0}
 
+    @property
+    def mark(self) -> str:
+        """What is written on what is made."""
+        return described({TAG_POOL: self._pool, TAG_IDENTITY: self.identity})
+
+    @property
+    def _marks(self) -> tuple[str, ...]:
+        """What is written on what is ours, also from before the pool had an identity."""
+        return tuple(dict.fromkeys((self.mark, described({TAG_POOL: self._pool}))))
+
     # -------------------------------------------------------------------------------------------- ports
 
     def make_ports(self, port: Port, request: LaunchRequest) -> list[list[str]]:
-        """Ports for the machines that are asked for, one in each network, made with one call; all or none."""
+        """Ports for the machines that are asked for, one in each network; all or none.
+
+        One call makes them, but where addresses are made of MACs: there Neutron can't make several at once.
+        """
         networks = self._places.networks(request.network)
         groups = self._places.security_groups(request.security_groups)
         plain: dict[str, Any] = {"description": self.mark, "binding:vnic_type": port.vnic_type}
@@ -71,8 +94,11 @@ class Belongings:
         if port.subnet is not None:
             plain["fixed_ips"] = [{"subnet_id": self._places.subnet(port.subnet)}]
         wanted = [{"network_id": network, **plain} for _ in range(request.count) for network in networks]
-        answer = self._connection.act(NETWORK, "POST", "/ports", {"ports": wanted})
-        ids = [str(one["id"]) for one in items(answer, "ports")]
+        if self._places.by_mac(networks):
+            ids = self._made_singly(wanted)
+        else:
+            answer = self._connection.act(NETWORK, "POST", "/ports", {"ports": wanted})
+            ids = [str(one["id"]) for one in items(answer, "ports")]
         each_has = len(networks)
         return [ids[at : at + each_has] for at in range(0, len(ids), each_has)]
 
@@ -87,14 +113,15 @@ class Belongings:
         """Give addresses to those that are to have one, and remove what belongs to no machine any more.
 
         The machines were looked at, and that is the answer: what can't be done now is tried again in a
-        minute and more, and nothing is raised.
+        minute and more, and nothing is raised. Those of another identity are another controller's to serve.
         """
+        own = [raw for raw in servers if tags_of(raw).get(TAG_IDENTITY, "") in ("", self.identity)]
         with contextlib.suppress(CloudError), self._connection.translate("looking after volumes"):
-            self._end_volumes(servers)
+            self._end_volumes(own)
         with contextlib.suppress(CloudError), self._connection.translate("labelling volumes"):
-            self._label_volumes(servers)
+            self._label_volumes(own)
         with contextlib.suppress(CloudError), self._connection.translate("looking after addresses"):
-            self._give_addresses(servers)
+            self._give_addresses(own)
         standing = {str(raw["id"]) for raw in servers if state_of(raw) is not CloudState.TERMINATED}
         with contextlib.suppress(CloudError), self._connection.translate("removing ports"):
             self._end_ports(standing)
@@ -118,7 +145,7 @@ class Belongings:
             self._doomed |= {
                 str(port["id"]): str(port["device_id"])
                 for port in ports
-                if port.get("description") == self.mark
+                if port.get("description") in self._marks
             }
         here = {port["id"] for port in ports}
         addresses = self._addresses() if here else ()
@@ -126,6 +153,19 @@ class Belongings:
         each(lambda one: self._remove("floatingips", one), gone)
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _made_singly(self, wanted: Iterable[Mapping[str, Any]]) -> list[str]:
+        ids: list[str] = []
+        try:
+            for one in wanted:
+                made = self._connection.act(NETWORK, "POST", "/ports", {"port": one}).get("port") or {}
+                if not made.get("id"):
+                    raise Garbled("the answer names no port")
+                ids.append(str(made["id"]))
+        except Exception:
+            self.drop_ports(ids)
+            raise
+        return ids
 
     def _is_due(self, what: str, every: float) -> bool:
         with self._lock:
@@ -248,9 +288,9 @@ class Belongings:
 
     def _marked(self, what: str) -> Iterator[Mapping[str, Any]]:
         """Those of ours; a service that leaves the filter aside tells of everybody's."""
-        query = {"description": self.mark}
+        query = {"description": self._marks}
         found = items(self._connection.get(NETWORK, f"/{what}", query), what)
-        return (one for one in found if one.get("description") == self.mark)
+        return (one for one in found if one.get("description") in self._marks)
 
     def _remove(self, what: str, one: str) -> None:
         try:

@@ -79,6 +79,15 @@ class OpenStackDriver:
         """What was left out of what the cloud sells, and why."""
         return self._offers.odd
 
+    @property
+    def identity(self) -> str:
+        """The pool's, as `updraft.clouds.base.Identified` says."""
+        return self._belongings.identity
+
+    @identity.setter
+    def identity(self, identity: str) -> None:
+        self._belongings.identity = identity
+
     # --------------------------------------------------------------------------------------- the contract
 
     def machines(self) -> tuple[Instance, ...]:

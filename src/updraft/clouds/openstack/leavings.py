@@ -1,7 +1,7 @@
 """Volumes, floating addresses and ports of a project that are ours: by metadata, or by description.
 
-Addresses and ports have no place for an identity beside the pool's name: they are told of, and the controller
-removes them. Volumes that Nova makes get the labels once their machine is seen; see `belongings`.
+Volumes that Nova makes get the labels once their machine is seen; see `belongings`. Descriptions are found by
+the whole of them only, so that all are asked for: another identity's are told of, too.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
-from updraft.clouds.openstack.client import NETWORK, VOLUME, Connection, items
+from updraft.clouds.openstack.client import NETWORK, VOLUME, Connection, found_or_none
 from updraft.clouds.openstack.editing import if_there
-from updraft.clouds.openstack.reading import Raw, moment
+from updraft.clouds.openstack.reading import Raw, described, described_of, moment
 from updraft.core.leftovers import Belonging, Kind
+from updraft.errors import BadRequest
 
 _PAGE = 200
 _FREE = ("available", "error")
@@ -21,6 +22,8 @@ _PATHS = {
     Kind.ADDRESS: (NETWORK, "floatingips"),
     Kind.PORT: (NETWORK, "ports"),
 }
+_USER = {Kind.ADDRESS: ("port", "port_id"), Kind.PORT: ("machine", "device_id")}
+_FIELDS = ("id", "description", "created_at", "floating_ip_address")
 
 
 class OpenStackLeavings:
@@ -40,15 +43,22 @@ class OpenStackLeavings:
                 every = self._connection.pages(VOLUME, "/volumes/detail", "volumes", {}, _PAGE)
                 mine = [raw for raw in every if _labels(raw).get(TAG_POOL) == self._pool]
                 return tuple(self._volume(raw) for raw in mine)
-            what, mark = _PATHS[kind][1], f"{TAG_POOL}={self._pool}"
-            found = items(self._connection.get(NETWORK, f"/{what}", {"description": mark}), what)
-            return tuple(self._marked(kind, raw) for raw in found if raw.get("description") == mark)
+            what = _PATHS[kind][1]
+            shown = {"fields": (*_FIELDS, _USER[kind][1])}
+            found = self._connection.pages(NETWORK, f"/{what}", what, shown, _PAGE)
+            return tuple(self._marked(kind, raw) for raw in found if self._is_mine(raw))
 
     def remove(self, kind: Kind, one: str) -> None:
-        """Cinder refuses a volume that is attached, Neutron the port of a machine."""
+        """Cinder refuses a volume that is attached; Neutron takes a port from under its machine."""
         service, what = _PATHS[kind]
+        where = f"/{what}/{quote(one, safe='')}"
         with self._connection.translate(f"removing the {kind} {one}"):
-            if_there(lambda: self._connection.act(service, "DELETE", f"/{what}/{quote(one, safe='')}"))
+            if kind in _USER:
+                found = found_or_none(lambda: self._connection.get(service, where)) or {}
+                user = _user(kind, found.get(what.removesuffix("s")) or {})
+                if user:
+                    raise BadRequest(f"cloud {self._cloud}: {user} uses the {kind} {one}")
+            if_there(lambda: self._connection.act(service, "DELETE", where))
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -62,13 +72,22 @@ class OpenStackLeavings:
             made_at=moment(raw.get("created_at")), broken=status == "error",
         )  # fmt: skip
 
+    def _is_mine(self, raw: Raw) -> bool:
+        """Nothing but what updraft writes: people who write of the pool haven't given theirs away."""
+        tags = described_of(raw)
+        return tags.get(TAG_POOL) == self._pool and described(tags) == raw.get("description")
+
     def _marked(self, kind: Kind, raw: Raw) -> Belonging:
-        user = str(raw.get("device_id" if kind is Kind.PORT else "port_id") or "")
-        what = "machine" if kind is Kind.PORT else "port"
         return Belonging(
             cloud=self._cloud, kind=kind, id=str(raw["id"]), name=str(raw.get("floating_ip_address") or ""),
-            pool=self._pool, used_by=f"{what} {user}" if user else "", made_at=moment(raw.get("created_at")),
+            pool=self._pool, identity=described_of(raw).get(TAG_IDENTITY, ""), used_by=_user(kind, raw),
+            made_at=moment(raw.get("created_at")),
         )  # fmt: skip
+
+
+def _user(kind: Kind, raw: Raw) -> str:
+    what, field = _USER[kind]
+    return f"{what} {raw[field]}" if raw.get(field) else ""
 
 
 def _labels(raw: Raw) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from updraft.clouds.networking import ANY, EVERYWHERE, Family, Group, Rule
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import if_there
 from updraft.clouds.openstack.errors import Garbled, Refused
-from updraft.clouds.openstack.reading import TAG_FLOATING, Raw
+from updraft.clouds.openstack.reading import TAG_FLOATING, Raw, described_of
 from updraft.clouds.openstack.selling.places import Places
 from updraft.errors import BadRequest
 
@@ -114,10 +114,8 @@ class OpenStackNetworking:
 
 
 def _group(raw: Raw) -> Group:
-    words = str(raw.get("description") or "").split()
-    tags = dict(word.split("=", 1) for word in words if word.startswith("updraft:") and "=" in word)
     rules = frozenset(_rule(one) for one in raw.get("security_group_rules") or ())
-    return Group(str(raw["id"]), str(raw.get("name") or ""), rules, tags)
+    return Group(str(raw["id"]), str(raw.get("name") or ""), rules, described_of(raw))
 
 
 def _rule(raw: Raw) -> Rule:

@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_RETIRING, TAG_VARIANT
+from updraft.clouds.base import (
+    TAG_CLASS,
+    TAG_GENERATION,
+    TAG_IDENTITY,
+    TAG_LAUNCH,
+    TAG_POOL,
+    TAG_RETIRING,
+    TAG_VARIANT,
+)
 from updraft.core.model import CloudState, Instance
 
 Raw = Mapping[str, Any]
 
 TAG_IMAGE = "updraft:image"  # of a machine that boots from a volume, where Nova tells none
 TAG_FLOATING = "updraft:floating"  # the network of which the machine is to have an address
+LONGEST_DESCRIPTION = 255  # what Neutron takes
 LONGEST_LABEL = 60  # what Nova takes as a server's tag, and neither "/" nor "," in it
 # A machine that moves, is looked after or whose host is silent is not down: the pool knows whether it works.
 STATES: Mapping[str, CloudState] = {
@@ -53,6 +62,21 @@ def label(key: str, value: str) -> str:
         return plain
     digest = hashlib.sha256(value.encode()).hexdigest()
     return f"{key}#{digest}"[:LONGEST_LABEL]
+
+
+def described(tags: Mapping[str, str]) -> str:
+    """Tags of the house as the description of what Neutron keeps, which is the only place that it has.
+
+    Where they are too long for it, it is the pool's name alone.
+    """
+    whole = " ".join(f"{key}={text}" for key, text in tags.items() if text)
+    return whole if len(whole) <= LONGEST_DESCRIPTION else f"{TAG_POOL}={tags[TAG_POOL]}"
+
+
+def described_of(raw: Raw) -> dict[str, str]:
+    """The tags in a description, whatever people wrote beside them."""
+    words = str(raw.get("description") or "").split()
+    return dict(word.split("=", 1) for word in words if word.startswith("updraft:") and "=" in word)
 
 
 def tags_of(raw: Raw) -> dict[str, str]:

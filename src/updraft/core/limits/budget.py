@@ -3,19 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from updraft.core.limits.ceilings import MANY, Use, left_of, quota_room, room
 from updraft.core.limits.pace import joins_left, slowed
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.census import largest
-from updraft.core.machines.cooldowns import Outstanding, image_key
+from updraft.core.machines.cooldowns import Outstanding, booted, cooldowns, image_key
 from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
     CloudView,
     Cooldown,
     Known,
+    LedgerView,
     Machine,
+    MachineRecord,
     Offer,
     Phase,
     Reason,
@@ -207,6 +209,28 @@ class Budget:
 
 def _offer_key(offer: Offer) -> str:
     return f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}"
+
+
+def tried(
+    roll: Roll, records: Sequence[MachineRecord], snapshot: Snapshot, policy: Policy
+) -> tuple[tuple[Cooldown, ...], frozenset[str]]:
+    """What rests after failures, and the images that are proven, once these records are in the ledger."""
+    images = {image for image, count in roll.proven.items() if count > 0}
+    images.update(
+        (r.worker_class, booted(r.image, r.variant), r.cloud) for r in records if r.joined_at is not None
+    )
+    proven = frozenset(image_key(*each) for each in images)
+    failing = any(r.joined_at is None and r.end is not None for r in records)
+    if not (failing or roll.failing or roll.refused):
+        return (), proven
+    return cooldowns(_written(snapshot.ledger, records), snapshot.now, policy.timings), proven
+
+
+def _written(ledger: LedgerView, records: Sequence[MachineRecord]) -> LedgerView:
+    """The ledger as it will be once these records are in it: a failure seen now counts now."""
+    fresh = {(r.cloud, r.id): r for r in records}
+    kept = tuple(fresh.pop((r.cloud, r.id), r) for r in ledger.machines)
+    return replace(ledger, machines=(*kept, *fresh.values()))
 
 
 def budget(

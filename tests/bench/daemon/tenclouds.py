@@ -1,7 +1,7 @@
 """A controller of ten clouds with 500 machines each, every answer of theirs taking 200 ms.
 
-`python -m tests.bench.tenclouds FOLDER` prints what it measured as JSON: a new controller's first cycle,
-those that follow, and those while one of the clouds takes 30 s for each answer. Processor time is told
+`python -m tests.bench.daemon.tenclouds FOLDER` prints what it measured as JSON: a new controller's first
+cycle, those that follow, and those while one of the clouds takes 30 s for each answer. Processor time is told
 beside: it hardly depends on who else is at work on the machine.
 """
 
@@ -15,9 +15,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.bench import crowd
+from tests.bench.daemon.whole import CrowdPool, cloud, daemon, timed
+from tests.bench.decision import crowd
 from tests.bench.rows import Measured, Row, spread
-from tests.bench.whole import CrowdPool, cloud, daemon, timed
 from updraft.app import serving
 from updraft.clouds.fake import FakeCloud
 from updraft.condor.base import PoolSlots

@@ -1,6 +1,6 @@
 """A burst from no machine to a hundred: a real pool on the local cloud, and as many jobs at once.
 
-`python -m tests.bench.burst 10` does the same with ten, and prints what it measured as JSON.
+`python -m tests.bench.pool.burst 10` does the same with ten, and prints what it measured as JSON.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench import footprint, live
+from tests.bench.pool import footprint, live
 from tests.bench.rows import Measured, Row, spread
 from updraft.act.consoles import boot_failure
 from updraft.clouds.local.config import Quotas

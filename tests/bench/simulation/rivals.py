@@ -4,8 +4,8 @@ All get the same jobs, offers, limits, boots and seed; each looks at its own per
 several idle limits, which are its front. Every simulation is a process of its own, two at a time, and nothing
 is kept from one call to the next.
 
-As a program: `python -m tests.bench.rivals lcg` shows the comparison as a table, with `--jobs N` on the
-trace's first jobs alone; `--only NAME` prints the figures of one simulation as JSON.
+As a program: `python -m tests.bench.simulation.rivals lcg` shows the comparison as a table, with `--jobs N`
+on the trace's first jobs alone; `--only NAME` prints the figures of one simulation as JSON.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.rows import Measured, Row, SkippedError
-from tests.bench.simulated import LCG, traces
+from tests.bench.simulation.simulated import LCG, traces
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy
 from updraft.garbage import look_seldom
@@ -191,8 +191,9 @@ class Field:
 
     def _point(self, trace: str, name: str) -> Point:
         if (trace, name) not in self._known:
-            command = [sys.executable, "-m", __name__ if __name__ != "__main__" else "tests.bench.rivals"]
-            command += [trace, "--only", name, *([] if self._jobs is None else ["--jobs", str(self._jobs)])]
+            me = __name__ if __name__ != "__main__" else "tests.bench.simulation.rivals"
+            command = [sys.executable, "-m", me, trace, "--only", name]
+            command += [] if self._jobs is None else ["--jobs", str(self._jobs)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
             if done.returncode != 0:
                 raise RuntimeError(f"{name} on {trace}: {done.stderr.strip()[-1000:]}")
@@ -254,7 +255,7 @@ def draw(points: Sequence[Point], title: str, path: Path) -> None:
 
 def main() -> int:
     """A comparison, or one simulation of it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.rivals", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.simulation.rivals", description=__doc__)
     parser.add_argument("trace", choices=list(FILES))
     parser.add_argument("--only", choices=NAMES, help="simulate this one and print its figures as JSON")
     parser.add_argument("--jobs", type=int, help="only the first so many jobs of the trace")

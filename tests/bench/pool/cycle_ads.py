@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tests.bench import crowd
+from tests.bench.decision import crowd
 from updraft.condor.base import ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH
 from updraft.core.model import Slot
 

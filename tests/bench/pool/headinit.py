@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.live import SETTINGS
+from tests.bench.pool.live import SETTINGS
 from tests.bench.rows import Measured
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig

@@ -1,7 +1,8 @@
 """200 machines over two real OpenStack projects with unequal quotas, under one controller.
 
-`python -m tests.bench.projects FOLDER` prints what it measured as JSON. The projects are OS_CLOUD's, for an
-eighth of the machines, and UPDRAFT_TEST_OS_SECOND's; UPDRAFT_TEST_OS_ADMIN names a cloud that may set quotas.
+`python -m tests.bench.daemon.projects FOLDER` prints what it measured as JSON. The projects are OS_CLOUD's,
+for an eighth of the machines, and UPDRAFT_TEST_OS_SECOND's; UPDRAFT_TEST_OS_ADMIN names a cloud that may set
+quotas.
 """
 
 import json

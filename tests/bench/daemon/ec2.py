@@ -1,6 +1,6 @@
 """The EC2 driver at work: the real daemon, on a pool in memory, against an endpoint in a process of its own.
 
-`python -m tests.bench.ec2 batch|quiet FOLDER` prints what it measured as JSON.
+`python -m tests.bench.daemon.ec2 batch|quiet FOLDER` prints what it measured as JSON.
 """
 
 import json
@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.bench import crowd
-from tests.bench.quiet import Quiet
+from tests.bench.daemon.quiet import Quiet
+from tests.bench.decision import crowd
 from tests.rigs.clouds.ec2site import IMAGE, KEYS, REGION, EC2Site
 from updraft.act import Actor
 from updraft.app import serving, wiring
@@ -108,7 +108,8 @@ class Trial:
         self.daemon = Daemon(
             parts=parts,
             ledger=ledger,
-            observer=wiring.make_observer(parts, ledger, judge),
+            observer=wiring.make_observer(parts, ledger),
+            preparer=wiring.make_preparer(ledger, judge),
             actor=Actor(
                 policy=policy, pool=self.pool, drivers=drivers, user_data=user_data, ledger=ledger,
                 clock=time.time,

@@ -3,7 +3,7 @@
 A cold one knows nothing, as the first one of a daemon. Warm ones are made as a daemon makes them, with what
 it remembers of the last one, and between any two of them one machine in twenty has told something new.
 
-`python -m tests.bench.decide JOBS GROUPS MACHINES OFFERS` prints what it measured as JSON.
+`python -m tests.bench.decision.decide JOBS GROUPS MACHINES OFFERS` prints what it measured as JSON.
 """
 
 import json
@@ -14,10 +14,10 @@ import time
 from dataclasses import astuple, replace
 from typing import Any
 
-from tests.bench import large
-from tests.bench.large import Size
+from tests.bench.daemon.whole import children, memory, timed
+from tests.bench.decision import large
+from tests.bench.decision.large import Size
 from tests.bench.rows import Measured, spread
-from tests.bench.whole import children, memory, timed
 from updraft.condor.process.judge import Judge
 from updraft.core.model import AtWork, Known, Plan, Snapshot
 from updraft.core.plan import Planning, plan
@@ -131,7 +131,7 @@ def outcome(snapshot: Snapshot, made: Plan) -> dict[str, Any]:
 
 def in_a_process(size: Size) -> dict[str, Any]:
     """The same in a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.decide", *map(str, astuple(size))]
+    command = [sys.executable, "-m", "tests.bench.decision.decide", *map(str, astuple(size))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip()[-1000:])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.bench import live
+from tests.bench.pool import live
 from tests.bench.rows import Measured, p95, spread
 from tests.rigs.clouds.ec2site import FLAVOR, EC2Site, Seen, install, settings
 from updraft.clouds.local.images.image import Image

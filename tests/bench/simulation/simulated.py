@@ -27,7 +27,7 @@ LONGEST = 1800  # seconds
 def traces() -> Path:
     """The folder of the traces."""
     named = os.environ.get("UPDRAFT_TRACES")
-    beside = Path(__file__).resolve().parents[3]
+    beside = Path(__file__).resolve().parents[4]
     if named:
         return Path(named)
     return next(

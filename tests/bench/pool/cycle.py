@@ -10,15 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import queue
+from tests.bench.pool import queue
 from tests.bench.rows import Measured, Row
 from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import RealPool, Wishes, bring_up
 
 GROUPS = 100
-PROGRAM = "tests.bench.cycle_on_head"
-# What the head needs of this folder: it has updraft itself, and none of its tests.
-FILES = ("__init__", "crowd", "cycle_ads", "cycle_on_head", "quiet", "rows", "whole")
+HERE = Path(__file__).parents[1]
+PROGRAM = "tests.bench.pool.cycle_on_head"
+# What the head needs of the benchmarks: it has updraft itself, and none of its tests.
+FILES = (
+    *("__init__", "rows", "daemon/__init__", "daemon/quiet", "daemon/whole", "decision/__init__"),
+    *("decision/crowd", "pool/__init__", "pool/cycle_ads", "pool/cycle_on_head"),
+)
 SETTINGS = {
     "MAX_JOBS_PER_OWNER": "200000",
     "MAX_JOBS_SUBMITTED": "200000",
@@ -48,7 +52,7 @@ def _run(pool: RealPool) -> dict[str, Any]:
     home = "/root/bench"
     _put(pool, f"{home}/tests/__init__.py", "")
     for name in FILES:
-        _put(pool, f"{home}/tests/bench/{name}.py", Path(__file__).with_name(f"{name}.py").read_text())
+        _put(pool, f"{home}/tests/bench/{name}.py", (HERE / f"{name}.py").read_text())
     path = f"PYTHONPATH=/opt/updraft/src:/opt/updraft/lib:{home}"
     done = pool.on_head("env", path, "python3", "-P", "-m", PROGRAM, timeout=400)
     if done.returncode != 0:

@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.bench import crowd
-from tests.bench.cycle_ads import send
+from tests.bench.daemon.whole import children, cloud, daemon, memory, timed
+from tests.bench.decision import crowd
+from tests.bench.pool.cycle_ads import send
 from tests.bench.rows import spread
-from tests.bench.whole import children, cloud, daemon, memory, timed
 from updraft.app import serving
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tests.bench import crowd
+from tests.bench.decision import crowd
 from updraft.core.model import (
     Child,
     CloudOffer,

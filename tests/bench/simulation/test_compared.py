@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench import rivals as compared
-from tests.bench.rivals import JUDGED, NAMES, Field, Point, beaten_by, not_worse_than, own_front
 from tests.bench.rows import Measured, Row, SkippedError, chosen
+from tests.bench.simulation import rivals as compared
+from tests.bench.simulation.rivals import JUDGED, NAMES, Field, Point, beaten_by, not_worse_than, own_front
 from updraft.sim.rivals import RIVALS
 from updraft.sim.workloads.sources import made
 from updraft.sim.workloads.workload import burst

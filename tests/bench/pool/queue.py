@@ -60,7 +60,7 @@ def measure(image: Image, folder: Path, say: Callable[[str], None]) -> Measured:
 
 def ask(pool: RealPool) -> dict[str, Any]:
     """Run the program on the head, with the Python path that `updraft` itself has there."""
-    program = (resources.files("tests.bench") / "ask_schedd.py").read_text()
+    program = (resources.files("tests.bench.pool") / "ask_schedd.py").read_text()
     path = "PYTHONPATH=/opt/updraft/src:/opt/updraft/lib"
     # A file, not `-c`: the children are started anew from the program that they belong to.
     pool.on_head("sh", "-c", "cat > /root/ask_schedd.py", stdin=program)

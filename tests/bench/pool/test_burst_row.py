@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.bench import burst, footprint
-from tests.bench.burst import Story
-from tests.bench.footprint import Process
-from tests.bench.live import Job
+from tests.bench.pool import burst, footprint
+from tests.bench.pool.burst import Story
+from tests.bench.pool.footprint import Process
+from tests.bench.pool.live import Job
 from tests.bench.rows import Measured, Row, run, show
 
 

@@ -1,0 +1,1 @@
+"""Whole controllers at work on a pool in memory, each in a process of its own. Read `whole` first."""

@@ -1,0 +1,1 @@
+"""Decisions about large pools in memory. Read `crowd` first: the pool that most are about."""

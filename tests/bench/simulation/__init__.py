@@ -1,0 +1,1 @@
+"""Whole traces in simulated time, beside rivals. Read `simulated` first."""
