@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,12 @@ def test_the_head_lets_workers_advertise_and_nothing_else() -> None:
         "SCHEDD.DENY_READ",
     ]
     assert "STARTD" not in found["DAEMON_LIST"]
+
+
+def test_a_collector_that_is_silent_for_minutes_is_ended_by_its_master() -> None:
+    assert settings(head_user_data(HEAD))["COLLECTOR_NOT_RESPONDING_TIMEOUT"] == "180"
+    alone = settings(head_user_data(replace(HEAD, roles=("submit",), condor_host="head.pool.test")))
+    assert "COLLECTOR_NOT_RESPONDING_TIMEOUT" not in alone
 
 
 def test_a_quick_head_negotiates_often() -> None:

@@ -29,6 +29,11 @@ SIGNING_KEY = "updraft-workers"
 STRANGER = "*@unmapped"
 """How HTCondor calls who has shown nothing, or something that it has no name for (`ssl@unmapped`)."""
 
+# Before the collector of a release before 25 asks the rule about an ad, it works out the ad's address, which
+# may take it for ever. The master ends one that hasn't answered for so long (seconds), and starts it anew; by
+# itself it would wait for an hour. Nothing else keeps a collector from its timers for minutes.
+HUNG = {"COLLECTOR_NOT_RESPONDING_TIMEOUT": 180}
+
 SAMPLES: Mapping[str, str] = {
     "README.txt": "0644",
     "test.sub": "0644",
@@ -218,6 +223,7 @@ def _manager(spec: HeadSpec) -> Mapping[str, str | int | bool]:
         **{name: f"$(ALLOW_DAEMON) {who}" for name, who in worker_rights(spec.trust_domain).items()},
         **identity_rule(spec.trust_domain),
         OWN_SETTING: True,
+        **HUNG,
         "NEGOTIATOR_INTERVAL": spec.negotiator_interval,
         "NEGOTIATOR_CYCLE_DELAY": spec.negotiator_cycle_delay,
         "NEGOTIATOR_MIN_INTERVAL": spec.negotiator_min_interval,
