@@ -33,6 +33,7 @@ from updraft.core.model import (
     Snapshot,
     Terminate,
 )
+from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger, clouds
 from updraft.observe import Observer
 
@@ -77,6 +78,7 @@ class World:
     many: ManyClouds
     ledger: Ledger
     observer: Observer
+    preparer: Preparer
     actor: Actor
     order: LockOrder
     hangs: bool = False
@@ -118,15 +120,15 @@ def world(tmp_path: Path) -> Iterator[World]:
         pace = Pace(machines=10.0, offers=60.0, quota=60.0)
         drivers = {name: Paced(SlowCloud(site), pace) for name, site in many.sites.items()}
         observer = Observer(
-            policy=many.policy, pool=many.pool, drivers=drivers, ledger=ledger, kinds=KINDS,
-            matcher=Everything(),
+            policy=many.policy, pool=many.pool, drivers=drivers, ledger=ledger
         )  # fmt: skip
+        preparer = Preparer(ledger=ledger, matcher=Everything(), kinds=KINDS)
         actor = Actor(
             policy=many.policy, pool=many.pool, drivers=drivers,
             user_data=lambda launch, _: launch.key.encode(), ledger=ledger, clock=many.clock,
             lanes=Lanes(deadline=2 * PATIENCE),
         )  # fmt: skip
-        made = World(many, ledger, observer, actor, order)
+        made = World(many, ledger, observer, preparer, actor, order)
         yield made
         if not made.hangs:  # to close it would hang too
             many.close()
@@ -162,7 +164,8 @@ def test_thousands_of_launches_drains_and_ends_at_once_wait_for_nobody(world: Wo
 
     def run() -> None:
         for cycle in range(CYCLES):
-            snapshot = world.observer.look(world.many.clock())
+            seen = world.observer.look(world.many.clock())
+            snapshot = world.preparer.at_once(seen, world.many.policy).snapshot
             assert world.actor.carry_out(wanted(snapshot, cycle), snapshot) == ()
             world.many.clock.forward(10)
 

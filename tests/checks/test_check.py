@@ -70,6 +70,7 @@ class StubProbe:
         }
         self.token: Mapping[str, str] | Exception = dict.fromkeys(WORKER_RIGHTS, "worker-check@demo")
         self.silence: Exception | None = None
+        self.nobody = ""
         self.version = "25.14.1"
         self.closed = False
 
@@ -94,6 +95,9 @@ class StubProbe:
         if isinstance(self.token, Exception):
             raise self.token
         return self.token
+
+    def stranger(self, deadline: float) -> str:
+        return self.nobody
 
     def close(self) -> None:
         self.closed = True
@@ -290,6 +294,15 @@ def test_who_has_the_rights_is_said(site: Path, probe: StubProbe, capsys: Captur
     assert found(capsys)[1]["pool: rights at the collector"] == ours
     probe.seen = replace(probe.seen, rights=dict.fromkeys(RIGHTS, nobody))
     assert "whoever reaches" in amiss(capsys, "pool: rights at the collector", "warning")
+
+
+def test_a_pool_that_tells_everybody_is_warned_of(site: Path, probe: StubProbe, capsys: Capture) -> None:
+    what = "pool: reading without a token"
+    assert found(capsys)[1][what][0] == "ok"
+    probe.nobody = "unauthenticated@unmapped"
+    said = amiss(capsys, what, "warning")
+    assert "whoever reaches it (unauthenticated@unmapped)" in said
+    assert "SEC_READ_AUTHENTICATION = REQUIRED and DENY_READ = $(DENY_READ) *@unmapped" in said
 
 
 @pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])

@@ -33,7 +33,7 @@ def found(probe: Probe) -> list[Finding]:
 
 
 def test_a_broker_that_takes_workers_is_fine() -> None:
-    probe = Probe({"DAEMON": "worker-check@pool"})
+    probe = Probe({"ADVERTISE_MASTER": "worker-check@pool", "DAEMON": ""})
     [finding] = found(probe)
     assert finding.state is State.OK
     assert "head:9618?sock=broker takes a worker's token as worker-check@pool" in finding.text
@@ -44,7 +44,7 @@ def test_a_broker_that_takes_workers_is_fine() -> None:
     ("says", "words"),
     [
         (PoolError("condor_token_create failed (1): no key."), "no key"),
-        ({"DAEMON": ""}, "head:9618?sock=broker doesn't take a worker's token"),
+        ({"ADVERTISE_MASTER": "", "DAEMON": ""}, "head:9618?sock=broker doesn't take a worker's token"),
     ],
 )
 def test_one_that_would_not_take_them_is_a_problem_with_a_remedy(
@@ -53,6 +53,12 @@ def test_one_that_would_not_take_them_is_a_problem_with_a_remedy(
     [finding] = found(Probe(says))
     assert finding.state is State.PROBLEM
     assert words in finding.text
+    assert "nat.md" in finding.remedy
+
+
+def test_one_that_gives_workers_more_than_it_takes_is_warned_of() -> None:
+    [finding] = found(Probe({"ADVERTISE_MASTER": "", "DAEMON": "worker-check@pool"}))
+    assert (finding.state, "gives a worker's token DAEMON" in finding.text) == (State.WARNING, True)
     assert "nat.md" in finding.remedy
 
 

@@ -28,7 +28,7 @@ from updraft.core.demand.fitting import turns
 from updraft.core.demand.room import Demand
 from updraft.core.limits.budget import budget
 from updraft.core.machines.cache import Roll
-from updraft.core.machines.census import adopt
+from updraft.core.machines.census import Origins
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
 from updraft.core.machines.entries import idle_claims
 from updraft.core.machines.fates import Look, jobs_there
@@ -36,6 +36,7 @@ from updraft.core.machines.lifecycle import changed
 from updraft.core.matching.verdicts import table_of
 from updraft.core.model import (
     Child,
+    Instance,
     JobGroup,
     Known,
     LaunchRecord,
@@ -47,6 +48,7 @@ from updraft.core.model import (
     RunningJob,
     ScheddView,
     Slot,
+    Snapshot,
     Verdict,
 )
 from updraft.core.settings import Policy, Timings
@@ -219,6 +221,11 @@ def test_what_rests_is_what_failed_last(ledger: LedgerView) -> None:
 
 
 # -------------------------------------------------------------------------------------------- the others
+
+
+def adopt(found: Instance, seen: Snapshot) -> MachineRecord:
+    """The record of an instance that the ledger doesn't know."""
+    return Origins(seen.now, seen.ledger.launches, seen.offers).record(found)
 
 
 def test_an_instance_without_a_record_is_worth_its_launch_or_the_first_offer_of_its_flavor() -> None:

@@ -15,11 +15,10 @@ from updraft.core.matching.memory import Memo
 from updraft.core.model import CloudOffer, JobGroup, Known, Launch, Offer, Resources, Snapshot, Terms
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.core.slots.catalogue import imagine, learned
-from updraft.core.slots.kinds import kind_key, template
+from updraft.core.slots.catalogue import learned
+from updraft.core.slots.kinds import template
+from updraft.core.slots.offers import OfferCatalogue
 from updraft.core.slots.variants import read, wanted
-from updraft.observe import Kinds
-from updraft.observe.offers import Shelf
 
 SOLD = (
     CloudOffer("c1", "z1", "small", "on-demand", Resources(2, 4096, 20_000_000), 0.1),
@@ -61,8 +60,7 @@ queues = st.lists(st.tuples(st.sampled_from(["ann", "ben", "cy"]), terms, st.int
 
 def look(groups: Sequence[JobGroup], rules: Policy) -> Snapshot:
     """What the controller would see: real offers, real kinds, real matching."""
-    shelf = Shelf(Kinds(kind_key, imagine, learned))
-    offers, kinds = shelf.stock(rules, SOLD, {}, wants=wanted(groups, rules))
+    offers, kinds = OfferCatalogue().stock(rules, SOLD, {}, wants=wanted(groups, rules))
     verdicts = judge_all(groups, list(kinds.values()), NOW, MEMO)
     return snapshot(groups=groups, offers=offers, kinds=kinds, verdicts=verdicts)
 

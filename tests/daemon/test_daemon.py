@@ -81,7 +81,7 @@ def test_the_log_says_in_words_what_is_done_to_whom_and_what_became_of_it(rig: R
 def test_a_plan_is_only_looked_at(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 8
     daemon = rig.start()
-    _, found = run_once(rig.observer, plan, daemon.parts.policy, rig.clock())
+    _, found = run_once(rig.observer, rig.preparer, plan, daemon.parts.policy, rig.clock())
     assert found.actions
     assert rig.alive() == []
     assert kinds(rig) == []

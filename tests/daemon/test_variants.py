@@ -18,11 +18,10 @@ from updraft.core.matching.memory import Memo
 from updraft.core.model import JobGroup, Kind, LaunchState, Reason, Resources, Terms, Verdicts
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.slots.catalogue import imagine, learned
-from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Daemon, Parts
+from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
-from updraft.observe import VIRTUAL, Kinds, Observer
+from updraft.observe import VIRTUAL, Observer
 from updraft.sim.virtual.engine import real_kind
 
 ASK = Resources(1, 1024, 1024)
@@ -84,16 +83,17 @@ class MatchingRig(Rig):
         self.ledger = ledger = Ledger(self.state / "ledger.db")
         parts = Parts(self.rules, self.pool, {"c1": self.driver}, self.user_data)
         self.observer = Observer(
-            policy=self.rules, pool=self.pool, drivers=parts.drivers, ledger=ledger,
-            kinds=Kinds(kind_key, imagine, learned), matcher=Judging(), asking=VIRTUAL,
+            policy=self.rules, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL
         )  # fmt: skip
+        self.preparer = Preparer(ledger=ledger, matcher=Judging(), stopwatch=VIRTUAL.stopwatch)
         self.actor = Actor(
             policy=self.rules, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
             ledger=ledger, clock=self.clock, lanes=Lanes(width=0),
         )  # fmt: skip
         return Daemon(
-            parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=plan,
-            clock=self.clock, switch=self.switch, stopwatch=lambda: 0.0, notify=lambda _s: None,
+            parts=parts, ledger=ledger, observer=self.observer, preparer=self.preparer,
+            actor=self.actor, plan=plan, clock=self.clock, switch=self.switch, stopwatch=lambda: 0.0,
+            notify=lambda _s: None,
         )  # fmt: skip
 
     def machines(self) -> dict[str, tuple[str, str, set[str]]]:

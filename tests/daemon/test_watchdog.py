@@ -23,6 +23,7 @@ from updraft.act.lanes import UnderWay
 from updraft.clouds.openstack.client import CONNECT_TIMEOUT, READ_TIMEOUT
 from updraft.daemon.herald import Rhythm
 from updraft.daemon.notify import notifier
+from updraft.daemon.preparing import PATIENCE as JUDGE
 from updraft.daemon.watchdog import CALL, LANE, LOOP, Heartbeat, Watchdog, interval, of_lanes, standing_still
 from updraft.observe.observer import Deadlines
 
@@ -114,7 +115,7 @@ def test_no_call_to_a_cloud_may_take_longer_than_the_bounds_say(driver: str) -> 
 
 def test_a_turn_of_the_loop_has_twice_the_time_of_all_that_it_waits_for() -> None:
     look, rhythm = Deadlines(), Rhythm()
-    waits = look.pool + 2 * look.demand + look.cloud + look.match + 2 * 10.0 + 10 * rhythm.deadline
+    waits = look.pool + 2 * look.demand + look.cloud + JUDGE + 2 * 10.0 + 10 * rhythm.deadline
     assert 2 * waits <= LOOP
 
 

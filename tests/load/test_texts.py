@@ -62,7 +62,7 @@ def test_an_update_is_the_ads_of_one_machine_with_its_number() -> None:
         assert ad["Machine"] == "load-070000-2"
         assert (ad["UpdateSequenceNumber"], ad["DaemonStartTime"], ad[ads.SENT]) == (5, 1000, 1500.25)
     slot = made["UPDATE_STARTD_AD"][1]
-    assert slot["Name"] == "slot1@load-070000-2"
+    assert slot["Name"] == "slot1@load-070000-2@load-070000-2"
     assert len(slot) > 150
 
 

@@ -1,38 +1,26 @@
 """One look: what is known, what is not and since when, and in which order it is asked."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.rigs.rig import Rig, policy
-from tests.rigs.virtualpool import KINDS, Everything, Queue
-from updraft.condor.base import PoolSlots
+from tests.rigs.virtualpool import Queue
 from updraft.core.demand.left_out import ODD_OFFER, UNREAD_BOOT
 from updraft.core.model import (
-    CloudOffer,
-    CollectorLoad,
-    JobGroup,
-    Kind,
     Known,
-    Launch,
     LaunchState,
     Reason,
-    Resources,
     ScheddView,
     Unknown,
-    Verdicts,
 )
 from updraft.core.plan import Planning
-from updraft.core.settings import WorkerClass
-from updraft.core.sparing import AGAIN
 from updraft.errors import AuthFailed, PoolTimeout
 from updraft.ledger import Ledger
-from updraft.observe import VIRTUAL, Asking, Deadlines, Kinds, Observer
-from updraft.observe.offers import Shelf
+from updraft.observe import VIRTUAL, Asking, Deadlines, Observer
 from updraft.observe.schedds import ANY, Schedds
 from updraft.observe.sources import BRIEFLY, Asker
 
@@ -44,21 +32,21 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.close()
 
 
-def observer(rig: Rig, asking: Asking = VIRTUAL, *, kinds: Kinds = KINDS, **deadlines: float) -> Observer:
+def observer(rig: Rig, asking: Asking = VIRTUAL, **deadlines: float) -> Observer:
     rig.start()
     assert rig.ledger is not None
     return Observer(
-        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, kinds=kinds,
-        matcher=Everything(), deadlines=Deadlines(**deadlines), asking=asking,
+        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger,
+        deadlines=Deadlines(**deadlines), asking=asking,
     )  # fmt: skip
 
 
 def test_a_look_in_threads_is_the_same_as_one_in_line(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 3
     one = observer(rig).look(rig.clock())
-    other = observer(rig, Asking()).look(rig.clock())
-    assert (one.offers, one.kinds, one.verdicts) == (other.offers, other.kinds, other.verdicts)
-    assert one.offers
+    other = observer(rig, Asking(stopwatch=lambda: 0.0)).look(rig.clock())
+    assert (one.schedds, one.collector, one.clouds) == (other.schedds, other.collector, other.clouds)
+    assert isinstance(one.clouds["c1"].offers, Known)
     assert isinstance(other.schedds["schedd"], Known)
 
 
@@ -159,28 +147,6 @@ def test_a_restart_remembers_which_schedds_there_were(rig: Rig) -> None:
     assert isinstance(snapshot.schedds["other"], Unknown)
 
 
-def test_the_pace_is_kept_from_look_to_look_and_over_a_restart(rig: Rig) -> None:
-    rig.pool.queues["schedd"].idle = 3
-    daemon = rig.start()
-    assert daemon.cycle().snapshot.pace.most is None  # whose machines are on their way from here on
-    load = CollectorLoad(rig.clock(), rig.clock() - 500, busy=5.0, joined=100)
-    for busy, joined, most in ((5.0, 100, None), (15.0, 180, 40), (16.0, 180, 40)):
-        rig.pool.loads = {"c": replace(load, told=rig.clock(), busy=busy, joined=joined)}
-        assert daemon.cycle().snapshot.pace.most == most
-        rig.clock.forward(10)
-    rig.pool.down = True
-    assert daemon.cycle().snapshot.pace.most == 40
-    again = rig.look()
-    assert (again.pace.most, again.pace.why) == (40, "c was busy 100% of the time")
-
-
-def test_a_note_of_the_pace_that_makes_no_sense_is_none(rig: Rig) -> None:
-    rig.start()
-    assert rig.ledger is not None
-    rig.ledger.note("join-pace", {"most": "many", "why": 3, "since": None}, rig.clock())
-    assert rig.look().pace.most is None
-
-
 def test_no_schedd_is_no_demand_only_where_the_collector_can_know(rig: Rig) -> None:
     rig.pool.queues.clear()
     assert observer(rig).look(rig.clock()).schedds == {}
@@ -226,93 +192,6 @@ def test_a_quota_that_can_not_be_had_is_known_by_its_last_answer_for_a_while(
     assert look.look(rig.clock()).clouds["c1"].quota == first
     rig.clock.forward(900)
     assert isinstance(look.look(rig.clock()).clouds["c1"].quota, Unknown)
-
-
-def test_offers_are_what_a_class_may_take(rig: Rig) -> None:
-    worker = WorkerClass(
-        "big", "g1", ("c1",), flavors=("l*", "medium"), images={"c1": "img"}, markets=("on-demand",)
-    )
-    elsewhere = WorkerClass("else", "g1", ("c2",))
-    look = observer(rig)
-    look.policy = replace(policy(), classes={"big": worker, "else": elsewhere})
-    offers = look.look(rig.clock()).offers
-    assert {offer.flavor for offer in offers} == {"large", "medium"}
-    assert {offer.worker_class for offer in offers} == {"big"}
-    assert {offer.image for offer in offers} == {"img"}
-
-
-def test_the_shelf_is_stocked_anew_only_when_something_of_it_changed() -> None:
-    made: list[str] = []
-
-    def key(*words: str) -> str:
-        made.append("/".join(words))
-        return KINDS.key(*words)
-
-    shelf = Shelf(replace(KINDS, key=key))
-    sold = [
-        CloudOffer("c1", "z1", name, "on-demand", Resources(2, 4096, 1 << 20), 0.1) for name in ("s", "m")
-    ]
-    templates: dict[str, str] = {}
-    first = shelf.stock(policy(), sold, templates)
-    count = len(made)
-    assert shelf.stock(policy(), list(sold), dict(templates)) == first
-    assert len(made) == count
-    dearer = [replace(item, price=0.2) for item in sold]
-    assert [offer.price for offer in shelf.stock(policy(), dearer, templates)[0]] == [0.2, 0.2]
-    assert len(made) == 2 * count
-    # What is learned goes into the same mapping: a change of it is seen.
-    one = next(iter(first[1].values()))
-    templates[one.key] = one.ad
-    assert shelf.stock(policy(), dearer, templates)[1][one.key].learned
-
-
-def test_a_kind_is_learned_from_own_machines_only(rig: Rig) -> None:
-    rig.pool.queues["schedd"].idle = 2
-    daemon = rig.start()
-    rig.turn(daemon, 30)
-    [machine] = rig.alive()
-    assert rig.ledger is not None
-    [key] = rig.ledger.learned()
-    assert rig.look().kinds[key].learned
-    # The same slot under a launch that we know nothing of teaches nothing.
-    rig.lose_ledger()
-    rig.site.instances[machine].key = "made-up"
-    look = observer(rig)
-    look.look(rig.clock())
-    assert look.fresh == {}
-
-
-def test_an_ad_that_can_not_be_read_is_no_kind(rig: Rig) -> None:
-    rig.pool.queues["schedd"].idle = 2
-    rig.turn(rig.start(), 30)
-
-    def unreadable(*_arguments: object) -> object:
-        raise SyntaxError("not a ClassAd")
-
-    snapshot = observer(rig, kinds=replace(KINDS, learned=unreadable)).look(rig.clock())  # type: ignore[arg-type]
-    assert snapshot.offers  # imagined instead
-
-
-@pytest.mark.parametrize("text", ["\ud800", "no [ ad", "\0", ""])
-def test_a_kind_of_which_nothing_can_be_learned_costs_no_cycle(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    sane = rig.pool.slots
-
-    def slots(deadline: float) -> PoolSlots:
-        seen = sane(deadline)
-        return replace(seen, templates=dict.fromkeys(seen.templates, text))
-
-    monkeypatch.setattr(rig.pool, "slots", slots)
-    rig.pool.queues["schedd"].idle = 2
-    daemon = rig.start(decide=Planning())
-    rig.turn(daemon, 30)
-    assert rig.ledger is not None
-    assert list(rig.ledger.learned()) == ["default/g1/c1/small"]
-    assert "default/g1/c1/small" in rig.look().kinds
-    doc = rig.ledger.last_cycle()
-    assert doc is not None
-    assert [one["phase"] for one in doc["machines"]] == ["joined"]
 
 
 def test_a_cloud_that_left_the_configuration_is_unknown_not_empty(rig: Rig) -> None:
@@ -493,66 +372,6 @@ def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
     assert asker.answer(0, 122.0) == Known(2, 121.0)
 
 
-# --------------------------------------------------------------------- one that nothing can be made of
-
-
-def odd_group(rig: Rig) -> None:
-    """Beside alice's jobs those of eve, at whose ad everything that reads it chokes."""
-    rig.pool.queues["schedd"].idle = 2
-    rig.pool.queues["other"] = Queue(idle=3, owner="eve", ad=None)  # type: ignore[arg-type]
-
-
-class Sold:
-    """A driver that sells something odd besides."""
-
-    def __init__(self, rig: Rig, odd: CloudOffer) -> None:
-        self._offers = rig.driver.offers
-        self._odd = odd
-
-    def __call__(self) -> tuple[CloudOffer, ...]:
-        return (*self._offers(), self._odd)
-
-
-def test_a_group_of_which_a_look_can_make_nothing_is_left_out_and_the_rest_is_planned(rig: Rig) -> None:
-    odd_group(rig)
-    daemon = rig.start(decide=Planning())
-    cycle = daemon.cycle()
-    assert [one.offer.cloud for one in cycle.plan.actions if isinstance(one, Launch)] == ["c1"]
-    assert [one.group for one in cycle.plan.groups if one.new] == ["schedd-g"]
-    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out"]
-    assert "of eve at schedd other: planning for it fails (AttributeError)" in warning
-    other = cycle.snapshot.schedds["other"]
-    assert isinstance(other, Known)
-    assert [(one.idle, one.evaluable) for one in other.value.groups] == [(3, False)], "it is counted"
-
-
-def test_a_group_of_which_a_look_can_make_nothing_is_left_out_also_while_its_schedd_is_silent(
-    rig: Rig,
-) -> None:
-    odd_group(rig)
-    daemon = rig.start(decide=Planning())
-    daemon.cycle()
-    rig.pool.queues["other"].silent = True
-    rig.clock.forward(2)
-    other = daemon.cycle().snapshot.schedds["other"]
-    assert isinstance(other, Unknown)
-    assert other.last is not None
-    assert [(one.idle, one.evaluable) for one in other.last.value.groups] == [(3, False)]
-
-
-def test_an_offer_of_which_a_look_can_make_nothing_is_left_out(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    odd = CloudOffer("c1", "z1", None, "on-demand", Resources(2, 4096, 1 << 20), 0.1)  # type: ignore[arg-type]
-    monkeypatch.setattr(rig.driver, "offers", Sold(rig, odd))
-    rig.pool.queues["schedd"].idle = 2
-    cycle = rig.start(decide=Planning()).cycle()
-    assert any(isinstance(one, Launch) for one in cycle.plan.actions)
-    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-offer"]
-    assert warning.startswith("left out: offer c1/z1/None/on-demand: planning for it fails (TypeError)")
-    assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "what machines it has is known"
-
-
 @pytest.mark.parametrize("price", [float("nan"), "dear", -1.0])
 def test_what_a_cloud_sells_oddly_is_left_out_and_told_of_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, price: object
@@ -593,60 +412,3 @@ def test_a_boot_that_cannot_read_its_user_data_is_told_within_a_minute_and_once(
     assert rig.ledger is not None
     assert [one.text for one in rig.ledger.events() if one.code == UNREAD_BOOT] == [said[0].text]
     rig.close()
-
-
-def test_a_class_of_which_a_look_can_make_nothing_is_left_out(rig: Rig) -> None:
-    rig.pool.queues["schedd"].idle = 2
-    broken = WorkerClass("odd", "g1", ("c1",), attributes=None)  # type: ignore[arg-type]
-    using = replace(policy(), classes={**policy().classes, "odd": broken})
-    cycle = rig.start(decide=Planning(), using=using).cycle()
-    assert {one.offer.worker_class for one in cycle.plan.actions if isinstance(one, Launch)} == {"default"}
-    (warning,) = [one.text for one in cycle.plan.warnings if one.code == "left-out-class"]
-    assert warning.startswith("left out: class odd: planning for it fails (AttributeError)")
-
-
-class Picky(Everything):
-    """A matcher that chokes on the jobs of eve."""
-
-    def verdicts(
-        self, groups: Sequence[JobGroup], kinds: Sequence[Kind], now: float, deadline: float
-    ) -> Verdicts:
-        if any(one.owner == "eve" and one.evaluable for one in groups):
-            raise ZeroDivisionError("judged")
-        return super().verdicts(groups, kinds, now, deadline)
-
-
-def test_a_group_that_cannot_be_judged_is_told_of_once_and_tried_again_later(rig: Rig) -> None:
-    rig.pool.queues["schedd"].idle = 2
-    rig.pool.queues["other"] = Queue(idle=3, owner="eve")
-    rig.start()
-    assert rig.ledger is not None
-    told: list[Exception] = []
-    look = Observer(
-        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, kinds=KINDS,
-        matcher=Picky(), asking=VIRTUAL, tell=told.append,
-    )  # fmt: skip
-    for _ in range(3):
-        snapshot = look.look(rig.clock())
-        other = snapshot.schedds["other"]
-        assert isinstance(other, Known)
-        assert [one.evaluable for one in other.value.groups] == [False]
-        assert any(group == "schedd-g" for group, _ in snapshot.verdicts)
-        rig.clock.forward(2)
-    assert [type(one) for one in told] == [ZeroDivisionError]
-    rig.pool.queues["other"].owner = "mended"
-    rig.clock.forward(AGAIN)
-    other = look.look(rig.clock()).schedds["other"]
-    assert isinstance(other, Known)
-    assert [one.evaluable for one in other.value.groups] == [True]
-
-
-def test_what_fails_whatever_is_left_out_fails_the_look(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = observer(rig)
-
-    def broken(*_: object) -> bool:
-        raise ZeroDivisionError("read")
-
-    monkeypatch.setattr("updraft.observe.places.read", broken)
-    with pytest.raises(ZeroDivisionError):
-        look.look(rig.clock())

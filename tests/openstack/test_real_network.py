@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clouds.network_conformance import KINDS
+from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.realcloud import Project, RealHarness
 from tests.rigs.clouds.realneutron import Neutron
 from updraft.cli import main
@@ -15,6 +17,8 @@ from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source, networking_of
 from updraft.clouds.openstack.reading import described_of
 from updraft.clouds.rules import Parties, change, difference, for_head, for_workers
+from updraft.core.leftovers import Kind
+from updraft.core.model import CloudState
 from updraft.errors import BadRequest, CloudError
 from updraft.ledger.identity import Host, kept
 
@@ -91,6 +95,31 @@ def dual(neutron: Neutron, harness: RealHarness) -> Iterator[str]:
     with neutron.network(name, "10.66.0.0/24", "2001:db8:66::/64"):
         yield name
         harness.wait(harness.gone, "the machines of the network are gone")
+
+
+@pytest.mark.parametrize("mode", ["slaac", "dhcpv6-stateful"])
+def test_ports_of_a_network_with_ipv6_have_both_kinds_of_address_and_are_the_pools(
+    neutron: Neutron, harness: RealHarness, mode: str
+) -> None:
+    name = harness.pool(mode)
+    harness.settings |= {"networks": name, "port": {}}
+    harness.settings.pop("floating_network", None)
+    with neutron.network(name, "10.67.0.0/24", "2001:db8:67::/64", mode=mode):
+        driver = harness.driver("conformance", OWN)
+        assert driver.networking.ipv6()
+        made = driver.launch(request(harness, 2))
+        ports = neutron.of_pool("ports", harness.pool("conformance"))
+        told = [sorted(ip_address(one["ip_address"]).version for one in port["fixed_ips"]) for port in ports]
+        assert told == [[4, 6], [4, 6]]
+        assert {one.identity for one in driver.leavings.of(Kind.PORT)} == {OWN}
+        # The port of a machine that ends before Nova has taken it up is known as its own later only.
+        harness.wait(
+            lambda: {one.state for one in driver.machines()} == {CloudState.RUNNING}, "both of them run"
+        )
+        driver.terminate([one.id for one in made])
+        harness.wait(
+            lambda: not driver.machines() and not driver.leavings.of(Kind.PORT), "nothing is left of it"
+        )
 
 
 def test_groups_for_a_network_with_ipv6_are_made_by_neutron_as_the_pool_needs_them(

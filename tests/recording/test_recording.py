@@ -12,23 +12,35 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.rigs.annexworlds import annex, with_annexes
-from tests.rigs.snapshots import NOW, group, policies, policy, snapshot, snapshots, worker
+from tests.rigs.snapshots import NOW, group, policies, policy, prepared, snapshot, snapshots, worker
 from updraft.cli import main
 from updraft.core.matching.verdicts import VerdictTable
-from updraft.core.model import Plan, Reason, Snapshot, Verdict
+from updraft.core.model import Plan, Prepared, Reason, Snapshot, Verdict
 from updraft.core.plan import plan
 from updraft.core.settings import Policy, Spare
+from updraft.core.slots.kinds import problem_ad
 from updraft.errors import UsageError
 from updraft.recording import Recorder, decisions, replay
 from updraft.recording.codec import Decoder, Encoder, UnreadableError, canonical
 
 
 def recorded(folder: Path, *pairs: tuple[Snapshot, Policy], **how: Any) -> list[Path]:
-    recorder = Recorder(folder, plan, **how)
+    recorder = Recorder(folder, **how)
     for seen, rules in pairs:
-        assert recorder(seen, rules) == plan(seen, rules)
+        found = prepared(seen, rules)
+        assert recorder.decided(found, rules, plan) == plan(found.snapshot, rules)
     recorder.close()
     return sorted(folder.iterdir())
+
+
+def without_ads(seen: Snapshot) -> Snapshot:
+    """What a recording keeps of a snapshot, but for the verdicts."""
+    return replace(
+        seen,
+        schedds=dict.fromkeys(seen.schedds),
+        kinds={key: replace(kind, ad="") for key, kind in seen.kinds.items()},
+        verdicts={},
+    )
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -46,6 +58,9 @@ def test_any_decision_can_be_made_again(
     (path,) = recorded(folder, (one, rules), (one, rules), (later, rules))
     again = list(replay(path, plan))
     assert [found.differs for found in again] == [(), (), ()]
+    assert [without_ads(found.prepared()) for found in decisions(path)] == [
+        without_ads(prepared(seen, rules).snapshot) for seen in (one, one, later)
+    ]
     assert [found.at for found in again] == [one.now, one.now, later.now]
 
 
@@ -75,17 +90,31 @@ def test_another_plan_is_seen_and_named(tmp_path: Path) -> None:
 def test_what_stays_the_same_is_written_once(tmp_path: Path) -> None:
     seen = snapshot(groups=tuple(group(f"g{n}", 5) for n in range(50)))
     (path,) = recorded(tmp_path, *[(replace(seen, now=seen.now + n), policy()) for n in range(3)])
-    sizes = [len(json.dumps(row["snapshot"])) for row in lines(path)[1:]]
+    sizes = [len(json.dumps(row["observation"])) for row in lines(path)[1:]]
     assert sizes[1] < sizes[0] / 3
-    assert [found.snapshot.now - NOW for found in decisions(path)] == [0, 1, 2]
+    assert [found.learned.at - NOW for found in decisions(path)] == [0, 1, 2]
 
 
 def test_no_ad_is_in_a_recording(tmp_path: Path) -> None:
-    secret = group("g", 5)
-    seen = snapshot(groups=(replace(secret, ad='[ Environment = "TOKEN=hunter2" ]'),))
-    (path,) = recorded(tmp_path, (seen, policy()))
+    ad = '[ Environment = "TOKEN=hunter2" ]'
+    found = prepared(snapshot(groups=(replace(group("g", 5), ad=ad),)), policy())
+    learned = replace(found.learned, templates=dict.fromkeys(found.learned.kinds, ad))
+    seen = replace(found.observation, templates=learned.templates)
+    recorder = Recorder(tmp_path)
+    recorder.decided(Prepared(seen, learned, found.snapshot), policy(), plan)
+    recorder.close()
+    (path,) = tmp_path.iterdir()
     assert b"hunter2" not in gzip.decompress(path.read_bytes())
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_why_jobs_are_left_out_is_said_again(tmp_path: Path) -> None:
+    odd = group("g", 5, evaluable=False, ad=problem_ad("it has no Requirements"))
+    seen = snapshot(groups=(odd,))
+    (path,) = recorded(tmp_path, (seen, policy()))
+    (found,) = replay(path, plan)
+    assert found.differs == ()
+    assert any("it has no Requirements" in one.text for one in found.made.warnings)
 
 
 def test_files_are_rotated_by_size_and_the_oldest_go(tmp_path: Path) -> None:
@@ -93,7 +122,7 @@ def test_files_are_rotated_by_size_and_the_oldest_go(tmp_path: Path) -> None:
     pairs = [(replace(seen, now=seen.now + n), policy()) for n in range(5)]
     files = recorded(tmp_path, *pairs, file_size=1, files_kept=3)
     assert len(files) == 3
-    assert [[f.snapshot.now - NOW for f in decisions(path)] for path in files] == [[2], [3], [4]]
+    assert [[f.learned.at - NOW for f in decisions(path)] for path in files] == [[2], [3], [4]]
 
 
 def test_a_table_of_verdicts_and_a_schedule_come_back() -> None:
@@ -150,7 +179,7 @@ def test_another_file_is_refused_in_one_sentence(tmp_path: Path, content: bytes 
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     (path,) = recorded(tmp_path, (snapshot(), policy()))
     header, row = gzip.decompress(path.read_bytes()).splitlines()
-    path.write_bytes(gzip.compress(header + b"\n" + row.replace(b'"Snapshot"', b'"Plan"', 1) + b"\n"))
+    path.write_bytes(gzip.compress(header + b"\n" + row.replace(b'"Observation"', b'"Plan"', 1) + b"\n"))
     with pytest.raises(UsageError, match="decision 1: the file is damaged"):
         list(decisions(path))
 
@@ -160,11 +189,13 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     [
         (["plan"], None, "the file is damaged: there is no plan in it"),
         (["plan"], [1], "the file is damaged: there is no plan in it"),
-        (["policy", "classes"], {"%": []}, "can't be made again, the file is damaged"),
+        (["policy", "limits"], {"%": []}, "can't be made again, the file is damaged"),
         (["policy", "classes"], {"=": "Plan"}, "can't be made again, the file is damaged"),
-        (["snapshot", "now"], float("nan"), "the file is damaged: NaN is no number"),
-        (["snapshot", "schedds"], {"%": [["schedd", 7]]}, "damaged"),
-        (["snapshot", "offers"], {"#": 10**9}, "the file is damaged"),
+        (["observation", "now"], float("nan"), "the file is damaged: NaN is no number"),
+        (["observation", "schedds"], {"%": [["schedd", 7]]}, "damaged"),
+        (["observation", "annexes"], {"#": 10**9}, "the file is damaged"),
+        (["learned"], {"=": "Plan"}, "no policy or no observation"),
+        (["learned", "kinds"], 7, "damaged"),
         (["verdicts"], [["g"]], "the file is damaged"),
     ],
 )
@@ -195,22 +226,22 @@ def test_a_line_that_is_no_decision_is_damage(tmp_path: Path, line: str) -> None
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="can't be made"):
-        Recorder(tmp_path / "file" / "folder", plan)
+        Recorder(tmp_path / "file" / "folder")
 
 
 def test_a_disk_that_fills_up_costs_the_recording_and_not_the_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[str] = []
-    recorder = Recorder(tmp_path, plan, warn=warned.append)
+    recorder = Recorder(tmp_path, warn=warned.append)
 
     def full(*_what: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(gzip.GzipFile, "write", full)
-    seen = snapshot(groups=(group("g", 5),))
-    assert recorder(seen, policy()) == plan(seen, policy())
-    assert recorder(seen, policy()).actions
+    seen = prepared(snapshot(groups=(group("g", 5),)), policy())
+    assert recorder.decided(seen, policy(), plan) == plan(seen.snapshot, policy())
+    assert recorder.decided(seen, policy(), plan).actions
     assert len(warned) == 1
     assert "no longer recorded" in warned[0]
 

@@ -1,4 +1,4 @@
-"""Whether a document has its promised form. That a form itself is JSON Schema is asked once of each."""
+"""Whether a document has its promised form. That the form is JSON Schema itself is asked once."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -13,6 +13,7 @@ from updraft.core.model import Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import CloudRule, Limits, Policy, WorkerClass
 from updraft.daemon import Daemon, Parts
+from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.observe import VIRTUAL, Observer
 
@@ -68,16 +69,16 @@ class ManyClouds:
         drivers = {name: FakeCloud(site, POOL) for name, site in self.sites.items()}
         parts = Parts(self.policy, self.pool, drivers, lambda launch, _: launch.key.encode())
         observer = Observer(
-            policy=self.policy, pool=self.pool, drivers=drivers, ledger=ledger, kinds=KINDS,
-            matcher=Everything(), asking=VIRTUAL,
+            policy=self.policy, pool=self.pool, drivers=drivers, ledger=ledger, asking=VIRTUAL
         )  # fmt: skip
+        preparer = Preparer(ledger=ledger, matcher=Everything(), kinds=KINDS, stopwatch=VIRTUAL.stopwatch)
         actor = Actor(
             policy=self.policy, pool=self.pool, drivers=drivers, user_data=parts.user_data, ledger=ledger,
             clock=self.clock, lanes=Lanes(width=0), step=lambda _: None,
         )  # fmt: skip
         self.daemon = Daemon(
-            parts=parts, ledger=ledger, observer=observer, actor=actor, plan=plan, clock=self.clock,
-            switch=VirtualSwitch(self.clock), stopwatch=lambda: 0.0, notify=lambda _: None,
+            parts=parts, ledger=ledger, observer=observer, preparer=preparer, actor=actor, plan=plan,
+            clock=self.clock, switch=VirtualSwitch(self.clock), stopwatch=lambda: 0.0, notify=lambda _: None,
         )  # fmt: skip
         return self.daemon
 

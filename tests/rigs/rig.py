@@ -10,9 +10,11 @@ from updraft.core.model import Launch, Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
 from updraft.daemon import Daemon, Herald, Parts
+from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Host, kept
 from updraft.observe import VIRTUAL, Observer
+from updraft.recording import Recorder
 
 POOL = "test"
 HOST = Host(dmi="0a1b")  # whose cloud says no instance id, from which the identity could be made anew
@@ -45,10 +47,11 @@ def policy(**changes: object) -> Policy:
 class Rig:
     """One world (clock, cloud, pool) in which controllers come and go.
 
-    `observer` and `actor` are those of the controller that was started last.
+    `observer`, `preparer` and `actor` are those of the controller that was started last.
     """
 
     observer: Observer
+    preparer: Preparer
     actor: Actor
 
     def __init__(self, state: Path, cloud: Mapping[str, object] | None = None) -> None:
@@ -63,6 +66,7 @@ class Rig:
         self.ledger: Ledger | None = None
         self.user_data: UserData = _user_data
         self.matcher = Everything()
+        self.using = policy()
         self._set_by = 0.0
 
     @property
@@ -78,24 +82,28 @@ class Rig:
         decide: Callable[[Snapshot, Policy], Plan] = plan,
         reload: Callable[[], Parts] | None = None,
         clock: Callable[[], float] | None = None,
+        recorder: Recorder | None = None,
     ) -> Daemon:
         """A controller on the ledger that is there; the one before it is gone. `clock`: its own, if any."""
         if self.ledger is not None:
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
-        parts = Parts(using or policy(), self.pool, {"c1": self.driver}, self.user_data)
+        self.using = using or policy()
+        parts = Parts(self.using, self.pool, {"c1": self.driver}, self.user_data)
         self.observer = Observer(
-            policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, kinds=KINDS,
-            matcher=self.matcher, asking=VIRTUAL,
+            policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL
         )  # fmt: skip
+        self.preparer = Preparer(
+            ledger=ledger, matcher=self.matcher, kinds=KINDS, stopwatch=VIRTUAL.stopwatch
+        )
         self.actor = Actor(
             policy=parts.policy, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
             ledger=ledger, clock=clock or self.clock, lanes=Lanes(width=0), step=step,
         )  # fmt: skip
         return Daemon(
-            parts=parts, ledger=ledger, observer=self.observer, actor=self.actor, plan=decide,
-            clock=clock or self.clock, switch=self.switch, herald=herald, reload=reload,
-            stopwatch=self.steady, notify=lambda _s: None, boot="this boot",
+            parts=parts, ledger=ledger, observer=self.observer, preparer=self.preparer, actor=self.actor,
+            plan=decide, clock=clock or self.clock, switch=self.switch, herald=herald, reload=reload,
+            stopwatch=self.steady, notify=lambda _s: None, boot="this boot", recorder=recorder,
         )  # fmt: skip
 
     def steady(self) -> float:
@@ -110,7 +118,7 @@ class Rig:
     def look(self) -> Snapshot:
         """What a new controller sees."""
         self.start()
-        return self.observer.look(self.clock())
+        return self.preparer.at_once(self.observer.look(self.clock()), self.using).snapshot
 
     def turn(self, daemon: Daemon, seconds: float, each: float = 2.0) -> None:
         """Cycles for so long, with the negotiator at work in between."""

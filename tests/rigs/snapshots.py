@@ -23,9 +23,12 @@ from updraft.core.model import (
     Known,
     LaunchRecord,
     LaunchState,
+    Learned,
     LedgerView,
     MachineRecord,
+    Observation,
     Offer,
+    Prepared,
     Quota,
     Reason,
     Resources,
@@ -36,6 +39,7 @@ from updraft.core.model import (
     Unknown,
     Verdict,
 )
+from updraft.core.prepare import prepare
 from updraft.core.settings import CloudRule, Limits, Policy, Threshold, Timings, WorkerClass
 from updraft.core.slots.kinds import kind_key
 
@@ -185,6 +189,37 @@ def snapshot(
         verdicts(waiting, kinds.values()),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def prepared(seen: Snapshot, rules: Policy) -> Prepared:
+    """What could have led to such a snapshot, and the snapshot that is prepared of it.
+
+    It sells what the given one offers; `spare` and `left_out` are not taken over.
+    """
+    sold = {
+        name: tuple(
+            CloudOffer(one.cloud, one.zone, one.flavor, one.market, one.resources, one.price, one.left)
+            for one in seen.offers
+            if one.cloud == name
+        )
+        for name in seen.clouds
+    }
+    observation = Observation(
+        seen.now,
+        seen.pool,
+        seen.schedds,
+        seen.collector,
+        {name: replace(view, offers=Known(sold[name], NOW)) for name, view in seen.clouds.items()},
+        seen.ledger,
+        seen.annexes,
+        dict.fromkeys(seen.kinds, "[]"),
+        seen.jumped_at,
+        seen.launching,
+        seen.awake_since,
+        seen.taken_over_at,
+    )
+    learned = Learned(seen.now, {}, seen.pace, kinds=seen.kinds, verdicts=seen.verdicts)
+    return Prepared(observation, learned, prepare(observation, learned, rules))
 
 
 # ------------------------------------------------------------------------------------------- strategies

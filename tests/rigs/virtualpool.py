@@ -26,8 +26,8 @@ from updraft.core.model import (
 )
 from updraft.core.settings import WorkerClass
 from updraft.core.slots.kinds import kind_key
+from updraft.core.slots.offers import Kinds
 from updraft.errors import DrainRefused, PoolTimeout
-from updraft.observe import Kinds
 
 ASK = Resources(1, 1024, 1024)
 

@@ -21,7 +21,7 @@ def looked(
 
     `over` says what is to be taken for the ledger.
     """
-    from updraft.app.wiring import make_observer, make_parts
+    from updraft.app.wiring import make_observer, make_parts, make_preparer
     from updraft.condor.process.judge import Judge
     from updraft.config import load
     from updraft.core.plan import Planning
@@ -41,9 +41,10 @@ def looked(
                 raise
             ledger = Blank()
         with Judge() as judge:
-            observer = make_observer(parts, over(ledger), judge)
+            known = over(ledger)
+            looks = make_observer(parts, known), make_preparer(known, judge)
             policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
-            snapshot, decided = run_once(observer, Planning(), policy, time.time())
+            snapshot, decided = run_once(*looks, Planning(), policy, time.time())
         yield settings, snapshot, decided
     finally:
         getattr(parts.pool, "close", lambda: None)()

@@ -14,7 +14,15 @@ import structlog
 
 from updraft.act import Actor
 from updraft.app.terminal import printable, raw
-from updraft.app.wiring import access, ended_tokens, make_observer, make_parts, own_tokens, shown
+from updraft.app.wiring import (
+    access,
+    ended_tokens,
+    make_observer,
+    make_parts,
+    make_preparer,
+    own_tokens,
+    shown,
+)
 from updraft.bootstrap.worker.handover import PORT
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
@@ -48,9 +56,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     start_log(log_form)
     look_seldom()
     expect_sudden_death()
-    decide: Planner = Planning(_tell_of_fault)
-    if record is not None:
-        decide = Recorder(record, decide, warn=_tell_of_recording)
+    recorder = None if record is None else Recorder(record, warn=_tell_of_recording)
     pools: list[Pool] = []
 
     lock = StateLock(settings.pool.state_dir)
@@ -75,10 +81,13 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
                     desk.watch(cycle, policy, drivers)
                     keeper.watch(cycle, policy, drivers)
 
-                make_daemon(settings, ledger, judge, switch, parts_now, known, decide, seen, lock.held).run()
+                decide = Planning(_tell_of_fault)
+                make_daemon(
+                    settings, ledger, judge, switch, parts_now, known, decide, seen, lock.held, recorder
+                ).run()
         finally:
-            if isinstance(decide, Recorder):
-                decide.close()
+            if recorder is not None:
+                recorder.close()
             for pool in pools:
                 cast(HTCondorPool, pool).close()
             switch.close()
@@ -143,6 +152,7 @@ def make_daemon(
     decide: Planner = plan,
     seen: Seen | None = None,
     holds: Callable[[], bool] = lambda: True,
+    recorder: Recorder | None = None,
 ) -> Daemon:
     """The daemon with everything plugged in; `parts_now` makes the parts of the configuration as it is.
 
@@ -161,7 +171,8 @@ def make_daemon(
     return Daemon(
         parts=parts,
         ledger=ledger,
-        observer=make_observer(parts, ledger, judge, _tell_of_fault),
+        observer=make_observer(parts, ledger),
+        preparer=make_preparer(ledger, judge, _tell_of_fault),
         actor=actor,
         plan=decide,
         clock=time.time,
@@ -180,6 +191,7 @@ def make_daemon(
         ),
         reload=parts_now,
         seen=seen,
+        recorder=recorder,
     )
 
 

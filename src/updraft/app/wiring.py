@@ -33,14 +33,13 @@ from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
 from updraft.core.model import Launch, Variant, variant
-from updraft.core.slots.catalogue import imagine, learned
-from updraft.core.slots.kinds import kind_key
 from updraft.daemon import Parts
 from updraft.daemon.handover import Shown
+from updraft.daemon.preparing import Preparer, Remembers
 from updraft.errors import CloudError, PoolError, UsageError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
-from updraft.observe import Kinds, Observer, Remembered
+from updraft.observe import Observer, Remembered
 
 Say = Callable[[str, CloudError | None], None]
 
@@ -73,19 +72,16 @@ def labels(settings: Settings) -> dict[str, str]:
     return {TAG_POOL: settings.pool.name, **({TAG_IDENTITY: own} if own else {})}
 
 
-def make_observer(
-    parts: Parts, ledger: Remembered, judge: Judge, tell: Callable[[Exception], None] = lambda _error: None
-) -> Observer:
-    """What looks at all of it; `tell` is told, once, for what error something is left out."""
-    return Observer(
-        policy=parts.policy,
-        pool=parts.pool,
-        drivers=parts.drivers,
-        ledger=ledger,
-        kinds=Kinds(kind_key, imagine, learned),
-        matcher=judge,
-        tell=tell,
-    )
+def make_observer(parts: Parts, ledger: Remembered) -> Observer:
+    """What looks at all of it."""
+    return Observer(policy=parts.policy, pool=parts.pool, drivers=parts.drivers, ledger=ledger)
+
+
+def make_preparer(
+    ledger: Remembers, judge: Judge, tell: Callable[[Exception], None] = lambda _error: None
+) -> Preparer:
+    """What makes snapshots of what is seen; `tell` is told, once, for what error something is left out."""
+    return Preparer(ledger=ledger, matcher=judge, tell=tell)
 
 
 def access(settings: Settings) -> PoolAccess:

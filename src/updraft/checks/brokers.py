@@ -6,7 +6,9 @@ from typing import Any, Protocol
 from updraft.checks.asking import Answer
 from updraft.checks.finding import POOL, Finding, short
 
-REGISTER = "DAEMON"
+REGISTER = "ADVERTISE_MASTER"
+TOO_MUCH = "DAEMON"
+_LINES = "docs/howto/nat.md shows the lines that the head needs for a broker"
 
 
 class Probe(Protocol):
@@ -33,9 +35,14 @@ def judge(answers: Mapping[str, Answer]) -> Iterator[Finding]:
         what = f"broker of {name}"
         if answer.error is not None:
             text = f"a worker could not register with it: {short(answer.error)}"
-        elif not answer.value[1].get(REGISTER):
-            text = f"{answer.value[0]} doesn't take a worker's token ({REGISTER})"
         else:
-            yield POOL.ok(what, f"{answer.value[0]} takes a worker's token as {answer.value[1][REGISTER]}")
-            continue
-        yield POOL.problem(what, text, "docs/howto/nat.md shows the lines that the head needs for a broker")
+            address, rights = answer.value
+            if rights.get(TOO_MUCH):
+                text = f"{address} gives a worker's token {TOO_MUCH}, and {REGISTER} is enough to register"
+                yield POOL.warning(what, text, f"{_LINES}, and when they can be changed")
+                continue
+            if rights.get(REGISTER):
+                yield POOL.ok(what, f"{address} takes a worker's token as {rights[REGISTER]}")
+                continue
+            text = f"{address} doesn't take a worker's token ({REGISTER})"
+        yield POOL.problem(what, text, _LINES)

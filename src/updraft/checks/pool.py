@@ -66,6 +66,9 @@ class Probe(Protocol):
     def worker_token(self, deadline: float) -> Mapping[str, str]:
         """What a freshly made worker's token is good for at the collector."""
 
+    def stranger(self, deadline: float) -> str:
+        """Who the collector takes somebody for who shows nothing; "" where it doesn't let him read."""
+
     def close(self) -> None:
         """End its children."""
 
@@ -74,7 +77,7 @@ class Probe(Protocol):
 class PoolFacts:
     """The answers to `questions`; `known_schedds` are those that a daemon has seen before, `warnings` codes
     and sentences of its last look; `trust_groups` is whether groups are gone by; `on_head` whether updraft
-    runs on the head."""
+    runs on the head; `stranger` None is not to be judged."""
 
     now: float
     collector: Answer
@@ -87,6 +90,7 @@ class PoolFacts:
     warnings: Sequence[tuple[str, str]] = ()
     trust_groups: bool = False
     on_head: bool = True
+    stranger: Answer | None = None
 
 
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
@@ -96,6 +100,7 @@ def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
         "schedds": lambda: probe.schedds(deadline),
         "tools": probe.tools_version,
         "token": lambda: probe.worker_token(deadline),
+        "stranger": lambda: probe.stranger(deadline),
     }
 
 
@@ -111,6 +116,7 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield POOL.ok("collector", f"{seen.name} answers, HTCondor {seen.version or 'of unknown version'}")
     yield from clock(seen)
     yield from rights(seen)
+    yield from strangers(facts)
     yield from negotiator(facts, seen)
     yield from schedds(facts)
     yield from groups(facts)
@@ -186,6 +192,26 @@ def rights(seen: CollectorSeen) -> Iterator[Finding]:
             f"the collector refuses us what it takes to {_WHY.get(right, 'control the pool')}",
             f"run as root on the head, or give the token's identity that right; {tokens.EXISTING}",
         )
+
+
+def strangers(facts: PoolFacts) -> Iterator[Finding]:
+    """Who shows nothing reads nothing: jobs reach the collector, too."""
+    what, answer = "reading without a token", facts.stranger
+    if answer is None:
+        return
+    if answer.error is not None:
+        yield POOL.skipped(what, short(answer.error))
+    elif answer.value:
+        yield POOL.warning(
+            what,
+            f"the collector answers whoever reaches it ({answer.value}), and by HTCondor's defaults so do "
+            "the schedds: any job can read all jobs' arguments and environment there",
+            "on the head and the submit nodes set SEC_READ_AUTHENTICATION = REQUIRED and DENY_READ = "
+            "$(DENY_READ) *@unmapped, as `updraft head init` does; docs/howto/existing-pool.md says who then "
+            "needs a token",
+        )
+    else:
+        yield POOL.ok(what, "the collector tells nothing to who shows nothing")
 
 
 def negotiator(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:

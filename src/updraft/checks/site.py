@@ -81,6 +81,7 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
             tools=answers["pool: tools"],
             drain_tool=bool(site.probe.tool("condor_drain")),
             token=answers["pool: token"],
+            stranger=answers["pool: stranger"],
             signing_key=site.signing_key,
             known_schedds=site.known_schedds,
             warnings=site.ledger.warnings,

@@ -30,6 +30,10 @@ from updraft.errors import DrainRefused, PoolError
 _OURS = "updraft"
 _COLLECTOR = "the collector"
 _ADVERTISE = ("ADVERTISE_STARTD", "ADVERTISE_MASTER")
+BROKER_RIGHTS = ("ADVERTISE_MASTER", "DAEMON")
+"""What a broker's token is made for; either is enough to register. Which of them it has, the broker says, and
+one that was set up before takes DAEMON alone."""
+
 _TEMPLATE_AGE = 1800.0
 _MINT_DEADLINE = 20.0
 _LOOK_AGAIN = 0.3
@@ -244,7 +248,7 @@ class HTCondorPool:
         key = self._newest(Path(folder), self._access.broker_key)
         pattern = self._access.worker_identity
         user = own_user(pattern, launch_key, instance) if instance else user_of(pattern, launch_key)
-        return self._mint(where, user, lifetime, ("DAEMON",), key)
+        return self._mint(where, user, lifetime, BROKER_RIGHTS, key)
 
     def _keys(self) -> Path | None:
         """Where the keys are, on this machine; None where HTCondor doesn't say."""

@@ -1,7 +1,8 @@
 """The decisions: values in, values out. No I/O, no clock, no randomness.
 
-`plan` takes a snapshot of pool, clouds and ledger and gives what to do about it. Read `plan` first, then
-`placing`, then the folder of what you look for:
+`prepare` makes a snapshot of what was observed of pool, clouds and ledger, with what is on sale. `plan` takes
+that snapshot and gives what to do about it. Read `plan` first, then `placing`, then the folder of what you
+look for:
 
 - `model`: what goes in and out; `settings`: what a site has decided; `reasons`: sentences and remedies
 - `matching`: would this job run on that slot? `slots`: what would a slot look like?

@@ -124,28 +124,29 @@ class Sparing(Generic[T]):
     ) -> None:
         self._tell = tell
         self._sorts = sorts or PLANNED
-        self._spared: frozenset[Item] = frozenset()
-        self._why = ""
         self._again = 0.0
+        self.spared: frozenset[Item] = frozenset()
+        """What is left out now."""
+        self.why = ""
         self.warnings: tuple[Reason, ...] = ()
         """What says what is left out now, and doesn't say so itself."""
 
     def made(self, first: Decide[T], again: Decide[T], snapshot: Snapshot, policy: Policy) -> T:
         """What `first` makes of it; `again` does the same, and is called some dozens of times at most."""
         if snapshot.now >= self._again or snapshot.now < self._again - AGAIN:
-            self._spared = frozenset()
+            self.spared = frozenset()
         try:
-            some = without(snapshot, self._spared, self._why) if self._spared else snapshot
-            return first(some, policy_without(policy, self._spared))
+            some = without(snapshot, self.spared, self.why) if self.spared else snapshot
+            return first(some, policy_without(policy, self.spared))
         except Exception as error:
             made, spared = sparing(again, snapshot, policy, error, self._sorts)
-            if not spared <= self._spared:
+            if not spared <= self.spared:
                 self._tell(error)
-            self._spared, self._why = spared, why_spared(error)
+            self.spared, self.why = spared, why_spared(error)
             self._again = snapshot.now + AGAIN
             return made
         finally:
-            self.warnings = tuple(warnings(self._spared, snapshot.annexes, self._why))
+            self.warnings = tuple(warnings(self.spared, snapshot.annexes, self.why))
 
 
 def sparing(

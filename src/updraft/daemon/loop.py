@@ -14,18 +14,20 @@ from updraft.act.launching import going_on
 from updraft.clouds.base import Driver
 from updraft.condor.base import Pool
 from updraft.core.demand.left_out import UNREAD_ANNEX
-from updraft.core.model import Known, Plan, Reason, Snapshot
+from updraft.core.model import Known, Observation, Plan, Prepared, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report, requests
 from updraft.daemon.adoption import adoptions
 from updraft.daemon.clockwatch import JUMP, ClockWatch
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
+from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
 from updraft.daemon.watchdog import Watchdog, interval
 from updraft.errors import LedgerError, StateLost, UpdraftError
 from updraft.ledger import Ledger, clouds
-from updraft.observe import PACE, Observer
+from updraft.observe import Observer
+from updraft.recording import Recorder
 
 PRUNE_EVERY = 3600.0
 CLOCK = "clock"
@@ -82,7 +84,7 @@ class Daemon:
 
     `herald` None acts without asking who else does: for simulations, never for a real pool.
     `reload` makes the parts anew from the configuration; it raises UpdraftError where that is wrong.
-    `seen` is shown each turn.
+    `seen` is shown each turn, and `recorder` writes down each decision.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Daemon:
         parts: Parts,
         ledger: Ledger,
         observer: Observer,
+        preparer: Preparer,
         actor: Actor,
         plan: Planner,
         clock: Callable[[], float],
@@ -101,11 +104,13 @@ class Daemon:
         notify: Notify | None = None,
         watchdog: Watchdog | None = None,
         seen: Seen | None = None,
+        recorder: Recorder | None = None,
         boot: str = "",
     ) -> None:
         self.parts = parts
         self._ledger = ledger
         self._observer = observer
+        self._preparer = preparer
         self._actor = actor
         self._plan = plan
         self._clock = clock
@@ -116,6 +121,7 @@ class Daemon:
         self._notify = notify or notifier()
         self._watchdog = watchdog or Watchdog(actor.under_way, self._notify, interval())
         self._seen = seen
+        self._recorder = recorder
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
         self._loaded = 1
@@ -183,7 +189,7 @@ class Daemon:
     # -------------------------------------------------------------------------------------- one cycle
 
     def cycle(self) -> Cycle:
-        """Look, plan, and act if this controller may."""
+        """Look, prepare, plan, and act if this controller may."""
         times = {"begun": self._stopwatch()}
         now = self._clock()
         if self._times.look(now, times["begun"]):
@@ -192,28 +198,31 @@ class Daemon:
             self._actor.under_way()
         )  # before the ledger is read, which then has what became of others
         seen = self._observer.look(now)
+        learned = self._preparer.learn(seen, self.policy)
         standing = self._standing(seen)
-        off = self._off(seen.now)
-        snapshot = replace(
+        off = self._off(learned.at)
+        seen = replace(
             seen,
             jumped_at=self._times.jumped_at,
             launching=launching,
             awake_since=self._started,
             left_out=(*seen.left_out, *_unread(self._ledger)),
-            taken_over_at=self._taken_over(standing, seen.now),
+            taken_over_at=self._taken_over(standing, learned.at),
         )
         if standing is None:
-            self._acts_since = since = snapshot.now if self._acts_since is None else self._acts_since
-            snapshot = requests.take_up(self._ledger, snapshot, self.parts.policy, since)
+            self._acts_since = since = learned.at if self._acts_since is None else self._acts_since
+            seen = requests.take_up(self._ledger, seen, self.parts.policy, since)
         else:
             self._acts_since = None
-        times["looked"] = self._stopwatch()
         policy = self.policy
-        plan = self._plan(snapshot, policy)
+        prepared = self._preparer.prepare(seen, learned, policy)
+        snapshot = prepared.snapshot
+        times["looked"] = self._stopwatch()
+        plan = self._decided(prepared, policy)
         plan = plan if off is None else replace(plan, warnings=(*plan.warnings, off))
         self._observer.questions = plan.questions
         if standing is None:
-            asked = adoptions(self._ledger, snapshot, policy)
+            asked = adoptions(self._ledger, seen, policy)
             plan = replace(plan, actions=(*asked, *plan.actions)) if asked else plan
         times["planned"] = self._stopwatch()
         late = self._actor.carry_out(plan, snapshot) if standing is None else ()
@@ -226,6 +235,11 @@ class Daemon:
             self._finish_destroying(snapshot.now)
         return cycle
 
+    def _decided(self, prepared: Prepared, policy: Policy) -> Plan:
+        if self._recorder is None:
+            return self._plan(prepared.snapshot, policy)
+        return self._recorder.decided(prepared, policy, self._plan)
+
     @property
     def policy(self) -> Policy:
         """The policy in force: the configuration's with what was decided of clouds since, closing while a
@@ -233,10 +247,10 @@ class Daemon:
         policy = clouds.in_force(self.parts.policy, clouds.overrides(self._ledger))
         return replace(policy, closing=bool(requests.closing(self._ledger)))
 
-    def _standing(self, snapshot: Snapshot) -> Reason | None:
+    def _standing(self, seen: Observation) -> Reason | None:
         if self._herald is None:
             return None
-        collector = snapshot.collector
+        collector = seen.collector
         return self._herald.standing(collector.value.started if isinstance(collector, Known) else None)
 
     def _off(self, now: float) -> Reason | None:
@@ -270,9 +284,9 @@ class Daemon:
         substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
         with self._ledger.together():
             self._tell(cycle)
-            for kind, text in self._observer.fresh.items():
+            for kind, text in self._preparer.fresh.items():
                 self._ledger.learn(kind, text, now)
-            self._observer.fresh.clear()
+            self._preparer.fresh.clear()
             self._note_self(now, cycle.standing)
             # The document is written when something in it has changed, not each time that it grew older.
             # A clock that was set back must not keep it from that.
@@ -281,7 +295,7 @@ class Daemon:
                 doc.update(tallies(cycle.snapshot, cycle.plan, policy, decided))
                 self._ledger.save_cycle(doc, now)
                 self._ledger.note("schedds", {"seen": self._observer.schedds_seen}, now)
-                self._ledger.note(PACE, self._observer.pace_note, now)
+                self._ledger.note(PACE, self._preparer.pace_note, now)
                 self._saved = (now, substance)
             if abs(now - self._pruned) >= PRUNE_EVERY:
                 self._ledger.prune(now)
@@ -388,9 +402,11 @@ class Daemon:
         self._notify("READY=1")
 
 
-def run_once(observer: Observer, plan: Planner, policy: Policy, now: float) -> tuple[Snapshot, Plan]:
+def run_once(
+    observer: Observer, preparer: Preparer, plan: Planner, policy: Policy, now: float
+) -> tuple[Snapshot, Plan]:
     """One look and the plan that it leads to. Nothing is done and nothing is written."""
-    snapshot = observer.look(now)
+    snapshot = preparer.at_once(observer.look(now), policy).snapshot
     return snapshot, plan(snapshot, policy)
 
 

@@ -13,6 +13,7 @@ from updraft.core.model import (
     Known,
     LaunchState,
     MachineRecord,
+    Observation,
     Reason,
     Slot,
     Snapshot,
@@ -27,8 +28,8 @@ _LOG = structlog.get_logger("updraft")
 OPERATOR = "operator"  # the reason code that the planner knows a wish by
 
 
-def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float) -> Snapshot:
-    """Turn open requests into wishes; the snapshot as it then is. Each is taken up once, and whole.
+def take_up(ledger: Ledger, seen: Observation, policy: Policy, since: float) -> Observation:
+    """Turn open requests into wishes; the observation as it then is. Each is taken up once, and whole.
 
     One that raises is answered as refused, so that it holds up nobody else; a ledger that can't be used is
     everybody's (LedgerError).
@@ -36,34 +37,32 @@ def take_up(ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float) ->
     An adoption stays open until its cloud shows the instance as ours. `since` is when this controller began
     to act: a request may have waited for that, and nothing was done for it meanwhile.
     """
-    _refuse_unread(ledger, snapshot.now)
+    _refuse_unread(ledger, seen.now)
     requests = ledger.requests()
     for request in requests:
         try:
             with ledger.together():
-                outcome = _outcome(request, ledger, snapshot, policy, since)
+                outcome = _outcome(request, ledger, seen, policy, since)
                 if outcome is not None:
-                    _answer(request, outcome, ledger, snapshot.now)
+                    _answer(request, outcome, ledger, seen.now)
         except LedgerError:  # no fault of this one: nobody's can be answered
             raise
         except UpdraftError as error:
-            _answer(request, f"refused: {error}", ledger, snapshot.now)
+            _answer(request, f"refused: {error}", ledger, seen.now)
         except Exception as error:
             _LOG.exception("a request can't be taken up by a fault of updraft itself", request=request.id)
-            _answer(request, f"refused: {_fault(error)}", ledger, snapshot.now)
-    return replace(snapshot, ledger=ledger.view(snapshot.now)) if requests else snapshot
+            _answer(request, f"refused: {_fault(error)}", ledger, seen.now)
+    return replace(seen, ledger=ledger.view(seen.now)) if requests else seen
 
 
-def _outcome(
-    request: Request, ledger: Ledger, snapshot: Snapshot, policy: Policy, since: float
-) -> str | None:
+def _outcome(request: Request, ledger: Ledger, seen: Observation, policy: Policy, since: float) -> str | None:
     """What became of the request, in words; None while it is open."""
     if request.kind is RequestKind.DESTROY:
-        _all_go(request, ledger, snapshot)
+        _all_go(request, ledger, seen)
         return None
     if request.kind is RequestKind.ADOPT:
-        return adoption(request, ledger, snapshot, policy, since)
-    return _one(request, ledger, snapshot)
+        return adoption(request, ledger, seen, policy, since)
+    return _one(request, ledger, seen)
 
 
 def _answer(request: Request, outcome: str, ledger: Ledger, now: float) -> None:
@@ -87,9 +86,9 @@ def _fault(error: Exception) -> str:
     return f"taking it up fails ({type(error).__name__}), which is a fault of updraft: please report it"
 
 
-def _one(request: Request, ledger: Ledger, snapshot: Snapshot) -> str:
+def _one(request: Request, ledger: Ledger, seen: Observation) -> str:
     """Write the wish on the machine's record. Returns what became of the request, in words."""
-    found = find(request.machine, snapshot.ledger.machines)
+    found = find(request.machine, seen.ledger.machines)
     if isinstance(found, str):
         return found
     record = ledger.machine(found.id, found.cloud) or found
@@ -100,13 +99,13 @@ def _one(request: Request, ledger: Ledger, snapshot: Snapshot) -> str:
         return "taken up: it works on, unless its drain was past taking back"
     if request.kind is RequestKind.DISOWN:
         return _let_go(request, record, ledger)
-    busy = any(slot.busy for slot in slots_of(record, snapshot))
+    busy = any(slot.busy for slot in slots_of(record, seen))
     if request.kind is RequestKind.TERMINATE and not request.kill_jobs:
-        if not isinstance(snapshot.collector, Known):
+        if not isinstance(seen.collector, Known):
             return "refused: the pool does not answer, so jobs may run there; --kill-jobs ends them"
         if busy:
             return "refused: jobs run there; drain it, or end them with --kill-jobs"
-    ledger.remember((replace(record, wanted_drain=_wish(request, snapshot.now)),))
+    ledger.remember((replace(record, wanted_drain=_wish(request, seen.now)),))
     return "taken up"
 
 
@@ -139,9 +138,9 @@ def find(name: str, records: tuple[MachineRecord, ...]) -> MachineRecord | str:
     return live[0]
 
 
-def slots_of(record: MachineRecord, snapshot: Snapshot) -> tuple[Slot, ...]:
+def slots_of(record: MachineRecord, seen: Observation) -> tuple[Slot, ...]:
     """The machine's slots in the collector's last answer."""
-    source = snapshot.collector if isinstance(snapshot.collector, Known) else snapshot.collector.last
+    source = seen.collector if isinstance(seen.collector, Known) else seen.collector.last
     slots = source.value.slots if source is not None else ()
     wanted = (record.cloud, record.id, record.launch_key)
     return tuple(slot for slot in slots if (slot.cloud, slot.instance_id, slot.launch_key) == wanted)
@@ -155,17 +154,17 @@ def closing(ledger: Ledger | Reader) -> tuple[Request, ...]:
     return tuple(r for r in ledger.requests() if r.kind is RequestKind.DESTROY)
 
 
-def _all_go(request: Request, ledger: Ledger, snapshot: Snapshot) -> None:
+def _all_go(request: Request, ledger: Ledger, seen: Observation) -> None:
     """Where the jobs are to be killed, each machine gets that wish; else the closing policy drains them.
 
     Annexes are stopped: a controller that is started later must not buy their machines again.
     """
-    for annex in snapshot.annexes:
-        if not annex.over(snapshot.now):
-            annexes.stop(ledger, annex.name, request.who, snapshot.now, kill_jobs=request.kill_jobs)
+    for annex in seen.annexes:
+        if not annex.over(seen.now):
+            annexes.stop(ledger, annex.name, request.who, seen.now, kill_jobs=request.kill_jobs)
     if request.kill_jobs:
-        wish = _wish(request, snapshot.now)
-        live = [r for r in snapshot.ledger.machines if r.ended_at is None]
+        wish = _wish(request, seen.now)
+        live = [r for r in seen.ledger.machines if r.ended_at is None]
         ledger.remember(
             replace(r, wanted_drain=wish)
             for r in live

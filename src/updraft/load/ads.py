@@ -61,9 +61,10 @@ def _ad(kind: str, update: Update) -> Any:
     import classad2
 
     ad = classad2.ClassAd(_template(kind))
+    daemon = f"{update.machine}@{update.machine}"  # as a worker's daemons call themselves: instance and host
     for name, value in {
         "MyType": kind,
-        "Name": f"slot1@{update.machine}" if kind == "Machine" else update.machine,
+        "Name": f"slot1@{daemon}" if kind == "Machine" else daemon,
         "Machine": update.machine,
         "MyAddress": update.address,
         "StartdIpAddr": update.address,

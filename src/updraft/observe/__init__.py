@@ -1,8 +1,9 @@
-"""One snapshot: every source asked at the same time, each with a deadline, each known or unknown."""
+"""One observation: every source asked at the same time, each with a deadline, each known or unknown.
 
-from updraft.observe.gate import PACE
-from updraft.observe.observer import Deadlines, Matcher, Observer, Remembered
-from updraft.observe.offers import Kinds
+Nothing is decided while looking: `core.prepare` makes of it what a plan is made about. Read `observer` first.
+"""
+
+from updraft.observe.observer import Deadlines, Observer, Remembered
 from updraft.observe.sources import VIRTUAL, Asking
 
-__all__ = ["PACE", "VIRTUAL", "Asking", "Deadlines", "Kinds", "Matcher", "Observer", "Remembered"]
+__all__ = ["VIRTUAL", "Asking", "Deadlines", "Observer", "Remembered"]

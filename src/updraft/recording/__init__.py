@@ -1,7 +1,8 @@
 """Decisions on disk: what was seen and what was decided, to be decided again elsewhere.
 
-A recording holds each snapshot, the policy and the plan. The ads of jobs and machines are not in it, since
-they may hold what their owners consider secret; what was judged of them is, and a plan reads no more.
+A recording holds each observation and what was learned besides, the policy and the plan. The ads of jobs and
+machines are not in it, since they may hold what their owners consider secret; what was judged of them is, and
+neither `prepare` nor `plan` reads more. Read `writer` first.
 """
 
 from updraft.recording.reader import Decision, Replayed, decisions, replay

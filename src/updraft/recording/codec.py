@@ -21,7 +21,8 @@ import numpy as np
 
 from updraft.core import model, settings
 from updraft.core.matching.verdicts import VerdictTable
-from updraft.core.model import Verdict
+from updraft.core.model import JobGroup, Verdict
+from updraft.core.slots.kinds import problem, problem_ad
 
 MOST_CELLS = 50_000_000
 _CLASSES: Mapping[str, type] = {
@@ -91,6 +92,8 @@ class Encoder:
         made = {"=": name} | {
             field: self.encode(inner) for field, inner in _fields(value, name) if (name, field) not in _ADS
         }
+        if isinstance(value, JobGroup) and not value.evaluable:
+            made["ad"] = problem_ad(problem(value.ad))  # our own words: the plan tells its owner why
         return self._once(made) if name in _SHARED else made
 
     def _table(self, table: VerdictTable) -> dict[str, Any]:
@@ -166,7 +169,7 @@ class Decoder:
     def _instance(self, value: dict[str, Any]) -> Any:
         name = value["="]
         fields = {field: self.decode(inner) for field, inner in value.items() if field != "="}
-        fields |= {field: "" for owner, field in _ADS if owner == name}
+        fields = {field: "" for owner, field in _ADS if owner == name} | fields
         made = _CLASSES[name](**fields)
         return self._numbered(made) if name in _SHARED else made
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from updraft import __version__
-from updraft.core.model import Plan, Snapshot
+from updraft.core.model import Learned, Observation, Plan, Snapshot
+from updraft.core.prepare import prepare
 from updraft.core.settings import Policy
 from updraft.errors import UsageError
 from updraft.recording.codec import Decoder, Encoder, UnreadableError, canonical, explained
@@ -22,12 +23,17 @@ Planner = Callable[[Snapshot, Policy], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One recorded decision: what was seen, under which policy, and the plan as it was written."""
+    """One recorded decision: what was seen and learned, the policy, and the plan as it was written."""
 
     number: int
-    snapshot: Snapshot
+    observation: Observation
+    learned: Learned
     policy: Policy
     plan: Any
+
+    def prepared(self) -> Snapshot:
+        """The snapshot that it was made about."""
+        return prepare(self.observation, self.learned, self.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,13 @@ def decisions(path: Path) -> Iterator[Decision]:
 
 
 def replay(path: Path, plan: Planner) -> Iterator[Replayed]:
-    """Each decision of a file made again by `plan`, and what of it differs.
+    """Each snapshot of a file prepared again, and decided about by `plan`, and what of the plan differs.
 
     UsageError as for `decisions`, and where a decision can't be made again.
     """
     for found in decisions(path):
         try:
-            made = plan(found.snapshot, found.policy)
+            made = plan(found.prepared(), found.policy)
             encoded = json.loads(canonical(Encoder(share=False).encode(made)))
         except UnreadableError as error:
             raise UsageError(f"{path}, decision {found.number}: {error}") from error
@@ -72,7 +78,7 @@ def replay(path: Path, plan: Planner) -> Iterator[Replayed]:
             raise UsageError(
                 f"{path}, decision {found.number}: it can't be made again, the file is damaged ({what})"
             ) from error
-        yield Replayed(found.number, found.snapshot.now, made, _differences(found.plan, encoded))
+        yield Replayed(found.number, found.learned.at, made, _differences(found.plan, encoded))
 
 
 def _check(path: Path, stream: gzip.GzipFile) -> None:
@@ -97,14 +103,15 @@ def _rows(path: Path, stream: gzip.GzipFile) -> Iterator[Decision]:
 
 
 def _decision(row: dict[str, Any], number: int, decoder: Decoder) -> Decision:
-    policy, snapshot = decoder.decode(row["policy"]), decoder.decode(row["snapshot"])
+    policy, seen, learned = (decoder.decode(row[part]) for part in ("policy", "observation", "learned"))
     known = {(group, kind): decoder.decode(verdict) for group, kind, verdict in row["verdicts"]}
-    if not isinstance(policy, Policy) or not isinstance(snapshot, Snapshot):
-        raise UnreadableError("there is no policy or no snapshot in it")
+    parts = ((policy, Policy), (seen, Observation), (learned, Learned))
+    if not all(isinstance(part, kind) for part, kind in parts):
+        raise UnreadableError("there is no policy or no observation in it")
     if not isinstance(row["plan"], dict):
         raise UnreadableError("there is no plan in it")
-    snapshot = replace(snapshot, verdicts=explained(snapshot.verdicts, known))  # type: ignore[arg-type]
-    return Decision(number, snapshot, policy, row["plan"])
+    learned = replace(learned, verdicts=explained(learned.verdicts, known))
+    return Decision(number, seen, learned, policy, row["plan"])
 
 
 def _line(path: Path, number: int, stream: gzip.GzipFile) -> dict[str, Any] | None:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from updraft import __version__
 from updraft.core.matching.verdicts import VerdictTable, table_of
-from updraft.core.model import Known, Plan, Snapshot, Verdict
+from updraft.core.model import Known, Plan, Prepared, Snapshot, Verdict
 from updraft.core.settings import Policy
 from updraft.errors import UsageError
 from updraft.recording.codec import Encoder, canonical
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".jsonl.gz"
 FILE_SIZE = 32 * 1024 * 1024
 FILES_KEPT = 20
@@ -41,7 +41,7 @@ class _Witness:
 
 
 class Recorder:
-    """A planner that writes down what the given planner decides, in `folder`.
+    """Writes decisions down in `folder`, each with what was seen and learned.
 
     A file is closed at `file_size` bytes (compressed) and the next begun; `files_kept` of them stay, the
     oldest go. A full disk ends the recording with a word to `warn`, never the plan.
@@ -50,14 +50,12 @@ class Recorder:
     def __init__(
         self,
         folder: Path,
-        plan: Planner,
         *,
         file_size: int = FILE_SIZE,
         files_kept: int = FILES_KEPT,
         warn: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._folder = folder
-        self._plan = plan
         self._file_size = file_size
         self._files_kept = max(1, files_kept)
         self._warn = warn
@@ -73,14 +71,13 @@ class Recorder:
         if not os.access(folder, os.W_OK):
             raise UsageError(f"{folder}: can't be written; name a folder of yours with --record")
 
-    def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
-        """The plan, which is written down before it is returned."""
-        witness = _Witness(_table(snapshot))
-        seen = replace(snapshot, verdicts=witness.watched())
-        made = self._plan(seen, policy)
+    def decided(self, prepared: Prepared, policy: Policy, plan: Planner) -> Plan:
+        """What `plan` makes of this, which is written down before it is returned."""
+        witness = _Witness(_table(prepared.snapshot))
+        made = plan(replace(prepared.snapshot, verdicts=witness.watched()), policy)
         if not self._failed:
             try:
-                self._write(replace(seen, verdicts=witness.table), policy, made, witness.seen)
+                self._write(prepared, policy, made, witness)
             except OSError as error:
                 self._failed = True
                 with suppress(OSError):
@@ -93,14 +90,16 @@ class Recorder:
         self._stream = None
         self._open_files.close()
 
-    def _write(
-        self, snapshot: Snapshot, policy: Policy, made: Plan, explained: Mapping[tuple[str, str], Verdict]
-    ) -> None:
-        stream = self._stream or self._open(snapshot.now, snapshot.pool)
+    def _write(self, prepared: Prepared, policy: Policy, made: Plan, witness: _Witness) -> None:
+        seen, learned = prepared.observation, prepared.learned
+        stream = self._stream or self._open(learned.at, seen.pool)
+        seen = replace(seen, templates=_without_ads(seen.templates))
+        learned = replace(learned, templates=_without_ads(learned.templates), verdicts=witness.table)
         entry = {
             "policy": self._encoder.encode(policy),
-            "snapshot": self._encoder.encode(snapshot),
-            "verdicts": [[*pair, self._encoder.encode(verdict)] for pair, verdict in explained.items()],
+            "observation": self._encoder.encode(seen),
+            "learned": self._encoder.encode(learned),
+            "verdicts": [[*pair, self._encoder.encode(verdict)] for pair, verdict in witness.seen.items()],
             "plan": Encoder(share=False).encode(made),
         }
         stream.write(canonical(entry).encode() + b"\n")
@@ -125,6 +124,10 @@ class Recorder:
         files = sorted(self._folder.glob(f"{pool}-*{SUFFIX}"))
         for old in files[: -self._files_kept]:
             old.unlink(missing_ok=True)
+
+
+def _without_ads(templates: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(templates, "")
 
 
 def _table(snapshot: Snapshot) -> VerdictTable:

@@ -108,7 +108,8 @@ class Trial:
         self.daemon = Daemon(
             parts=parts,
             ledger=ledger,
-            observer=wiring.make_observer(parts, ledger, judge),
+            observer=wiring.make_observer(parts, ledger),
+            preparer=wiring.make_preparer(ledger, judge),
             actor=Actor(
                 policy=policy, pool=self.pool, drivers=drivers, user_data=user_data, ledger=ledger,
                 clock=time.time,

@@ -130,11 +130,12 @@ def daemon(
     actor = Actor(
         policy=parts.policy, pool=pool, drivers=drivers, user_data=user_data, ledger=ledger, clock=time.time
     )
-    observer: Observer = wiring.make_observer(parts, ledger, judge)
+    observer: Observer = wiring.make_observer(parts, ledger)
     return Daemon(
         parts=parts,
         ledger=ledger,
         observer=observer,
+        preparer=wiring.make_preparer(ledger, judge),
         actor=actor,
         plan=Planning(),
         clock=time.time,
@@ -182,12 +183,17 @@ def decision(snapshot: Snapshot, judge: Judge, controller: Daemon) -> dict[str, 
         for name, more in room.items()
     }
     judged = [timed(judge.verdicts, groups, kinds, snapshot.now, 10.0)[0] for _ in range(TIMES)]
-    looks = [timed(controller._observer.look, time.time())[0] for _ in range(TIMES)]
+    looks = [timed(_look, controller)[0] for _ in range(TIMES)]
     machines = {
         name: sum(getattr(action, "count", 0) for action in plan(snapshot, crowd.policy(more)).actions)
         for name, more in room.items()
     }
     return {**found, "verdicts_warm_s": spread(judged), "look_s": spread(looks), "would_launch": machines}
+
+
+def _look(controller: Daemon) -> Snapshot:
+    seen = controller._observer.look(time.time())
+    return controller._preparer.at_once(seen, controller.policy).snapshot
 
 
 def timed(call: Callable[..., Any], *arguments: object) -> tuple[float, Any]:

@@ -66,14 +66,14 @@ def test_the_key_opens_the_first_account_only() -> None:
 def test_who_shows_nothing_reads_nothing_unless_that_was_asked_for() -> None:
     config = head_config(HEAD).splitlines()
     assert "SEC_READ_AUTHENTICATION = REQUIRED" in config
-    assert "DENY_READ = $(DENY_READ) unauthenticated@unmapped" in config
+    assert "DENY_READ = $(DENY_READ) *@unmapped" in config
     assert "SCHEDD.DENY_READ = $(DENY_READ) worker-*@pool.test" in config
     opened = head_config(replace(HEAD, anonymous_read=True)).splitlines()
     assert not [line for line in opened if line.startswith(("SEC_READ", "DENY_READ"))]
     alone = head_config(replace(HEAD, roles=("submit",))).splitlines()
     assert "SEC_READ_AUTHENTICATION = REQUIRED" not in alone, "it could know no controller"
     for lines in (config, opened, alone):
-        assert "DENY_WRITE = $(DENY_WRITE) unauthenticated@unmapped" in lines
+        assert "DENY_WRITE = $(DENY_WRITE) *@unmapped" in lines
 
 
 def test_htcondor_is_started_only_where_updraft_is() -> None:

@@ -61,12 +61,13 @@ def head(broker: bool) -> Mapping[str, Mapping[str, str]]:
     return written(head_user_data(HeadSpec(trust_domain="pool.test", uid_domain="pool.test", broker=broker)))
 
 
-def test_the_daemon_right_is_at_the_broker_and_its_key_is_apart_from_the_others() -> None:
+def test_workers_only_register_at_the_broker_and_its_key_is_apart_from_the_others() -> None:
     files = head(broker=True)
     config = files[CONFIG]["content"].replace("\\\n", "").splitlines()
     lines = dict(line.split(" = ", 1) for line in config if " = " in line)
     assert lines["DAEMON_LIST"].split()[-1] == "BROKER"
-    assert lines["BROKER.ALLOW_DAEMON"].split()[-1] == "worker-*@pool.test"
+    assert lines["BROKER.ALLOW_ADVERTISE_MASTER"] == "worker-*@pool.test"
+    assert lines["BROKER.ALLOW_DAEMON"] == "condor@pool.test", "which gives more than to register"
     assert lines["BROKER.SEC_PASSWORD_DIRECTORY"] == BROKER_KEYS
     assert not [name for name in lines if "ALLOW_DAEMON" in name and not name.startswith("BROKER.")]
     keys = files["/etc/updraft/boot.conf"]["content"]

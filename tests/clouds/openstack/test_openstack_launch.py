@@ -304,6 +304,21 @@ def test_ports_are_made_at_once_and_go_with_their_machines(
     assert set(cloud.ports) == {"foreign"}
 
 
+@pytest.mark.parametrize("mode", [{"ipv6_address_mode": "slaac"}, {"ipv6_ra_mode": "dhcpv6-stateless"}])
+def test_ports_whose_addresses_are_made_of_their_macs_are_made_one_by_one(
+    harness: OpenStackHarness, cloud: FakeCloud, mode: dict[str, str]
+) -> None:
+    """Neutron answers a call for several with an error of its own."""
+    subnets = cloud.told["subnets"]["subnets"]
+    subnets.append({**subnets[0], "id": "six", "name": "six", "ip_version": 6, **mode})
+    driver = harness.driver(port={})
+    assert len(driver.launch(request(harness, 2))) == len(cloud.ports) == 2
+    cloud.most_ports = 3
+    with pytest.raises(QuotaExceeded):
+        driver.launch(request(harness, 2))
+    assert len(cloud.ports) == 2, "all or none"
+
+
 def test_a_launch_that_fails_half_way_leaves_no_ports(
     harness: OpenStackHarness, front: Front, cloud: FakeCloud
 ) -> None:

@@ -86,7 +86,12 @@ def behind(door: str) -> str:
 
 def rights(pool: RealPool, machine: str, daemon: str) -> set[str]:
     """The rights that root of this machine has at a daemon of the head."""
-    asked = ("WRITE", "DAEMON", "ADMINISTRATOR", "ADVERTISE_STARTD", "ADVERTISE_SCHEDD")
+    asked = (
+        "WRITE",
+        "DAEMON",
+        "ADMINISTRATOR",
+        *(f"ADVERTISE_{what}" for what in ("STARTD", "MASTER", "SCHEDD")),
+    )
     script = f"condor_ping -table {daemon} {' '.join(asked)} 2>&1 || true"
     table = in_machine(pool, machine, "sh", "-c", script).splitlines()
     assert len(table) > len(asked), table
@@ -104,7 +109,7 @@ def taken_by_the_broker(pool: RealPool, token: str) -> bool:
         f"d=$(mktemp -d); umask 077; echo '{token}' >$d/t; export _CONDOR_SEC_TOKEN_SYSTEM_DIRECTORY=$d "
         "_CONDOR_SEC_TOKEN_DIRECTORY=$d _CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS=TOKEN "
         "_CONDOR_SEC_PASSWORD_DIRECTORY=$d; a=$(condor_config_val CONDOR_HOST); "
-        'condor_ping -addr "<$a:9618?sock=broker>" -table DAEMON; rm -r $d'
+        'condor_ping -addr "<$a:9618?sock=broker>" -table ADVERTISE_MASTER; rm -r $d'
     )
     return " ALLOW " in pool.on_head("sh", "-c", script).stdout
 
@@ -171,8 +176,8 @@ def test_a_worker_that_nothing_can_connect_to_joins_works_drains_and_goes(pool: 
     head = next(m["address"] for m in pool.cloud.client().machines() if m["id"] == pool.head)
     collector = f"-addr '<{head}:9618?sock=collector>'"
     schedd = "-type SCHEDD -name $(condor_status -schedd -af Name | head -n 1)"
-    assert rights(pool, machine["id"], f"-addr '<{head}:9618?sock=broker>'") == {"WRITE", "DAEMON"}
-    assert rights(pool, machine["id"], collector) == {"ADVERTISE_STARTD"}
+    assert rights(pool, machine["id"], f"-addr '<{head}:9618?sock=broker>'") == {"WRITE", "ADVERTISE_MASTER"}
+    assert rights(pool, machine["id"], collector) == {"ADVERTISE_STARTD", "ADVERTISE_MASTER"}
     assert rights(pool, machine["id"], schedd) == set()
     assert collectors(pool) == 1, "the broker is no collector of the pool"
 
@@ -200,3 +205,17 @@ def test_the_brokers_token_is_over_with_its_machine(pool: RealPool) -> None:
     assert pool.updraft("drain", machine["id"]).returncode == 0
     until(lambda: not of_class(pool, "closed", *ALIVE), 60, "it has gone")
     until(lambda: not taken_by_the_broker(pool, stolen), 90, "its token for the broker is over")
+
+
+@pytest.mark.extended
+def test_an_older_htcondor_registers_with_no_more_than_that_right_too(real_pool: Pools) -> None:
+    closed = CLOSED_CLASS.format(image="{image}", layer=json.dumps(behind(CLOSED)))
+    pool = real_pool(Wishes(settings=settings(more=closed), broker=True), suite="trixie")
+    job, machine, slot = job_on(pool, "closed")
+    assert "CCBID=" in slot["MyAddress"]
+    head = next(m["address"] for m in pool.cloud.client().machines() if m["id"] == pool.head)
+    assert rights(pool, machine["id"], f"-addr '<{head}:9618?sock=broker>'") == {"WRITE", "ADVERTISE_MASTER"}
+    assert pool.updraft("drain", machine["id"]).returncode == 0
+    let_end(pool, "closed")
+    await_done(pool, [job], 60)
+    assert outcomes(pool, job) == [DONE_ONCE], "it was told to drain, and let it finish"

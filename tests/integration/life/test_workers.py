@@ -13,13 +13,16 @@ import pytest
 
 from tests.rigs.drives import made_drive, mounting
 from tests.rigs.pools.controlling import (
+    DONE_ONCE,
     await_done,
     await_running,
     events,
     in_machine,
     let_end,
     of_class,
+    outcomes,
     sleepers,
+    slot_of,
     waiters,
 )
 from tests.rigs.pools.realpool import patience, settings, until
@@ -45,10 +48,7 @@ def joined(pool: RealPool, count: int, deadline: float = 60) -> list[dict[str, A
     return until(rows, deadline, f"{count} machines joined")
 
 
-CLASSES = """
-[classes.worker.attributes]
-Rack = '"r7"'
-
+HALVES = """
 [classes.halves]
 image = "{image}"
 flavors = ["medium"]
@@ -56,7 +56,14 @@ slots = 2
 min = 1
 idle_limit = "6s"
 head_gone_after = "5m"
-
+"""
+CLASSES = (
+    """
+[classes.worker.attributes]
+Rack = '"r7"'
+"""
+    + HALVES
+    + """
 [classes.dry]
 image = "dry"
 flavors = ["small"]
@@ -69,6 +76,7 @@ flavors = ["large"]
 idle_limit = "6s"
 head_gone_after = "5m"
 """
+)
 
 
 DRIVE = "/mnt/drive"
@@ -339,14 +347,51 @@ queue
 """
 FINDING = """\
 executable = prying.sh
-arguments = {halves} {head}
+arguments = {halves} {head} {startd}
 output = {name}.out
 error = {name}.err
 should_transfer_files = YES
+requirements = TARGET.UpdraftClass == "{name}"
+request_memory = 200MB
+queue
+"""
+
+
+RUNNING = """\
+executable = /bin/sh
+arguments = "-c 'until test -e /run/told; do sleep 0.3; done' --password={word}"
+transfer_executable = false
+environment = "SECRET={word}"
 requirements = TARGET.UpdraftClass == "worker"
 request_memory = 200MB
 queue
 """
+
+
+def pry(pool: RealPool, halves: tuple[str, str], *classes: str, startd: str = "") -> str:
+    """Have a job on a machine of each class look for the word: none finds it. The name of the schedd."""
+    pool.on_head("sh", "-c", "cat > prying.sh; chmod 755 prying.sh", user=USER, stdin=PRYING)
+    (head,) = pool.on_head("condor_status", "-schedd", "-af", "Name", user=USER).stdout.split()
+    told = {"halves": " ".join(halves), "head": head, "startd": startd}
+    await_done(pool, [pool.submit(FINDING.format(name=name, **told)) for name in classes], 120)
+    for name in classes:
+        (looked,) = pool.on_head("sh", "-c", f"cat {name}.out", user=USER).stdout.splitlines()
+        assert looked.startswith("looked as 21000"), name
+    return head
+
+
+def keeps_what_running_jobs_are_told(pool: RealPool) -> None:
+    """Nor those of a job that runs now: its startd has them, and tells them root of its machine alone."""
+    worker, halves = worker_of(pool), ("opensesame", "0815")
+    victim = pool.submit(RUNNING.format(word="".join(halves)), user="bob")
+    await_running(pool, victim)
+    startd = str((slot_of(pool, worker) or {})["MyAddress"])
+    head = pry(pool, halves, "worker", "halves", startd=startd)
+    as_root = in_machine(pool, worker, "sh", "-s", *halves, head, startd, stdin=PRYING).splitlines()
+    assert "found by condor_status -snapshot" in as_root, "there is something to be seen"
+    let_end(pool, "told")
+    await_done(pool, [victim], 60)
+    assert outcomes(pool, victim) == [DONE_ONCE], "it ran all the while"
 
 
 def keeps_what_jobs_are_told(pool: RealPool) -> None:
@@ -354,12 +399,7 @@ def keeps_what_jobs_are_told(pool: RealPool) -> None:
     worker, halves = worker_of(pool), ("opensesame", "4711")
     word = "".join(halves)
     await_done(pool, [pool.submit(TELLING.format(word=word), user="bob")], 60)
-    pool.on_head("sh", "-c", "cat > prying.sh; chmod 755 prying.sh", user=USER, stdin=PRYING)
-    (head,) = pool.on_head("condor_status", "-schedd", "-af", "Name", user=USER).stdout.split()
-    asked = FINDING.format(halves=" ".join(halves), head=head, name="pried")
-    await_done(pool, [pool.submit(asked)], 90)
-    (looked,) = pool.on_head("sh", "-c", "cat pried.out", user=USER).stdout.splitlines()
-    assert looked.startswith("looked as 21000100")
+    head = pry(pool, halves, "worker")
     # The same eyes do see, where there is something to be seen.
     as_root = in_machine(pool, worker, "sh", "-s", *halves, head, stdin=PRYING).splitlines()
     places = [line.removeprefix("found by reading ") for line in as_root if "found by" in line]
@@ -377,6 +417,10 @@ def test_no_job_reads_what_another_users_job_was_told(shared: RealPool) -> None:
     keeps_what_jobs_are_told(shared)
 
 
+def test_no_job_reads_what_another_users_running_job_was_told(shared: RealPool) -> None:
+    keeps_what_running_jobs_are_told(shared)
+
+
 def test_everywhere_that_all_may_write_is_cleaned_between_two_jobs(shared: RealPool) -> None:
     skipped = " ".join(f"-path '{place}' -prune -o" for place in ("/proc", "/sys", "/tmp/*"))
     script = f"find / {skipped} -perm -0002 '(' -type d -o -type f ')' -print"
@@ -390,10 +434,11 @@ def test_everywhere_that_all_may_write_is_cleaned_between_two_jobs(shared: RealP
 @pytest.mark.extended
 def test_an_older_htcondor_keeps_users_and_secrets_too(real_pool: Pools) -> None:
     worker = {"flavors": ["large"], "min": 1, "idle_limit": "10m"}
-    pool = real_pool(Wishes(settings=settings(worker=worker)), suite="trixie")
-    joined(pool, 1)
+    pool = real_pool(Wishes(settings=settings(worker=worker, more=HALVES)), suite="trixie")
+    joined(pool, 2)
     keeps_users_apart(pool)
     keeps_what_jobs_are_told(pool)
+    keeps_what_running_jobs_are_told(pool)
     keeps_secrets(pool)
 
 

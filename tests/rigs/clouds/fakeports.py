@@ -13,6 +13,7 @@ from tests.rigs.clouds.fakegroups import PROJECT, refusal
 from tests.rigs.clouds.osfront import Call, Reply
 
 LONGEST = 255
+BY_MAC = {"slaac", "dhcpv6-stateless"}
 NO_FILTERS = ("fields", "limit", "marker")
 
 
@@ -21,6 +22,7 @@ class FakePorts:
     ports: dict[str, dict[str, Any]]
     addresses: dict[str, dict[str, Any]]
     clock: Callable[[], float]
+    most_ports = 1000
 
     def port_list(self, call: Call) -> Reply:
         return listed(call, "ports", self.ports)
@@ -30,11 +32,17 @@ class FakePorts:
         return Reply(200, {"port": found}) if found else missing("Port", port)
 
     def port_make(self, call: Call) -> Reply:
-        if any(len(one.get("description", "")) > LONGEST for one in call.body["ports"]):
+        """Several are given their addresses before their MACs, which those of some subnets are made of."""
+        asked = call.body.get("ports") or [call.body["port"]]
+        if any(len(one.get("description", "")) > LONGEST for one in asked):
             return too_long()
-        made = [self.as_port({"id": str(uuid4()), **one}) for one in call.body["ports"]]
+        if "ports" in call.body and any(self._by_mac(one["network_id"]) for one in asked):
+            return refusal(500, "HTTPInternalServerError", "Request Failed: internal server error")
+        if len(self.ports) + len(asked) > self.most_ports:
+            return refusal(409, "OverQuota", "Quota exceeded for resources: ['port'].")
+        made = [self.as_port({"id": str(uuid4()), **one}) for one in asked]
         self.ports |= {one["id"]: one for one in made}
-        return Reply(201, {"ports": made})
+        return Reply(201, {"ports": made} if "ports" in call.body else {"port": made[0]})
 
     def port_delete(self, _call: Call, port: str) -> Reply:
         if self.ports.pop(port, None) is None:
@@ -68,6 +76,12 @@ class FakePorts:
         return Reply(204) if self.addresses.pop(one, None) else missing("Floating IP", one)
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _by_mac(self, network: str) -> bool:
+        return any(
+            one["network_id"] == network and {one["ipv6_ra_mode"], one["ipv6_address_mode"]} & BY_MAC
+            for one in self.told["subnets"]["subnets"]
+        )
 
     def as_port(self, known: dict[str, Any]) -> dict[str, Any]:
         """With what Neutron adds."""

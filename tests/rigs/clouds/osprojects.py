@@ -236,8 +236,9 @@ class Trial:
         )  # fmt: skip
         judge = stack.enter_context(Judge())
         self.daemon = Daemon(
-            parts=parts, ledger=ledger, observer=wiring.make_observer(parts, ledger, judge), actor=actor,
-            plan=plan, clock=time.time, switch=Switch(),
+            parts=parts, ledger=ledger, observer=wiring.make_observer(parts, ledger),
+            preparer=wiring.make_preparer(ledger, judge), actor=actor, plan=plan, clock=time.time,
+            switch=Switch(),
         )  # fmt: skip
         self.pause = policy.timings.cycle
 

@@ -43,13 +43,13 @@ class Neutron:
         self._adapter.delete(f"/{what}/{one}")
 
     @contextmanager
-    def network(self, name: str, *subnets: str, mode: str = "dhcpv6-stateful") -> Iterator[dict[str, Any]]:
+    def network(self, name: str, *subnets: str, mode: str = "slaac") -> Iterator[dict[str, Any]]:
         """A network of the project with these subnets, those of IPv6 in this mode."""
         network = self.made("networks", name=name)
         try:
             for cidr in subnets:
                 family = 6 if ":" in cidr else 4
-                modes = {"ipv6_address_mode": "slaac", "ipv6_ra_mode": "slaac"} if family == 6 else {}
+                modes = {"ipv6_address_mode": mode, "ipv6_ra_mode": mode} if family == 6 else {}
                 self.made("subnets", network_id=network["id"], cidr=cidr, ip_version=family, **modes)
             yield network
         finally:

@@ -26,8 +26,8 @@ from updraft.errors import BootstrapError
 SIGNING_KEY = "updraft-workers"
 """The name of the key that signs the tokens of workers, and nothing else."""
 
-STRANGER = "unauthenticated@unmapped"
-"""How HTCondor calls who has shown nothing."""
+STRANGER = "*@unmapped"
+"""How HTCondor calls who has shown nothing, or something that it has no name for (`ssl@unmapped`)."""
 
 SAMPLES: Mapping[str, str] = {
     "README.txt": "0644",
@@ -202,9 +202,10 @@ def head_config(spec: HeadSpec) -> str:
 def _strangers(spec: HeadSpec) -> Mapping[str, str]:
     """What keeps out who shows nothing: jobs reach these daemons, and a schedd tells all jobs' environment.
 
-    To a daemon that has a certificate, who connects by SSL without one has authenticated, under the same name
-    (tried on 23.9 and 25.14): to require authentication isn't enough. A submit node alone has no key by which
-    it could know the controller, and stays open.
+    To a daemon that has a certificate, who connects by SSL without one has authenticated, under the same
+    name, and who has one of any authority that the machine trusts, as `ssl` (tried on 23.9 and 25.14): to
+    require authentication isn't enough. A submit node alone has no key by which it could know the controller,
+    and stays open.
     """
     denied = {"DENY_WRITE": f"$(DENY_WRITE) {STRANGER}"}
     if spec.anonymous_read or CENTRAL_MANAGER not in spec.roles:

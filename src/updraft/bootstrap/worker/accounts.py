@@ -21,6 +21,11 @@ SETTINGS = {
     "DEDICATED_EXECUTE_ACCOUNT_REGEXP": "updraft-slot[0-9_]+",
     # Whoever reaches the startd may ask for it, and it has the environment of every job that ran here.
     "STARTD_HISTORY": "",
+    # Or for a snapshot, which has that of the jobs that run. To want a proof isn't enough: a slot's account
+    # has one (FS). Who may WRITE may READ (tried on 23.9 and 25.14).
+    "STARTD.SEC_READ_AUTHENTICATION": "REQUIRED",
+    "STARTD.ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
+    "STARTD.ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
 }
 """HTCondor's settings of a worker whose slots have accounts."""
 

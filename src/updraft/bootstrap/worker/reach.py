@@ -3,9 +3,9 @@
 Behind NAT nothing can connect to a worker. Either it keeps a connection to a broker open, through which it is
 asked to connect back; or its network forwards connections to a public address, which it then advertises.
 
-A broker wants the DAEMON right, and with that right a worker could be a schedd or submit jobs anywhere else.
-So the head's broker is a collector of its own with a key of its own: the token that is good for DAEMON there
-is signed by that key, which no other daemon has, and is good for nothing elsewhere.
+A broker lets a worker register that may advertise a master there (tried on 23.9 and 25.14; DAEMON, which it
+asks for by name, is as good, and good for more). The head's broker is a collector of its own with a key of
+its own: the token for it is signed by that key, which no other daemon has, and is good for nothing elsewhere.
 """
 
 import ipaddress
@@ -94,9 +94,10 @@ def broker_settings(trust_domain: str, workers: str) -> Mapping[str, str]:
         "BROKER.CCB_RECONNECT_FILE": "$(SPOOL)/broker.ccb_reconnect",
         "BROKER.SEC_PASSWORD_DIRECTORY": BROKER_KEYS,
         "BROKER.SEC_TOKEN_POOL_SIGNING_KEY_FILE": f"{BROKER_KEYS}/{BROKER_KEY}",
-        "BROKER.ALLOW_DAEMON": f"condor@{trust_domain} {workers}",
+        "BROKER.ALLOW_DAEMON": f"condor@{trust_domain}",
+        "BROKER.ALLOW_ADVERTISE_MASTER": workers,
         # Its ads are nobody's: the negotiator asks the pool's own collector.
-        **{f"BROKER.ALLOW_ADVERTISE_{what}": _NOBODY for what in ("STARTD", "MASTER", "SCHEDD")},
+        **{f"BROKER.ALLOW_ADVERTISE_{what}": _NOBODY for what in ("STARTD", "SCHEDD")},
     }
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, LaunchRequest
 from updraft.clouds.openstack.client import COMPUTE, NETWORK, VOLUME, Connection, found_or_none, items
 from updraft.clouds.openstack.editing import each
-from updraft.clouds.openstack.errors import Refused
+from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.reading import (
     TAG_FLOATING,
     Raw,
@@ -80,7 +80,10 @@ class Belongings:
     # -------------------------------------------------------------------------------------------- ports
 
     def make_ports(self, port: Port, request: LaunchRequest) -> list[list[str]]:
-        """Ports for the machines that are asked for, one in each network, made with one call; all or none."""
+        """Ports for the machines that are asked for, one in each network; all or none.
+
+        One call makes them, but where addresses are made of MACs: there Neutron can't make several at once.
+        """
         networks = self._places.networks(request.network)
         groups = self._places.security_groups(request.security_groups)
         plain: dict[str, Any] = {"description": self.mark, "binding:vnic_type": port.vnic_type}
@@ -91,8 +94,11 @@ class Belongings:
         if port.subnet is not None:
             plain["fixed_ips"] = [{"subnet_id": self._places.subnet(port.subnet)}]
         wanted = [{"network_id": network, **plain} for _ in range(request.count) for network in networks]
-        answer = self._connection.act(NETWORK, "POST", "/ports", {"ports": wanted})
-        ids = [str(one["id"]) for one in items(answer, "ports")]
+        if self._places.by_mac(networks):
+            ids = self._made_singly(wanted)
+        else:
+            answer = self._connection.act(NETWORK, "POST", "/ports", {"ports": wanted})
+            ids = [str(one["id"]) for one in items(answer, "ports")]
         each_has = len(networks)
         return [ids[at : at + each_has] for at in range(0, len(ids), each_has)]
 
@@ -147,6 +153,19 @@ class Belongings:
         each(lambda one: self._remove("floatingips", one), gone)
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _made_singly(self, wanted: Iterable[Mapping[str, Any]]) -> list[str]:
+        ids: list[str] = []
+        try:
+            for one in wanted:
+                made = self._connection.act(NETWORK, "POST", "/ports", {"port": one}).get("port") or {}
+                if not made.get("id"):
+                    raise Garbled("the answer names no port")
+                ids.append(str(made["id"]))
+        except Exception:
+            self.drop_ports(ids)
+            raise
+        return ids
 
     def _is_due(self, what: str, every: float) -> bool:
         with self._lock:

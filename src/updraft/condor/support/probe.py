@@ -18,7 +18,7 @@ from updraft.condor.access import PoolAccess, environment
 from updraft.condor.base import OF_MACHINE
 from updraft.condor.collector.views import read_schedds
 from updraft.condor.demand.schedd import locate
-from updraft.condor.pool import HTCondorPool
+from updraft.condor.pool import BROKER_RIGHTS, HTCondorPool
 from updraft.condor.process.children import Children
 from updraft.condor.process.tools import Tools
 from updraft.errors import PoolError, PoolTimeout
@@ -147,12 +147,29 @@ class PoolProbe:
         finally:
             children.close()
 
+    def stranger(self, deadline: float) -> str:
+        """Who the collector takes somebody for who shows nothing, where it lets him read.
+
+        Empty where it refuses, or doesn't answer.
+        """
+        children = Children(
+            {
+                **self._given,
+                "_CONDOR_SEC_CLIENT_AUTHENTICATION": "OPTIONAL",
+                "_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS": "ANONYMOUS",
+            }
+        )
+        try:
+            return children.call("the collector", deadline, read_as_stranger, self._access.collector)
+        finally:
+            children.close()
+
     def broker_token(self, broker: str, deadline: float) -> Mapping[str, str]:
-        """The same of a token for a broker: DAEMON, and the identity that the broker saw."""
+        """The same of a token for a broker: each of BROKER_RIGHTS with the identity that the broker saw."""
         token = self._pool.mint_broker_token(PROBE_LAUNCH, _PROBE_LIFETIME)
         children = Children(self._as_worker(token))
         try:
-            return children.call("the broker", deadline, read_rights, broker, ("DAEMON",))
+            return children.call("the broker", deadline, read_rights, broker, BROKER_RIGHTS)
         finally:
             children.close()
 
@@ -215,6 +232,16 @@ def read_rights(collector: str | None, rights: tuple[str, ...]) -> Mapping[str, 
 
     where = htcondor2.Collector(collector).locate(htcondor2.DaemonType.Collector)
     return {right: _identity(_ping(where, right)) for right in rights}
+
+
+def read_as_stranger(collector: str | None) -> str:
+    """See `PoolProbe.stranger`."""
+    import htcondor2
+
+    try:  # to find its address is a question to it already
+        return read_rights(collector, ("READ",))["READ"]
+    except htcondor2.HTCondorException:
+        return ""
 
 
 def read_schedd(collector: str | None, name: str) -> ScheddSeen:

@@ -11,8 +11,18 @@ a pool slower the longer boots take.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from updraft.core.model import CollectorLoad, JoinPace, LaunchState, LedgerView, Reason
+from updraft.core.model import (
+    CollectorLoad,
+    CollectorView,
+    JoinPace,
+    Known,
+    LaunchState,
+    LedgerView,
+    Reason,
+    Source,
+)
 
 WINDOW = 10.0
 """Seconds in which launches and joins are counted: what was said sooner after a last word isn't looked at."""
@@ -36,6 +46,38 @@ FORGOTTEN = 3600.0
 """Seconds of silence after which a collector is taken for one that is no more."""
 
 _ABOUT = 2.0  # seconds: collectors say in whole ones since when they run
+_UNDER_WAY = (LaunchState.INTENDED, LaunchState.UNKNOWN)
+
+
+def noted(pace: JoinPace) -> dict[str, Any]:
+    """What a controller that is started next has to know, as JSON's types.
+
+    The limit, since a head that restarts while machines drown its collectors would otherwise begin with
+    another burst; not what collectors said: they are heard again soon.
+    """
+    return {"most": pace.most, "why": pace.why, "since": pace.since}
+
+
+def read(note: Mapping[str, Any]) -> JoinPace:
+    """The pace that was `noted`; any number of joins where the note makes no sense."""
+    most, why, since = note.get("most"), note.get("why"), note.get("since")
+    if not (isinstance(most, int) and isinstance(why, str) and isinstance(since, int | float)):
+        return JoinPace()
+    return JoinPace(max(FIRST, most), why, float(since))
+
+
+def after_look(pace: JoinPace, collector: Source[CollectorView], ledger: LedgerView, now: float) -> JoinPace:
+    """The pace after another look; as it was while no collector answers."""
+    if not isinstance(collector, Known):
+        return pace
+    return paced(pace, collector.value.loads, _coming(ledger), now)
+
+
+def _coming(ledger: LedgerView) -> bool:
+    """Whether any machine is on its way."""
+    if any(launch.state in _UNDER_WAY for launch in ledger.launches):
+        return True
+    return any(record.joined_at is None and record.ended_at is None for record in ledger.machines)
 
 
 def paced(pace: JoinPace, loads: Mapping[str, CollectorLoad], coming: bool, now: float) -> JoinPace:

@@ -222,7 +222,7 @@ class Roll:
     ) -> None:
         policy, entries = self._policy, self.entries
         assert policy is not None  # noqa: S101 - set by `look`
-        origins = Origins(snapshot) if adopted else None
+        origins = Origins(snapshot.now, snapshot.ledger.launches, snapshot.offers) if adopted else None
         taken, moved = set(adopted), False
         self.renewed = []
         for key in sorted(todo):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.machines.witnesses import ANOTHERS
 from updraft.core.model import (
+    CloudOffer,
     Instance,
     LaunchRecord,
     Machine,
@@ -15,12 +16,13 @@ from updraft.core.model import (
     Reason,
     Resources,
     Slot,
-    Snapshot,
 )
 from updraft.core.reasons import counted
 
 Key = tuple[str, str]
 """A machine's cloud and id."""
+
+Sold = Offer | CloudOffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +39,17 @@ class Census:
     others: tuple[Instance, ...] = ()
 
 
-def adopt(instance: Instance, snapshot: Snapshot) -> MachineRecord:
-    """The record of an instance that carries our tag and that the ledger doesn't know."""
-    return Origins(snapshot).record(instance)
-
-
 class Origins:
-    """Where instances without a record come from: the launches that are known, and what is on sale."""
+    """Where instances without a record come from: the launches that are known, and what classes may buy."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._now = snapshot.now
+    def __init__(self, now: float, launches: Iterable[LaunchRecord], sold: Sequence[Sold]) -> None:
+        self._now = now
         self._launches: dict[str, LaunchRecord] = {}
-        for launch in snapshot.ledger.launches:
+        for launch in launches:
             self._launches.setdefault(launch.key, launch)
-        self._sold = snapshot.offers
-        self._offers: dict[tuple[str, str, str], Offer] = {}
-        for offer in snapshot.offers:
+        self._sold = sold
+        self._offers: dict[tuple[str, str, str], Sold] = {}
+        for offer in sold:
             self._offers.setdefault((offer.cloud, offer.flavor, offer.market), offer)
 
     def record(self, instance: Instance) -> MachineRecord:
@@ -82,7 +79,7 @@ class Origins:
         )
 
 
-def largest(offers: Iterable[Offer], cloud: str) -> Offer | None:
+def largest(offers: Iterable[Sold], cloud: str) -> Sold | None:
     """The largest machine that a cloud sells, which one of unknown size may be; None where it sells none."""
     sold = (offer for offer in offers if offer.cloud == cloud)
     return max(sold, key=lambda offer: (offer.resources.cpus, offer.resources.memory), default=None)

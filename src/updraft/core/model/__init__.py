@@ -26,6 +26,7 @@ from updraft.core.model.decided import (
     Undrain,
 )
 from updraft.core.model.joins import CollectorLoad, JoinPace
+from updraft.core.model.observation import Learned, Observation, Prepared
 from updraft.core.model.observed import (
     NEW_PRIORITY,
     AccountingGroup,
@@ -92,13 +93,16 @@ __all__ = [
     "Launch",
     "LaunchRecord",
     "LaunchState",
+    "Learned",
     "LedgerView",
     "Machine",
     "MachineOutlook",
     "MachineRecord",
+    "Observation",
     "Offer",
     "Phase",
     "Plan",
+    "Prepared",
     "Questions",
     "Quota",
     "Reason",

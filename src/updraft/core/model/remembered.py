@@ -177,7 +177,7 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that was observed for one decision, with the time. Each source is known or unknown.
+    """What one decision is made about, prepared from what was observed. Each source is known or unknown.
 
     `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
     of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.

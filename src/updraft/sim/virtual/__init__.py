@@ -1,1 +1,1 @@
-"""The daemon's own observer and actor in virtual time, over a simulated pool. Read `engine` first."""
+"""The daemon's own observer, preparer and actor in virtual time, over a simulated pool. Read `engine`."""

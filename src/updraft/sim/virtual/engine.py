@@ -14,11 +14,12 @@ from updraft.core.matching.memory import Memo
 from updraft.core.model import PLAIN, CloudOffer, JobGroup, Kind, Launch, Plan, Snapshot, Verdicts
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.slots.catalogue import imagine, learned
+from updraft.core.slots.catalogue import imagine
 from updraft.core.slots.kinds import kind_key
 from updraft.core.slots.variants import read
+from updraft.daemon.preparing import PACE, Preparer
 from updraft.ledger import Ledger
-from updraft.observe import PACE, VIRTUAL, Kinds, Observer
+from updraft.observe import VIRTUAL, Observer
 from updraft.sim.virtual.clock import START, Timeline
 from updraft.sim.virtual.memory import MemoryLedger
 from updraft.sim.virtual.pool import Pace, SimPool
@@ -74,11 +75,6 @@ class _Verdicts:
         return judge_all(groups, kinds, now, self._memo)
 
 
-def kinds() -> Kinds:
-    """How the simulation makes kinds: as the catalogue and real ads of its own machines say."""
-    return Kinds(kind_key, imagine, learned)
-
-
 class Engine:
     """One simulation. `latency` is the time from the look to the deeds: the world goes on meanwhile.
 
@@ -127,10 +123,9 @@ class Engine:
             pool=self.pool,
             drivers=self.drivers,
             ledger=self.ledger,
-            kinds=kinds(),
-            matcher=_Verdicts(),
             asking=VIRTUAL,
         )
+        self._preparer = Preparer(ledger=self.ledger, matcher=_Verdicts(), stopwatch=VIRTUAL.stopwatch)
         self._actor = Actor(
             policy=self.policy,
             pool=self.pool,
@@ -151,12 +146,12 @@ class Engine:
     def cycle(self) -> Plan:
         """One look, one plan, its deeds; then time passes until the next look is due."""
         begun = self.timeline()
-        snapshot = self._observer.look(begun)
-        for kind, text in self._observer.fresh.items():
+        snapshot = self._preparer.at_once(self._observer.look(begun), self.policy).snapshot
+        for kind, text in self._preparer.fresh.items():
             self.ledger.learn(kind, text, begun)
-        self._observer.fresh.clear()
+        self._preparer.fresh.clear()
         self.ledger.note("schedds", {"seen": self._observer.schedds_seen}, begun)
-        self.ledger.note(PACE, self._observer.pace_note, begun)
+        self.ledger.note(PACE, self._preparer.pace_note, begun)
         made = self._decide(snapshot, self.policy)
         self._observer.questions = made.questions
         for hear in self.on_cycle:

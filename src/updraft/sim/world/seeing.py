@@ -10,10 +10,7 @@ from updraft.core.matching.memory import Memo
 from updraft.core.matching.verdicts import Counts, VerdictTable
 from updraft.core.model import CollectorView, Kind, Known, Offer, Questions, Slot, Snapshot, Verdict, Verdicts
 from updraft.core.settings import DAY, Policy
-from updraft.core.slots.catalogue import imagine, learned
-from updraft.core.slots.kinds import kind_key
-from updraft.observe import Kinds
-from updraft.observe.offers import Shelf
+from updraft.core.slots.offers import OfferCatalogue
 from updraft.sim.world.agenda import Agenda
 from updraft.sim.world.fastcloud import FastCloud
 from updraft.sim.world.fastpool import FastPool
@@ -43,7 +40,7 @@ class Seeing:
         self._ledger = ledger
         self._agenda = agenda
         self._started = agenda.now - DAY
-        self._shelf = Shelf(Kinds(kind_key, imagine, learned))
+        self._catalogue = OfferCatalogue()
         self._memo = Memo()
         self._stocked: tuple[object, tuple[Offer, ...], dict[str, Kind]] | None = None
         self._judged = _Judged({})
@@ -84,8 +81,8 @@ class Seeing:
         basis = (len(templates), *(c.stock for c in self._clouds.values() if c.sold.tells_left))
         if self._stocked is None or self._stocked[0] != basis:
             sold = [offer for cloud in self._clouds.values() for offer in cloud.offers()]
-            offers, kinds = self._shelf.stock(self._policy, sold, templates, apart=self._apart)
-            self._stocked = (basis, offers, {**self._shelf.of_slots(self._slots(), templates), **kinds})
+            offers, kinds = self._catalogue.stock(self._policy, sold, templates, apart=self._apart)
+            self._stocked = (basis, offers, {**self._catalogue.of_slots(self._slots(), templates), **kinds})
         return self._stocked[1], self._stocked[2]
 
     def _slots(self) -> tuple[Slot, ...]:

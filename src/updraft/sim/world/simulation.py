@@ -12,7 +12,7 @@ from updraft.core.machines.witnesses import doubted_after
 from updraft.core.model import AtWork, Plan, Snapshot
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import DAY, Policy
-from updraft.observe.places import read
+from updraft.core.slots.places import read
 from updraft.sim.conditions import Boots, Conditions, SimCloud
 from updraft.sim.workloads.workload import Arrival
 from updraft.sim.world.agenda import Agenda

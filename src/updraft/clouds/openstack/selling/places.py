@@ -10,6 +10,7 @@ from updraft.clouds.openstack.settings import Settings
 from updraft.errors import BadRequest
 
 KEPT = 600.0
+_BY_MAC = ("slaac", "dhcpv6-stateless")
 
 Found = list[Mapping[str, Any]]
 
@@ -77,6 +78,12 @@ class Places:
             }
             chosen = [one for one in subnets if str(one.get("network_id")) in networks]
         return any(str(one.get("ip_version")) == "6" for one in chosen)
+
+    def by_mac(self, networks: Sequence[str]) -> bool:
+        """Whether any of these networks, by their ids, has a subnet whose addresses are made of MACs."""
+        modes = ("ipv6_address_mode", "ipv6_ra_mode")
+        here = [one for one in self._all("subnets") if str(one.get("network_id")) in networks]
+        return any(one.get(mode) in _BY_MAC for one in here for mode in modes)
 
     def security_groups(self, asked: Sequence[str] = ()) -> tuple[str, ...]:
         """The ids of those asked for, else of the settings'; none means the project's default one."""

@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 from updraft.core.model import PLAIN, CloudOffer, Kind, Offer, Slot, Variant
 from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots import catalogue
 from updraft.core.slots.choice import chosen
-from updraft.core.slots.kinds import apart_key
+from updraft.core.slots.kinds import apart_key, kind_key
 from updraft.core.slots.variants import Wants
 
 KindKey = Callable[[str, str, str, str, str], str]
@@ -32,10 +33,23 @@ class Kinds:
     learned: Learned
 
 
-class Shelf:
+CATALOGUE = Kinds(kind_key, catalogue.imagine, catalogue.learned)
+"""As the catalogue imagines them, and as real ads show them."""
+
+
+def told(kinds: Mapping[str, Kind]) -> Kinds:
+    """Kinds that are looked up by their keys, where they were made before; others can't be had (KeyError)."""
+    return Kinds(
+        kind_key,
+        lambda _class, _offer, _image, _pool, key, _variant: kinds[key],
+        lambda key, _text, _offer, _count: kinds[key],
+    )
+
+
+class OfferCatalogue:
     """Offers and kinds, made again only where what they are made of has changed."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds = CATALOGUE) -> None:
         self._make = kinds
         self._made: dict[str, tuple[object, Kind | None]] = {}
         self._stocked: tuple[object, tuple[Offer, ...], dict[str, Kind]] | None = None
@@ -144,6 +158,11 @@ class Shelf:
             known = (basis, made)
             self._made[key] = known
         return known[1]
+
+
+def for_some_class(sold: Iterable[CloudOffer], policy: Policy) -> Iterator[CloudOffer]:
+    """What clouds sell that some class may take."""
+    return (item for item in sold if any(_takes(worker, item) for worker in policy.classes.values()))
 
 
 def _takes(worker: WorkerClass, item: CloudOffer) -> bool:

@@ -6,8 +6,8 @@ import classad2
 import pytest
 
 from updraft.condor.collector.collectors import collector_loads
-from updraft.core.model import CollectorView, Known, LedgerView
-from updraft.observe.gate import Gate
+from updraft.core.limits.pace import after_look
+from updraft.core.model import CollectorView, JoinPace, Known, LedgerView
 
 NUMBERS = ("told", "lifetime", "duty", "joined", "lost", "dropped", "queued")
 NAMES = dict(
@@ -39,9 +39,9 @@ def ad(name: str, at: float, busy: float, joined: int, odd: tuple[str, str] | No
     return made
 
 
-def pace_after(gate: Gate, at: float, *ads: Any) -> int | None:
-    view = CollectorView((), 0.0, None, {}, collector_loads(ads))
-    return gate.look(Known(view, at), LedgerView(), 1000 + at).most
+def pace_after(pace: JoinPace, at: float, *ads: Any) -> JoinPace:
+    view = CollectorView((), 0.0, None, None, collector_loads(ads))
+    return after_look(pace, Known(view, at), LedgerView(), 1000 + at)
 
 
 @pytest.mark.parametrize("which", NUMBERS)
@@ -50,13 +50,14 @@ def test_one_that_says_odd_things_keeps_nobody_from_slowing_down_and_growing_aga
     which: str, said: str
 ) -> None:
     """`c` has trouble, then is calm: what is asked for goes down and up, whatever the other one says."""
-    alone, beside = Gate(None), Gate(None)
+    alone, beside = JoinPace(), JoinPace()
     looks = [(100, 5.0, 100), (110, 15.0, 180), (120, 16.0, 200), (130, 17.0, 260), (140, 18.0, 400)]
     found = []
     for at, busy, joined in looks:
         sane = ad("c", at, busy, joined)
         strange = ad("odd", at, 1.0, 1, (which, said))
-        found.append((pace_after(alone, at, sane), pace_after(beside, at, sane, strange)))
+        alone, beside = pace_after(alone, at, sane), pace_after(beside, at, sane, strange)
+        found.append((alone.most, beside.most))
     assert [one for one, _ in found][1] == 40
     assert found[-1][0] is not None
     assert found[-1][0] > 40

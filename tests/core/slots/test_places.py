@@ -12,13 +12,11 @@ from updraft.core.matching.bulk import judge_all
 from updraft.core.matching.memory import Memo
 from updraft.core.model import CloudOffer, JobGroup, Kind, Known, Resources, ScheddView, Verdicts
 from updraft.core.settings import WorkerClass
-from updraft.core.slots.catalogue import imagine, learned
+from updraft.core.slots.catalogue import imagine
 from updraft.core.slots.kinds import apart_key, kind_key
-from updraft.observe import Kinds
-from updraft.observe.offers import Shelf
-from updraft.observe.places import placed, read
+from updraft.core.slots.offers import OfferCatalogue
+from updraft.core.slots.places import placed, read
 
-KINDS = Kinds(kind_key, imagine, learned)
 SIZE = Resources(2, 4096, 20 << 20)
 SOLD = [
     CloudOffer("c1", zone, "m", market, SIZE, 0.1) for zone in ("a", "b") for market in ("on-demand", "spot")
@@ -48,7 +46,7 @@ def test_a_job_that_wants_a_zone_matches_the_offers_of_that_zone_only(*, seen: b
     templates = {key: imagine(both_markets(), SOLD[0], "img", "p", key).ad} if seen else {}
     group = job('TARGET.UpdraftZone == "b" && TARGET.updraftmarket =!= "spot"')
     assert read(wishes, [group.ad])
-    offers, kinds = Shelf(KINDS).stock(wishes, SOLD, templates, apart=True)
+    offers, kinds = OfferCatalogue().stock(wishes, SOLD, templates, apart=True)
     table = judge_all([group], list(kinds.values()), 0.0, Memo())
     assert all(kind.learned == seen for kind in kinds.values())
     found = {(offer.zone, offer.market) for offer in offers if table["g", offer.kind].copies}
@@ -58,7 +56,7 @@ def test_a_job_that_wants_a_zone_matches_the_offers_of_that_zone_only(*, seen: b
 def test_one_kind_is_enough_where_nobody_asks() -> None:
     wishes = replace(policy(), classes={"big": both_markets()})
     assert not read(wishes, [job('TARGET.UpdraftCloud == "c1"').ad])
-    assert len(Shelf(KINDS).stock(wishes, SOLD, {})[1]) == 1
+    assert len(OfferCatalogue().stock(wishes, SOLD, {})[1]) == 1
     asking = replace(both_markets(), attributes={"Start": 'UpdraftMarket == "spot" || Owner == "u"'})
     assert read(replace(wishes, classes={"big": asking}), [])
 
@@ -77,7 +75,7 @@ def test_slots_and_what_is_coming_are_of_the_kinds_of_their_places(rig: Rig) -> 
     assert other.kind == apart_key(slot.kind, record.zone, record.market)
     assert replace(other, kind=slot.kind) == slot
     assert found.bought[other.kind].zone == record.zone
-    kinds = Shelf(KINDS).of_slots([other], found.templates, found.bought)
+    kinds = OfferCatalogue().of_slots([other], found.templates, found.bought)
     assert f'UpdraftMarket = "{record.market}"' in kinds[other.kind].ad
     # A slot that only claims to be ours is not moved.
     stranger = replace(record, launch_key="made-up")
