@@ -52,7 +52,7 @@ test-all: images ## everything: new generated cases, images, heads, walk-through
 	if [ -n "$${OS_CLOUD:-}" ]; then $(MAKE) test-openstack; fi
 
 quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: a minute and a half on two cores
-	$(PYTEST) -m "not integration and not slow" $(SPREAD)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not integration and not slow" $(SPREAD)
 
 # It goes round until its time is over; SIGTERM and Ctrl-C end it sooner, with the same table of what was tried.
 MINUTES = $(if $(HOURS),$$(($(HOURS) * 60)),60)

@@ -1,7 +1,8 @@
 """How generated tests look for cases, and in which order tests with real parts run.
 
-HYPOTHESIS_PROFILE is `gate` (the default) or `explore`. `gate` tries a few cases, the same ones each
-time, so that a red test says that something was changed; `explore` tries new ones; `make hunt` is in hunt.py.
+HYPOTHESIS_PROFILE is `gate` (the default), `quick` or `explore`. `gate` tries a few cases, the same ones each
+time, so that a red test says that something was changed, and `quick` half as many; `explore` tries new ones;
+`make hunt` is in hunt.py.
 """
 
 import os
@@ -28,6 +29,7 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("gate"), max_examples=10)
 settings.register_profile(
     "explore",
     max_examples=400,

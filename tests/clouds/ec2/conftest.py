@@ -6,7 +6,7 @@ import botocore.hooks
 import botocore.session
 import pytest
 from botocore.client import ClientCreator
-from botocore.hooks import EventAliaser
+from botocore.hooks import EventAliaser, NodeList
 from botocore.loaders import Loader
 from botocore.retries.standard import ExponentialBackoff
 
@@ -28,6 +28,8 @@ def served() -> Iterator[Served]:
         patch.setattr(EventAliaser, "_alias_event_name", _aliased_once(EventAliaser._alias_event_name))
         # That each of these handlers takes what events bring needs no look at its signature each time.
         patch.setattr(botocore.hooks, "accepts_kwargs", lambda _: True)
+        # Every client has a copy of a session's five hundred handlers.
+        patch.setattr(NodeList, "__copy__", lambda nodes: NodeList(*(part[:] for part in nodes)))
         # moto looks for the names of its methods at each call.
         names = moto.core.responses.method_names_from_class
         patch.setattr(moto.core.responses, "method_names_from_class", cache(names))

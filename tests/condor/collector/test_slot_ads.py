@@ -32,7 +32,7 @@ class Collector:
         # By its old rules, in which a backslash stands for itself but before a quote.
         wanted = classad2.ExprTree(re.sub(r'\\(?!")', r"\\\\", constraint))
         found = [ad for ad in self.ads.values() if wanted.eval(ad) is True]
-        told = [{n: ad.lookup(n) for n in ad if not projection or n in projection} for ad in found]
+        told = [{n: ad.lookup(n) for n in projection or ad if n in ad} for ad in found]
         if self.down or any(str(one) == POISON for ad in told for one in ad.values()):
             raise htcondor2.HTCondorException("Failed communication with collector.")
         return [classad2.ClassAd(ad) for ad in told]

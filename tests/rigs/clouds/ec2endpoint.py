@@ -519,9 +519,9 @@ class Served:
     """The endpoint on a port of the loopback."""
 
     def __init__(self) -> None:
-        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from moto.moto_server.werkzeug_app import create_backend_app
 
-        self.endpoint = Endpoint(DomainDispatcherApplication(create_backend_app))
+        self.endpoint = Endpoint(create_backend_app("ec2"))
         self._server = make_server("127.0.0.1", 0, self.endpoint, threaded=True, request_handler=Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

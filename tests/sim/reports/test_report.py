@@ -1,4 +1,7 @@
-"""The page of a simulation, and the figures that it and the terminal show."""
+"""The page of a simulation, and the figures that it and the terminal show.
+
+matplotlib is imported where it is tested: it takes longer than all tests here to collect.
+"""
 
 import math
 import re
@@ -13,7 +16,6 @@ from tests.rigs.sim.outcomes import outcome, run
 from updraft.errors import UsageError
 from updraft.sim.conditions import Conditions
 from updraft.sim.reports import page as report
-from updraft.sim.reports.charts import costs, thinned, time_scale, under_way
 from updraft.sim.reports.figures import duration, money, share
 from updraft.sim.runs import best, document
 from updraft.sim.workloads.sources import made
@@ -120,6 +122,8 @@ def test_many_settings_make_a_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_legend_hides_no_point() -> None:
+    from updraft.sim.reports.charts import costs
+
     figure = costs([run("a"), run("b", rival=True)], [0])
     figure.draw_without_rendering()
     (legend,) = figure.legends
@@ -157,6 +161,8 @@ def test_a_document_has_no_number_that_json_has_not() -> None:
 
 
 def test_a_long_line_keeps_its_peaks_and_ends() -> None:
+    from updraft.sim.reports.charts import thinned
+
     at = np.arange(100_000.0)
     values = np.zeros(100_000)
     values[54_321], values[77_777] = 9.0, -4.0
@@ -170,6 +176,8 @@ def test_a_long_line_keeps_its_peaks_and_ends() -> None:
 
 
 def test_jobs_under_way_are_counted_between_start_and_end() -> None:
+    from updraft.sim.reports.charts import under_way
+
     at, running = under_way(outcome(jobs=3, wait=60.0))
     assert dict(zip(at, running, strict=True))[120.0] == 2  # started at 60 and at 120, none has ended
     assert running[-1] == 0
@@ -197,4 +205,6 @@ def test_what_is_no_number_is_a_dash() -> None:
 
 
 def test_time_axes() -> None:
+    from updraft.sim.reports.charts import time_scale
+
     assert [time_scale(s)[1] for s in (600, 86400, 864000)] == ["minutes", "hours", "days"]

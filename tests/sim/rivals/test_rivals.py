@@ -10,7 +10,7 @@ from tests.rigs.sim.simtools import engine, shape
 from tests.rigs.sim.simtools import policy as site_policy
 from tests.rigs.sim.stage import ONE, Stage, launched
 from tests.rigs.snapshots import NOW, group, instance, offer, policy, slot, snapshot
-from updraft.core.model import Drain, Launch, Resources, Terminate
+from updraft.core.model import Drain, Launch, Resources, Snapshot, Terminate
 from updraft.core.settings import Limits
 from updraft.sim.conditions import Conditions
 from updraft.sim.examples import example_clouds, example_policy
@@ -106,15 +106,19 @@ def test_the_same_snapshots_give_the_same_plans(rival: Rival) -> None:
     assert plans() == plans()
 
 
-@ALL
-def test_a_look_at_thousands_of_machines_takes_milliseconds(rival: Rival) -> None:
-    count = 3000
-    names = [f"i-{number}" for number in range(count)]
-    here = snapshot(
+@pytest.fixture(scope="module")
+def thousands() -> Snapshot:
+    names = [f"i-{number}" for number in range(3000)]
+    return snapshot(
         instances=[instance(name) for name in names],
         slots=[slot(name, busy=number % 5 > 0) for number, name in enumerate(names)],
         groups=[group(f"g{number}", idle=10, owner=f"u{number % 200}") for number in range(500)],
     )
+
+
+@ALL
+def test_a_look_at_thousands_of_machines_takes_milliseconds(rival: Rival, thousands: Snapshot) -> None:
+    here = thousands
     decide = rival.factory(MIXED)
     decide(here, policy())
     best = 1e9
