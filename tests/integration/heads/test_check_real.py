@@ -68,16 +68,6 @@ def test_all_is_ok_within_ten_seconds(pool: RealPool) -> None:
     assert int(leftover.split()[0]) <= 1, "only the daemon's own folder stays"
 
 
-def test_a_collector_that_tells_everybody_its_ads(pool: RealPool) -> None:
-    """As HTCondor's own defaults have it."""
-    conf, what = "/etc/condor/config.d/97-open.conf", "reading without a token"
-    opens = f"printf 'SEC_READ_AUTHENTICATION = OPTIONAL\\nDENY_READ =\\n' >{conf}; condor_reconfig"
-    with broken(pool, opens, f"rm {conf}; condor_reconfig"):
-        said = until(lambda: amiss(pool).get(what), 20, "it is warned of", every=2.0)
-        assert "answers whoever reaches it (unauthenticated@unmapped)" in said
-    assert looked(pool)[1][what][0] == "ok"
-
-
 def test_a_schedd_that_is_stopped(pool: RealPool) -> None:
     with broken(pool, "condor_off -daemon schedd", "condor_on -daemon schedd"):
 
@@ -154,3 +144,15 @@ def test_init_on_a_head_takes_what_htcondor_says(pool: RealPool) -> None:
     assert done.returncode == 0, done.stderr
     assert 'job_lease = "5m"' in sh(pool, "cat /root/new.toml")
     assert pool.updraft("--config", "/root/new.toml", "config", "check").returncode == 0
+
+
+def test_a_collector_that_tells_everybody_its_ads(pool: RealPool) -> None:
+    """As HTCondor's own defaults have it. The last of this file: what a schedd says when a collector has just
+    read its configuration may be lost, and one that is stopped then stays in the collector.
+    """
+    conf, what = "/etc/condor/config.d/97-open.conf", "reading without a token"
+    opens = f"printf 'SEC_READ_AUTHENTICATION = OPTIONAL\\nDENY_READ =\\n' >{conf}; condor_reconfig"
+    with broken(pool, opens, f"rm {conf}; condor_reconfig"):
+        said = until(lambda: amiss(pool).get(what), 20, "it is warned of", every=2.0)
+        assert "answers whoever reaches it (unauthenticated@unmapped)" in said
+    assert looked(pool)[1][what][0] == "ok"
