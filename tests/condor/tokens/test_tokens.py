@@ -127,7 +127,10 @@ def test_all_that_were_issued_until_then_and_none_of_others() -> None:
 
 def test_open_sessions_are_denied_by_identity() -> None:
     written = text(Revoked({WORKER: 5.0, f"worker-x@{DOMAIN}": None}))
-    for name in ("COLLECTOR.DENY_ADVERTISE_STARTD", "COLLECTOR.DENY_READ", "BROKER.DENY_DAEMON"):
+    rights = ("ADVERTISE_STARTD", "ADVERTISE_MASTER", "READ")
+    at_broker = ("DAEMON", "ADVERTISE_MASTER", "READ")  # to register (before, now) and ask
+    lists = [f"COLLECTOR.DENY_{one}" for one in rights] + [f"BROKER.DENY_{one}" for one in at_broker]
+    for name in lists:
         assert setting(written, name).split() == [
             WORKER, f"worker-batch_1-18f-0+*@{DOMAIN}", f"worker-x@{DOMAIN}", f"worker-x+*@{DOMAIN}"
         ]  # fmt: skip
