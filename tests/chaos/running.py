@@ -113,7 +113,7 @@ def _play(world: World, script: Sequence[Happening], say: Say) -> None:
         mender.close(deadline(CALMS_DOWN))
     world.client.set_faults([])
     say("everything is mended; waiting until nothing is left to do")
-    _calm_down(world)
+    _calm_down(world, say)
 
 
 def _begin(world: World, one: Happening, say: Say) -> End | None:
@@ -205,22 +205,30 @@ condor_continue -constraint 'JobStatus == 7' >/dev/null 2>&1 || :
 """
 
 
-def _calm_down(world: World) -> None:
+# A job that is released while its shadow still ends is missing in its schedd's list of jobs that may run: the
+# list was made while the job had a host, and the shadow's end doesn't make it anew (`PrioRecArrayIsDirty` in
+# HTCondor's qmgmt.cpp; 25.14 always, 23.9 now and then). The schedd does so every 20 minutes, or where a
+# priority is edited. That is done while a machine is free; where none is, what is missing is ours.
+_OFFER_AGAIN = """
+free=$(condor_status -constraint 'PartitionableSlot && State == "Unclaimed" && Cpus > 0' -af Name)
+[ -z "$free" ] || condor_qedit -constraint 'JobStatus == 1' JobPrio 1 2>/dev/null || :
+"""
+
+
+def _calm_down(world: World, say: Say) -> None:
     """Wait until no honest job is left and no machine; what still is there then is for the judge.
 
     A job that was held and released, or suspended, while its shadow had lost its machine may be so again once
     the shadow ends: who has held it goes on releasing it. What updraft holds says so, and is left alone.
-    After two leases a person would touch what waits (seen on 25.14: a job whose schedd was killed while
-    it was held, and whose shadow then found no machine, is offered to no negotiator until it is edited).
     """
     end = time.monotonic() + deadline(CALMS_DOWN)
-    touched = time.monotonic() + 2 * LEASE
+    offer_again = time.monotonic() + 2 * LEASE
     world.sh(f"condor_rm {HOSTILE} || :; condor_rm -forcex {HOSTILE} || :")
     while time.monotonic() < end:
         with contextlib.suppress(Exception):
             world.sh(_GO_ON)
-            if time.monotonic() > touched:
-                world.sh("condor_qedit -constraint 'JobStatus == 1' JobPrio 1 >/dev/null 2>&1 || :")
+            if time.monotonic() > offer_again and (edited := world.sh(_OFFER_AGAIN).strip()):
+                say(f"HTCondor offers waiting jobs to nobody, and a machine is free: {edited}")
             if not world.pool.queue(f'Owner == "{USER}"') and not world.pool.workers(*ALIVE):
                 return
         time.sleep(1)

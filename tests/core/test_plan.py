@@ -320,6 +320,7 @@ def _silenced(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
         if "cycle_ended_ago" in case:
             changes["cycle_ended"] = NOW - case["cycle_ended_ago"]
             changes["cycle_began"] = NOW - case.get("cycle_began_ago", case["cycle_ended_ago"] + 1)
+            changes["cycle_heard"] = NOW - case.get("cycle_heard_ago", 0)
         collector = Known(replace(collector.value, **changes), NOW)
     schedds = dict(shown.schedds)
     if "schedd_silent_ago" in case:

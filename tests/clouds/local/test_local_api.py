@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from updraft.clouds.local.client import Client
+from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.service.cloud import Cloud
 from updraft.clouds.local.service.server import ApiServer, Tokens, UnixApiServer
 from updraft.errors import AuthFailed, BadRequest, CloudUnavailable
@@ -106,3 +107,34 @@ def test_an_answer_behind_a_broken_pipe_is_read(tmp_path: Path) -> None:
 def test_a_broken_pipe_with_no_answer_behind_it_is_no_answer(tmp_path: Path) -> None:
     with answering(tmp_path / "api", b""), pytest.raises(CloudUnavailable, match="did not answer run"):
         Client(f"unix:{tmp_path / 'api'}", "any", timeout=10).run(user_data=LARGE)
+
+
+class FaultyCloud:
+    """A cloud whose API is down for whoever isn't spared."""
+
+    def __init__(self) -> None:
+        self.log = self
+        self.callers: list[tuple[str, str]] = []
+
+    def faults_before(self, call: str, what: object) -> list[Fault]:
+        return [Fault(FaultKind.API_DOWN)]
+
+    def faults_after(self, call: str, what: object) -> list[Fault]:
+        return []
+
+    def quota(self) -> dict[str, int]:
+        return {"machines": 3}
+
+    def call(self, name: str, who: str, body: object, begun: float, code: str, made: object) -> None:
+        self.callers.append((who, code))
+
+
+def test_who_makes_the_faults_suffers_none_and_nobody_else_is_spared(tmp_path: Path) -> None:
+    cloud = FaultyCloud()
+    with serving(UnixApiServer(str(tmp_path / "api"), cast(Cloud, cloud), TOKENS)):
+        endpoint = f"unix:{tmp_path / 'api'}"
+        assert Client(endpoint, "admin", spared=True).quota() == {"machines": 3}
+        for caller in (Client(endpoint, "admin"), Client(endpoint, "controller", spared=True)):
+            with pytest.raises(CloudUnavailable):
+                caller.quota()
+    assert [who for who, _ in cloud.callers] == ["admin", "admin", "controller"]

@@ -1,13 +1,15 @@
 """What is remembered of groups whose jobs don't take the room that matches."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from tests.rigs.snapshots import NOW, group
+from tests.rigs.snapshots import NOW, group, instance, policy, record, slot, snapshot
 from updraft.core.demand.room import Demand
 from updraft.core.demand.untaken import allowed, noticed, recalled, resting
-from updraft.core.model import Untaken
+from updraft.core.model import Known, Untaken
+from updraft.core.plan import plan
 from updraft.core.settings import Timings
 
 TIMINGS = Timings(negotiation_patience=120.0, cooldown_longest=3600.0)
@@ -113,3 +115,40 @@ def test_after_a_rest_as_many_are_tried_as_run(running: int, expected: int) -> N
 def test_one_that_rests_takes_no_room_and_others_take_theirs() -> None:
     one, other = group("g"), group("h")
     assert allowed([(one, 5), (other, 3)], {"g": Untaken(1, NOW - 60, NOW + 1)}, NOW) == ([(other, 3)], {})
+
+
+@pytest.mark.parametrize(
+    ("ended", "began", "heard", "code", "text"),
+    [
+        # The negotiator's ad comes every five minutes: what has been since, nobody knows.
+        (
+            270,
+            271,
+            268,
+            "no-negotiation",
+            "no cycle of the negotiator is known that began and ended in these 250 s of room",
+        ),
+        (500, 501, 20, "no-negotiation", "the negotiator had finished no cycle for 480 s"),
+        (30, 190, 20, "not-taken", "room that matches has not been taken for 250 s"),
+    ],
+)
+def test_what_the_negotiator_said_is_as_old_as_its_ad(
+    ended: float, began: float, heard: float, code: str, text: str
+) -> None:
+    there = snapshot(
+        instances=[instance("i-1")],
+        records=[record("i-1", joined_at=NOW - 3000, busy_at=NOW - 250)],
+        slots=[slot("i-1")],
+        groups=[group("g", idle=10, oldest=LONG_AGO)],
+    )
+    assert isinstance(there.collector, Known)
+    seen = replace(
+        there.collector.value, cycle_ended=NOW - ended, cycle_began=NOW - began, cycle_heard=NOW - heard
+    )
+    made = plan(replace(there, collector=Known(seen, NOW)), policy())
+    (outlook,) = made.groups
+    (reason,) = outlook.held_back
+    assert reason.code == code
+    assert reason.text.startswith(text)
+    if code != "not-taken":
+        assert f"what it last said of itself is {heard} s old" in reason.text

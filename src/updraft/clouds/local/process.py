@@ -59,10 +59,10 @@ class LocalCloud:
         """The file in which the cloud writes down what it does and what it is asked."""
         return self.state_dir / inside.EVENTS
 
-    def client(self, timeout: float = 30.0) -> Client:
-        """A client that may do everything, also what only tests ask for."""
+    def client(self, timeout: float = 30.0, *, spared: bool = False) -> Client:
+        """A client that may do everything, also what only tests ask for; `spared` is as in `Client`."""
         token = (self.state_dir / inside.ADMIN_TOKEN).read_text().strip()
-        return Client(self.endpoint, token, timeout=timeout)
+        return Client(self.endpoint, token, timeout=timeout, spared=spared)
 
     def alive(self) -> bool:
         """True while the cloud's process 1 runs."""

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from updraft.condor.advalues import (
     has,
@@ -79,14 +79,15 @@ def read_slots(
     slots = _LAST_LOOK.slots(SlotAds(source, _ODD), pool)
     slots, memory = learn(slots, memory, lambda names: whole(source, names), refresh)
     own = own_ads(source)
-    began, ended = _last_cycle(source)
+    cycle = _last_cycle(source)
     view = CollectorView(
         tuple(slots),
         collector_started(own),
-        ended,
+        cycle.ended,
         read_shares(source),
         collector_loads(own),
-        began,
+        cycle.began,
+        cycle.heard,
     )
     used = {s.kind for s in slots}
     return PoolSlots(view, {k: v for k, v in memory.templates.items() if k in used}), memory
@@ -295,15 +296,22 @@ def slot_states(collector: str | None, pool: str, name: str) -> tuple[Slot, ...]
     return tuple(slot(ad, pool) for ad in ads)
 
 
-def _last_cycle(source: Any) -> tuple[float | None, float | None]:
-    """When the last cycle that a negotiator has finished began, and when it ended; None where unknown."""
+class _Cycle(NamedTuple):
+    """A cycle that a negotiator has finished, and when its ad with that came; None where unknown."""
+
+    ended: float | None
+    began: float | None
+    heard: float | None
+
+
+def _last_cycle(source: Any) -> _Cycle:
+    """The last cycle that any negotiator has finished."""
     import htcondor2
 
-    names = ["LastNegotiationCycleEnd0", "LastNegotiationCycleTime0"]
+    names = ["LastNegotiationCycleEnd0", "LastNegotiationCycleTime0", "LastHeardFrom"]
     ads = source.query(htcondor2.AdType.Negotiator, projection=names)
     found: list[tuple[int, ...]] = [tuple(integer(ad, name) for name in names) for ad in ads]
-    ended, began = max(found, default=(0, 0))
-    return float(began) or None, float(ended) or None
+    return _Cycle(*(float(moment) or None for moment in max(found, default=(0, 0, 0))))
 
 
 def forget_ads(collector: str | None, slots: Sequence[str]) -> None:

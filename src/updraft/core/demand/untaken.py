@@ -52,15 +52,19 @@ def not_taking(
 def _why_not(seconds: float, both_at: float, seen: CollectorView, now: float, patience: float) -> Reason:
     """Why room isn't taken that has been there for so long: by the negotiator's will, or its silence.
 
-    It has refused it only in a cycle that began when the room and the jobs were both there (`both_at`).
+    It has refused it only in a cycle that began when the room and the jobs were both there (`both_at`). What
+    it says of its cycles is true of the moment when it said so: its ad comes every five minutes
+    (NEGOTIATOR_UPDATE_INTERVAL), however many cycles it makes in between.
     """
     ended, began = seen.cycle_ended, seen.cycle_began
-    if ended is not None and now - ended > patience:
-        text = f"the negotiator has finished no cycle for {now - ended:.0f} s"
+    heard = now if seen.cycle_heard is None else seen.cycle_heard
+    told = f"what it last said of itself is {now - heard:.0f} s old"
+    if ended is not None and heard - ended > patience:
+        text = f"the negotiator had finished no cycle for {heard - ended:.0f} s; {told}"
         return Reason("no-negotiation", f"{text}: {NO_HELP}")
     if began is not None and began < both_at:
-        text = f"no cycle of the negotiator has begun and ended in the {seconds:.0f} s that there is room"
-        return Reason("no-negotiation", f"{text}: {NO_HELP}")
+        text = f"no cycle of the negotiator is known that began and ended in these {seconds:.0f} s of room"
+        return Reason("no-negotiation", f"{text}; {told}: {NO_HELP}")
     return Reason(CODE, f"room that matches has not been taken for {seconds:.0f} s: {NO_HELP}")
 
 

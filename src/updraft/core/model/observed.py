@@ -181,9 +181,9 @@ class Shares:
 class CollectorView:
     """The collector's answer; `started` is when it started: a young one has forgotten its machines.
 
-    `cycle_ended` is when the negotiator last finished a cycle, `cycle_began` when it began that one, and
-    `shares` what it shares by; each None where it is not known. `loads` is what each collector of the tree
-    says of itself, by its name; one that says nothing isn't in it.
+    `cycle_ended` is when the negotiator last finished a cycle, `cycle_began` when it began that one,
+    `cycle_heard` when it said so, and `shares` what it shares by; each None where it is not known. `loads` is
+    what each collector of the tree says of itself, by its name; one that says nothing isn't in it.
     """
 
     slots: tuple[Slot, ...]
@@ -192,6 +192,7 @@ class CollectorView:
     shares: Shares | None = None
     loads: Mapping[str, CollectorLoad] = field(default_factory=dict)
     cycle_began: float | None = None
+    cycle_heard: float | None = None
 
 
 class CloudState(StrEnum):
