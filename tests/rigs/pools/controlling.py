@@ -194,8 +194,14 @@ def runs(pool: RealPool, cluster: int, count: int = 1) -> bool:
 
 
 def await_running(pool: RealPool, cluster: int, count: int = 1, deadline: float = 60.0) -> None:
-    """Wait until so many jobs of a cluster run."""
-    until(lambda: runs(pool, cluster, count), deadline, f"{count} jobs of cluster {cluster} run")
+    """Wait until so many jobs of a cluster are executing.
+
+    One whose input is still under way has the status of running too, and begins anew where its shadow ends
+    then: there is nothing yet that a new shadow could go on with.
+    """
+    executing = "JobCurrentStartExecutingDate >= JobCurrentStartDate"
+    these = f"ClusterId == {cluster} && JobStatus == {RUNNING} && {executing}"
+    until(lambda: len(pool.queue(these)) == count, deadline, f"{count} jobs of cluster {cluster} execute")
 
 
 def await_done(pool: RealPool, clusters: Iterable[int], deadline: float) -> None:
