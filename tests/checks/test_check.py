@@ -15,6 +15,7 @@ import pytest
 from tests.rigs.forms import validate
 from tests.waiting import patience
 from updraft import config
+from updraft.bootstrap.condor_config import NO_FS
 from updraft.bootstrap.head.identities import ENDED, ENDED_SETTING, OWN_SETTING, REQUIREMENTS, identity_rule
 from updraft.checks import asking, host, proxies
 from updraft.checks.asking import Answer
@@ -63,7 +64,12 @@ class StubProbe:
             ("POOL", "updraft-workers"),
             1,
             time.time(),
-            {REQUIREMENTS: identity_rule("demo")[REQUIREMENTS], OWN_SETTING: "True", ENDED_SETTING: ENDED},
+            {
+                REQUIREMENTS: identity_rule("demo")[REQUIREMENTS],
+                OWN_SETTING: "True",
+                ENDED_SETTING: ENDED,
+                "NEGOTIATOR.SEC_CLIENT_AUTHENTICATION_METHODS": NO_FS,
+            },
         )
         self.found: Mapping[str, ScheddSeen | str] = {
             "head": ScheddSeen("head", "25.14.1", ME, ("root", "condor"))
@@ -303,6 +309,31 @@ def test_a_pool_that_tells_everybody_is_warned_of(site: Path, probe: StubProbe, 
     said = amiss(capsys, what, "warning")
     assert "whoever reaches it (unauthenticated@unmapped)" in said
     assert "SEC_READ_AUTHENTICATION = REQUIRED and DENY_READ = $(DENY_READ) *@unmapped" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ({}, "warning"),
+        ({"SEC_DEFAULT_AUTHENTICATION_METHODS": "FS,IDTOKENS,KERBEROS"}, "warning"),
+        ({"SEC_CLIENT_AUTHENTICATION_METHODS": "idtokens, fs"}, "warning"),
+        ({"NEGOTIATOR.SEC_CLIENT_AUTHENTICATION_METHODS": NO_FS}, "ok"),
+        (
+            {
+                "NEGOTIATOR.SEC_CLIENT_AUTHENTICATION_METHODS": "SSL",
+                "SEC_DEFAULT_AUTHENTICATION_METHODS": "FS,IDTOKENS",
+            },
+            "ok",
+        ),
+    ],
+)
+def test_daemons_whose_proofs_can_be_shown_on_are_warned_of(
+    site: Path, probe: StubProbe, capsys: Capture, said: dict[str, str], state: str
+) -> None:
+    assert probe.seen.settings is not None
+    kept = {name: text for name, text in probe.seen.settings.items() if "AUTHENTICATION_METHODS" not in name}
+    probe.seen = replace(probe.seen, settings={**kept, **said})
+    assert found(capsys)[1]["pool: proofs of the head's daemons"][0] == state
 
 
 @pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])

@@ -92,3 +92,34 @@ def _line(text: str) -> str:
 
 def _literal(text: str) -> str:
     return text.replace("$", "$(DOLLAR)")
+
+
+CLIENT_PROOFS = "SEC_CLIENT_AUTHENTICATION_METHODS"
+"""The setting that says by what HTCondor proves who it is where it calls somebody."""
+
+NO_FS = "IDTOKENS, KERBEROS, SCITOKENS, SSL"
+"""HTCondor's usual ways of a proof but one: a file that the called daemon names, made by the caller (FS).
+
+Whoever gets a daemon to call him can hand it the file that another daemon has just asked himself for, and is
+the caller there: `condor@` of the pool, from an account of the head or root of one worker
+(HTCONDOR-2026-0001; tried on 23.9 and, in the collector's place, on 25.14). By the others the caller sees
+whom it has reached.
+"""
+
+
+def without_fs(*daemons: str) -> dict[str, str]:
+    """The settings with which these daemons prove who they are by NO_FS; people's tools go on as they did."""
+    return {f"{daemon}.{CLIENT_PROOFS}": NO_FS for daemon in daemons}
+
+
+SURE = "SEC_CLIENT_AUTHENTICATION"
+"""The setting that says whether HTCondor has to know whom it has reached where it calls somebody."""
+
+
+def sure_of_others(*daemons: str) -> dict[str, str]:
+    """The settings with which these daemons talk to nobody who doesn't prove who he is.
+
+    An account of the head can take a daemon's place behind the shared port: what a collector of that kind
+    says of machines would have jobs sent to them.
+    """
+    return {f"{daemon}.{SURE}": "REQUIRED" for daemon in daemons}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from updraft.bootstrap.condor_config import CLIENT_PROOFS, NO_FS
 from updraft.bootstrap.head.transforms import guarded
 from updraft.checks import tokens
 from updraft.checks.asking import Answer
@@ -96,7 +97,7 @@ class PoolFacts:
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
     """What to ask of a pool."""
     return {
-        "collector": lambda: probe.collector(deadline, tokens.SETTINGS),
+        "collector": lambda: probe.collector(deadline, (*tokens.SETTINGS, *_PROOFS)),
         "schedds": lambda: probe.schedds(deadline),
         "tools": probe.tools_version,
         "token": lambda: probe.worker_token(deadline),
@@ -117,6 +118,7 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield from clock(seen)
     yield from rights(seen)
     yield from strangers(facts)
+    yield from proofs(seen)
     yield from negotiator(facts, seen)
     yield from schedds(facts)
     yield from groups(facts)
@@ -212,6 +214,29 @@ def strangers(facts: PoolFacts) -> Iterator[Finding]:
         )
     else:
         yield POOL.ok(what, "the collector tells nothing to who shows nothing")
+
+
+def proofs(seen: CollectorSeen) -> Iterator[Finding]:
+    """What the head's daemons show to whom they call can't be shown on by him."""
+    if seen.settings is None:
+        return
+    told = (seen.settings.get(name, "") for name in _PROOFS)
+    used = next((text for text in told if text), "FS")
+    if "FS" in used.upper().replace(",", " ").split():
+        yield POOL.warning(
+            _BY_FILES,
+            "where they call somebody, they prove who they are by files, too (FS): whoever gets one to call "
+            "him, as an account of the head or root of a worker can, may be condor@ of the whole pool",
+            f"`updraft head init` again on a head that it has made; else set <DAEMON>.{CLIENT_PROOFS} = "
+            f"{NO_FS} there for each of its daemons (docs/explanation/security.md)",
+        )
+    else:
+        yield POOL.ok(_BY_FILES, f"they prove who they are by {used}")
+
+
+_BY_FILES = "proofs of the head's daemons"
+# The negotiator stands for all of them: it calls whoever has jobs, or says so.
+_PROOFS = (f"NEGOTIATOR.{CLIENT_PROOFS}", CLIENT_PROOFS, "SEC_DEFAULT_AUTHENTICATION_METHODS")
 
 
 def negotiator(facts: PoolFacts, seen: CollectorSeen) -> Iterator[Finding]:

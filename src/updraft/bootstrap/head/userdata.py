@@ -42,6 +42,7 @@ SAMPLES: Mapping[str, str] = {
 }
 """What the first user finds at home, with the rights of each file."""
 
+_DAEMONS = ("MASTER", "SHARED_PORT", "COLLECTOR", "NEGOTIATOR", "SCHEDD", "SHADOW", "BROKER")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -192,6 +193,8 @@ def head_config(spec: HeadSpec) -> str:
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
             **_strangers(spec),
+            **cc.without_fs(*_DAEMONS),
+            **cc.sure_of_others(*_DAEMONS),
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
             # Of a manager alone nobody knows what its submit nodes refuse.
@@ -267,6 +270,8 @@ def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
     if spec.controller_config is None:
         return []
     unit = lean("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
+    sure = f'Environment="_CONDOR_{cc.CLIENT_PROOFS}={cc.NO_FS}" _CONDOR_{cc.SURE}=REQUIRED'
+    unit = unit.replace("[Service]\n", f"[Service]\n{sure}\n")
     return [
         machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
         machine.file("/etc/systemd/system/updraft.service", unit),

@@ -8,6 +8,7 @@ startd is given a starter of ours, which knows its slot, and becomes HTCondor's 
 
 from typing import Any
 
+from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine
 from updraft.bootstrap.lean import lean
 
@@ -26,6 +27,7 @@ SETTINGS = {
     "STARTD.SEC_READ_AUTHENTICATION": "REQUIRED",
     "STARTD.ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
     "STARTD.ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
+    **cc.without_fs("MASTER", "SHARED_PORT", "STARTD", "STARTER"),
 }
 """HTCondor's settings of a worker whose slots have accounts."""
 
