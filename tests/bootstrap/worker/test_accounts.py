@@ -283,3 +283,26 @@ def test_each_job_has_system_v_objects_of_its_own() -> None:
         "starter -a slot1_1; starter -a slot1_1; readlink /proc/self/ns/ipc"
     )
     assert spaces[2] not in spaces[:2], "a number may be given again once it is free"
+
+
+# A job that still runs watches for root to look, and puts a link in the place of a folder of its own.
+SWAPPED = """
+starter -a slot777_1 >/dev/null; starter -a slot777_2 >/dev/null
+mkdir -p /mnt/others/gone; echo kept >/mnt/others/gone/file
+setpriv --reuid 2107770002 --clear-groups sh -c 'umask 0; mkdir -p /run/lock/D/d'
+setpriv --reuid 2107770001 --clear-groups mkdir /run/lock/D/d/gone
+cat >/usr/local/bin/rm <<'S'
+#!/bin/sh
+case $* in *gone*) mv /run/lock/D/d /run/lock/D/old; ln -s /mnt/others /run/lock/D/d ;; esac
+exec /bin/rm "$@"
+S
+chmod 755 /usr/local/bin/rm
+starter -a slot777_1 >/dev/null
+cat /mnt/others/gone/file
+[ -e /run/lock/D/old/gone ] || echo removed
+"""
+
+
+@pytest.mark.integration
+def test_what_is_taken_away_is_no_other_thing_of_the_same_name() -> None:
+    assert on_a_machine(SWAPPED) == ["kept", "removed"]

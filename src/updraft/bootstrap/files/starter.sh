@@ -46,12 +46,13 @@ if grep -q -s "^ *$id:" /proc/key-users; then
     as_it python3 -I $SCRIPTS/forget-keys || refuse "keys that an earlier job has left cannot be removed"
 fi
 rm -rf "/run/user/$id" "/var/lib/systemd/linger/$account" /var/lib/systemd/coredump/core.*."$id".* 2>/dev/null
+# From within its folder (-execdir): a job that still runs may put a link in the place of one on the way.
 scratch=${_CONDOR_EXECUTE:-$(condor_config_val EXECUTE)}
-find "$scratch/" -ignore_readdir_race -mindepth 1 -maxdepth 2 -user "$id" -prune -exec rm -rf {} + ||
+find "$scratch/" -ignore_readdir_race -mindepth 1 -maxdepth 2 -user "$id" -prune -execdir rm -rf -- {} + ||
     refuse "what an earlier job has left in $scratch cannot be removed"
 # Where everybody may write, on common systems.
 for folder in /tmp /var/tmp /dev/shm /dev/mqueue /run /run/lock /var/lock /var/crash; do
-    [ ! -d $folder ] || find $folder/ -ignore_readdir_race -xdev -user "$id" -prune -exec rm -rf {} + ||
+    [ ! -d $folder ] || find $folder/ -ignore_readdir_race -xdev -user "$id" -prune -execdir rm -rf -- {} + ||
         refuse "what an earlier job has left in $folder cannot be removed"
 done
 
