@@ -76,6 +76,21 @@ def demand(pool: HTCondorPool, *, running: bool = False) -> ScheddView:
     return pool.demand(SCHEDD, running=running, deadline=20)
 
 
+def test_what_a_user_says_of_himself_names_no_schedd(live: LivePool, pool: HTCondorPool) -> None:
+    """Anybody with an account may send such an ad, with any schedd in it that will never answer."""
+    address = '"<10.99.0.77:9618>"'
+    name = f'"alice@{TRUST_DOMAIN}"'
+    ad = (
+        f'MyType = "Submitter"\nName = {name}\nMachine = "head"\nScheddName = "evil@alice"\nIdleJobs = 5\n'
+        f"MyAddress = {address}\nScheddIpAddr = {address}\n"
+    )
+    send = ("condor_advertise", "-tcp", "UPDATE_OWN_SUBMITTOR_AD", "-")
+    live.nodes["head"].run(*send, text=ad, user="alice")
+    shown = ("-submitters", "-af", "ScheddName")
+    wait_for("it is in the collector", lambda: "evil@alice" in live.status(*shown).split(), 20)
+    assert pool.schedds(10) == (SCHEDD,)
+
+
 def test_a_worker_with_a_minted_token_is_seen_whole(pool: HTCondorPool, worker: Node) -> None:
     slot = when(pool, worker, lambda s: s.accepting)
     assert (slot.kind, slot.launch_key, slot.cloud) == ("std/g1/lab/m4", "l1", "lab")

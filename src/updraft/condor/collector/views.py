@@ -58,14 +58,17 @@ def read_schedds(collector: str | None) -> tuple[str, ...]:
     """Names of all schedds that the collector knows, sorted: by their own ads, and by those of their users.
 
     A schedd that flocks here sends both (`schedd.cpp` of releases 23.9 and 25: "send the schedd ad to our
-    flock collectors too").
+    flock collectors too"). What users send of themselves, as whoever has an account may
+    (UPDATE_OWN_SUBMITTOR_AD), names no schedd: it would be waited for before any machine goes.
     """
     import htcondor2
 
     source = htcondor2.Collector(collector)
     ads = source.query(htcondor2.AdType.Schedd, projection=["Name"])
-    flocking = source.query(htcondor2.AdType.Submitter, projection=["ScheddName"])
-    names = {text(ad, "Name") for ad in ads} | {text(ad, "ScheddName") for ad in flocking}
+    theirs = ["Name", "ScheddName", SHOWN_IDENTITY]
+    flocking = source.query(htcondor2.AdType.Submitter, projection=theirs)
+    names = {text(ad, "Name") for ad in ads}
+    names |= {text(ad, "ScheddName") for ad in flocking if text(ad, "Name") != text(ad, SHOWN_IDENTITY)}
     return tuple(sorted(names - {""}))
 
 

@@ -191,12 +191,13 @@ def _ready(_function: Callable[..., Any]) -> None:
 
 
 def _guarded(function: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    import classad2
     import htcondor2
 
     try:
         return function(*args, **kwargs)
-    except htcondor2.HTCondorException as error:
-        raise mapped(str(error)) from None
+    except (htcondor2.HTCondorException, classad2.ClassAdException) as error:
+        raise mapped(str(error)) from None  # neither can be handed to another process
     except MemoryError:
         raise PoolError("HTCondor's answer is larger than a child may hold") from None
 
