@@ -129,6 +129,12 @@ def test_the_starter_becomes_htcondors_own_with_the_slots_account() -> None:
     ]
 
 
+@pytest.mark.integration
+def test_no_job_gains_rights_by_a_setuid_program() -> None:
+    said = "printf '#!/bin/sh\\ngrep NoNewPrivs /proc/self/status\\n' >/usr/local/bin/condor_starter\n"
+    assert [line.split() for line in on_a_machine(said + "starter -a slot1_3")] == [["NoNewPrivs:", "1"]]
+
+
 # What two accounts leave, and what is there of it afterwards. A number's keys are one kernel's, and a machine
 # of the cloud on this machine takes away those of its own slots: no pool has so many slots as to have these.
 LEAVE = """
@@ -268,11 +274,11 @@ def test_htcondors_logs_are_closed_to_the_accounts() -> None:
 def test_keys_that_cannot_be_taken_away_let_no_job_begin() -> None:
     lines = on_a_machine(
         LEAVE + "printf 'import sys; sys.exit(1)' >/usr/local/lib/updraft/forget-keys\n"
-        "starter -a slot1_1 || :; starter -a slot1_3"
+        "starter -a slot777_1 || :; starter -a slot777_3"
     )
     assert lines == [
         "updraft-starter: keys that an earlier job has left cannot be removed",
-        "started as updraft-slot1_3 with -f -local-name slot_type_1 -a slot1_3 head.test",
+        "started as updraft-slot777_3 with -f -local-name slot_type_1 -a slot777_3 head.test",
     ]
 
 

@@ -57,5 +57,6 @@ for folder in /tmp /var/tmp /dev/shm /dev/mqueue /run /run/lock /var/lock /var/c
 done
 
 export _condor_NOBODY_SLOT_USER="$account"
-# System V's shared memory, semaphores and queues, and POSIX's: the job's own, and gone with it.
-exec unshare --ipc condor_starter "$@"
+# System V's shared memory, semaphores and queues, and POSIX's: the job's own, and gone with it. No job gains
+# rights by a program that another one, of whatever account, has left with a setuid bit.
+exec setpriv --no-new-privs unshare --ipc condor_starter "$@"
