@@ -1,5 +1,6 @@
 """The user-data of a head of one's own: the first user, the samples, and what may not be in it."""
 
+import shlex
 import shutil
 import subprocess
 from dataclasses import replace
@@ -61,6 +62,22 @@ def test_the_key_opens_the_first_account_only() -> None:
     users = {one["name"]: one for one in cloud_config(head_user_data(HEAD))["users"] if one != "default"}
     assert users["anna"]["ssh_authorized_keys"] == list(HEAD.ssh_keys)
     assert "ssh_authorized_keys" not in users["bob"]
+
+
+def test_a_heads_daemons_show_nobody_a_file_and_want_to_know_whom_they_call() -> None:
+    for roles in (("central-manager", "submit"), ("central-manager",), ("submit",)):
+        lines = head_config(replace(HEAD, roles=roles)).splitlines()
+        config = {name: text for name, _, text in (line.partition(" = ") for line in lines)}
+        for daemon in config["DAEMON_LIST"].split():
+            assert "FS" not in config[f"{daemon}.SEC_CLIENT_AUTHENTICATION_METHODS"].replace(",", " ").split()
+            assert config[f"{daemon}.SEC_CLIENT_AUTHENTICATION"] == "REQUIRED"
+    unit = written(head_user_data(HEAD))["/etc/systemd/system/updraft.service"]["content"]
+    (line,) = [line for line in unit.splitlines() if line.startswith("Environment=")]
+    told = dict(word.split("=", 1) for word in shlex.split(line.removeprefix("Environment=")))
+    assert told == {
+        "_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS, KERBEROS, SCITOKENS, SSL",
+        "_CONDOR_SEC_CLIENT_AUTHENTICATION": "REQUIRED",
+    }
 
 
 def test_who_shows_nothing_reads_nothing_unless_that_was_asked_for() -> None:

@@ -15,6 +15,14 @@ condor_history -startd -af Environment Args 2>&1 | found "condor_history -startd
 condor_ping -type COLLECTOR READ 2>&1 | grep -q "READ command using.*succeeded" && echo "READ at the collector"
 condor_status -any -af Name 2>/dev/null | grep -q . && echo "condor_status -any"
 condor_status -direct "$(condor_config_val FULL_HOSTNAME)" -any -l 2>/dev/null | found "condor_status -direct"
+# This machine's daemons, by their sockets: who may WRITE to a starter takes its job over (CA_RECONNECT_JOB).
+here=$(ip -4 -o addr show scope global | sed -n '1s|.* inet \([0-9.]*\)/.*|\1|p')
+sed -n 's|.* @[0-9a-f]*/||p' /proc/net/unix | sort -u | while read -r name; do
+    for right in READ WRITE DAEMON ADMINISTRATOR; do
+        condor_ping -addr "<$here:9618?sock=$name>" "$right" 2>&1 | grep -q "command using.*succeeded" &&
+            echo "$right at $name"
+    done
+done
 # Also with other tools than this machine's, whatever they show or refuse to show.
 snapshot() {
     condor_status -direct "$startd" -snapshot -l 2>&1 | found "condor_status -snapshot"

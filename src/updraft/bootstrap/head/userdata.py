@@ -42,7 +42,6 @@ SAMPLES: Mapping[str, str] = {
 }
 """What the first user finds at home, with the rights of each file."""
 
-_DAEMONS = ("MASTER", "SHARED_PORT", "COLLECTOR", "NEGOTIATOR", "SCHEDD", "SHADOW", "BROKER")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -186,6 +185,7 @@ def head_config(spec: HeadSpec) -> str:
     manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
     broker = spec.broker and manages
     daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
+    calling = (*daemons.split(), "SHARED_PORT", *["SHADOW"] * submits)
     made = cc.lines(
         {
             "DAEMON_LIST": daemons,
@@ -193,8 +193,8 @@ def head_config(spec: HeadSpec) -> str:
             "TRUST_DOMAIN": spec.trust_domain,
             "UID_DOMAIN": spec.uid_domain,
             **_strangers(spec),
-            **cc.without_fs(*_DAEMONS),
-            **cc.sure_of_others(*_DAEMONS),
+            **cc.without_fs(*calling),
+            **cc.sure_of_others(*calling),
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
             # Of a manager alone nobody knows what its submit nodes refuse.

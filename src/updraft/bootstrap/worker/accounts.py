@@ -22,11 +22,11 @@ SETTINGS = {
     "DEDICATED_EXECUTE_ACCOUNT_REGEXP": "updraft-slot[0-9_]+",
     # Whoever reaches the startd may ask for it, and it has the environment of every job that ran here.
     "STARTD_HISTORY": "",
-    # Or for a snapshot, which has that of the jobs that run. To want a proof isn't enough: a slot's account
-    # has one (FS). Who may WRITE may READ (tried on 23.9 and 25.14).
-    "STARTD.SEC_READ_AUTHENTICATION": "REQUIRED",
-    "STARTD.ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
-    "STARTD.ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
+    # Or for a snapshot, which has that of the jobs that run; or tell a starter that he is its job's shadow.
+    # To want a proof isn't enough: a slot's account has one (FS). Who may WRITE may READ (23.9 and 25.14).
+    "SEC_READ_AUTHENTICATION": "REQUIRED",
+    "ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
+    "ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
     **cc.without_fs("MASTER", "SHARED_PORT", "STARTD", "STARTER"),
 }
 """HTCondor's settings of a worker whose slots have accounts."""
