@@ -298,6 +298,27 @@ def test_the_lines_of_an_existing_pool_are_those_of_a_head(capsys: Capture) -> N
     assert not Path("updraft.toml").exists()
 
 
+@pytest.mark.parametrize("collector", [(), ("--collector", "head.lab")], ids=["on the head", "elsewhere"])
+def test_the_lines_of_an_existing_pool_run_as_a_script(
+    tmp_path: Path, capsys: Capture, collector: tuple[str, ...]
+) -> None:
+    """`init --pool-lines | sh -e`, before updraft has ever been started: `updraft check` would find no daemon."""
+    _, out, _ = run(capsys, "--pool-lines", "--trust-domain", "lab", *collector)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, code in {"condor_reconfig": 0, "condor_token_create": 0, "updraft": 1}.items():
+        (programs / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "etc/config.d").mkdir(parents=True)
+    done = subprocess.run(
+        ["sh", "-e"], input=out.replace("/etc/condor", f"{tmp_path}/etc"), capture_output=True, text=True,
+        env={"PATH": f"{programs}:{os.environ['PATH']}"}, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "etc/passwords.d/updraft-workers").read_text()) > 80
+    assert "worker-*@lab" in (tmp_path / "etc/config.d/90-updraft.conf").read_text()
+
+
 def settings_in(text: str) -> Mapping[str, str]:
     return dict(re.findall(r"^([A-Z_.]+) = (.*)$", text, re.MULTILINE))
 
