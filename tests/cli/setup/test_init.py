@@ -61,6 +61,7 @@ def test_flags_are_enough_and_the_file_passes_load(capsys: Capture) -> None:
     assert "updraft check" in out
     settings = config.load("updraft.toml")
     assert settings.pool.name == "physics"
+    assert list(settings.clouds) == ["fake"], "a cloud is called as its driver, where nobody names it"
     assert settings.classes["default"].image == "worker"
     assert settings.limits.machines == 10
     assert "# cores = 40" in Path("updraft.toml").read_text()
@@ -191,9 +192,9 @@ def test_a_key_pair_is_made_and_its_private_key_is_its_owners(tmp_path: Path, ca
     assert file.stat().st_mode & 0o777 == 0o600
     assert "private key" in file.read_text()
     assert "private key of" not in out + err
-    assert config.load("updraft.toml").clouds["cloud"].settings["key_name"] == "mine"
+    assert config.load("updraft.toml").clouds["fake"].settings["key_name"] == "mine"
     with Reader(config.place(Path("updraft.toml")).ledger) as ledger:
-        assert made(ledger) == {("cloud", "key-pair", "mine")}
+        assert made(ledger) == {("fake", "key-pair", "mine")}
 
 
 def test_a_key_pair_that_cannot_be_noted_is_made_all_the_same(tmp_path: Path, capsys: Capture) -> None:
@@ -515,7 +516,7 @@ def test_a_person_is_asked_everything(tmp_path: Path) -> None:
     assert settings.classes["default"].image == "debian-12"
     assert settings.classes["default"].flavors == ("small", "l*")
     assert (settings.limits.machines, settings.limits.cost_per_hour) == (4, 1.5)
-    assert settings.clouds["cloud"].settings["key_name"] == "updraft-physics"
+    assert settings.clouds["fake"].settings["key_name"] == "updraft-physics"
     assert (tmp_path / ".ssh" / "updraft-physics.pem").stat().st_mode & 0o777 == 0o600
 
 
