@@ -303,7 +303,7 @@ def test_the_lines_of_an_existing_pool_are_those_of_a_head(capsys: Capture) -> N
 def test_the_lines_of_an_existing_pool_run_as_a_script(
     tmp_path: Path, capsys: Capture, collector: tuple[str, ...]
 ) -> None:
-    """`init --pool-lines | sh -e`, before updraft has ever been started: `updraft check` would find no daemon."""
+    """`init --pool-lines | sh -e`, before updraft has ever been started."""
     _, out, _ = run(capsys, "--pool-lines", "--trust-domain", "lab", *collector)
     programs = tmp_path / "bin"
     programs.mkdir()

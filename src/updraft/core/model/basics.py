@@ -60,6 +60,13 @@ class Resources:
         ]
         return max(0, min(fits, default=1_000_000_000))
 
+    def bulk(self) -> float:
+        """How large this is, in cores, to compare what has no price: 8 GiB count as a core, a GPU as 16.
+
+        These are about the ratios that clouds charge for; disk is left out.
+        """
+        return self.cpus + self.memory / 8192 + 16.0 * self.gpus
+
 
 NOTHING = Resources()
 
