@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -175,11 +176,21 @@ def test_status_for_people_says_who_waits_and_why(site: Path, capsys: Capture) -
         "no room for big",
         "too late",
         "nobody explains slot1@odd",
-        "1 machine of unknown price",
+        "2 machines (1 joined, 1 requested); 0.05 per hour, not counting 1 of unknown price",
         "looked",
     )
     for text in said:
         assert text in out
+
+
+def test_machines_whose_prices_are_all_unknown_are_not_counted_twice(site: Path, capsys: Capture) -> None:
+    """It was "1 machine (1 booting), and 1 machine of unknown price"."""
+    at = time.time()
+    with ledger_of(site) as ledger:
+        priced = next(one for one in ledger.view(at).machines if one.price is not None)
+        ledger.remember([replace(priced, ended_at=at)])
+    out = " ".join(run(capsys, "status")[1].split())
+    assert "; 1 machine (1 requested); price unknown" in out
 
 
 def test_status_names_a_job_and_what_offers_have_against_it(site: Path, capsys: Capture) -> None:
