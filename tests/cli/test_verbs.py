@@ -22,6 +22,7 @@ from updraft.cli import main
 from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
 from updraft.cli.watching.documents import SILENT_AFTER
+from updraft.clouds.fake import FakeCloud
 from updraft.condor.support import lookup
 from updraft.core.model import (
     MachineRecord,
@@ -32,7 +33,7 @@ from updraft.core.model import (
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
 from updraft.daemon import report
-from updraft.errors import PoolError
+from updraft.errors import AuthFailed, PoolError
 from updraft.ledger import Ledger, RequestKind
 
 SETTINGS = """\
@@ -296,6 +297,37 @@ def test_explain_a_machine_shows_its_end_and_console(site: Path, capsys: Capture
     assert "it has not joined the pool in 600 s" in out
     assert "| no network" in out
     assert "\x1b" not in out
+
+
+def test_explain_a_machine_that_is_there_shows_what_its_console_says_now(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that boots, or has joined: of those nobody has kept a console yet."""
+    monkeypatch.setattr(FakeCloud, "console", lambda _self, machine: f"{machine} boots\npassword: hunter22\n")
+    document = shown(capsys, "explain", "i-0001a9")
+    assert (document["console"].splitlines()[0], document["no_console"]) == ("i-0001a9 boots", "")
+    out = run(capsys, "explain", "i-0001a9")[1]
+    assert "  | i-0001a9 boots\n" in out
+    assert "hunter22" not in out
+
+
+@pytest.mark.parametrize(
+    ("console", "why"),
+    [
+        (lambda *_: "", "no console: its cloud shows nothing of it yet"),
+        (
+            lambda *_: (_ for _ in ()).throw(AuthFailed("here: no credentials")),
+            "no console: here: no credentials",
+        ),
+    ],
+    ids=["none", "an error"],
+)
+def test_explain_a_machine_says_why_there_is_no_console(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, console: Any, why: str
+) -> None:
+    monkeypatch.setattr(FakeCloud, "console", console)
+    code, out, _ = run(capsys, "explain", "i-0001a9")
+    assert (code, why in out) == (0, True), out
 
 
 def test_explain_a_machine_shows_what_is_left_out_that_concerns_it(site: Path, capsys: Capture) -> None:

@@ -47,7 +47,8 @@ def explain(call: Call, what: str, as_json: bool) -> None:
 
     A JOB is CLUSTER, CLUSTER.PROC or CLUSTER.PROC@SCHEDD: for each offer the clause of the requirements that
     fails, each limit that holds it back, each rest after failures with its end. A MACHINE is an id or the
-    beginning of one: its phase, its deadlines, what happened to it, and the console of a boot that failed.
+    beginning of one: its phase, its deadlines, what happened to it, and the end of its console, as its cloud
+    shows it now, or as it was kept of a machine that never joined.
     """
     from updraft.condor.support.lookup import job_name
 
@@ -253,11 +254,24 @@ def _machine(call: Call, what: str, as_json: bool) -> None:
     now = time.time()
     with Reader(call.place.ledger) as reader:
         document = machine_document(reader, what, now)
+    if document["console"] is None:
+        document.update(_console_now(call, document["machine"]))
     if as_json:
         say_json(document)
         return
     for line in machine_story(document, now):
         click.echo(line)
+
+
+def _console_now(call: Call, machine: Mapping[str, Any]) -> Document:
+    """The console of a machine of which none was kept: its cloud is asked, unless the machine is gone."""
+    from updraft.app.consoles import live_console
+
+    if machine["phase"] == "gone":
+        return {"no_console": "it was not kept, and is gone with the machine"}
+    with waiting(f"asking the cloud {machine['cloud']} for its console"):
+        text, why = live_console(call, machine["cloud"], machine["id"])
+    return {"console": text or None, "no_console": why}
 
 
 def machine_document(reader: Reader, what: str, now: float) -> Document:
@@ -282,6 +296,7 @@ def machine_document(reader: Reader, what: str, now: float) -> Document:
         "launch": None if launch is None else asdict(launch),
         "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
         "console": reader.console(record.id, record.cloud),
+        "no_console": "",
         "left_out": _left_out(record, cycle),
         "daemon": daemon_state(reader, now),
     }
@@ -323,6 +338,8 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
         yield "the end of its console (all of it with --json)"
         for line in document["console"].splitlines()[-CONSOLE_LINES:]:
             yield f"  | {printable(line)}"
+    else:
+        yield f"no console: {document['no_console']}"
 
 
 def _life(machine: Mapping[str, Any], now: float) -> str:
