@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -316,7 +317,7 @@ def test_explain_a_machine_that_is_there_shows_what_its_console_says_now(
     [
         (lambda *_: "", "no console: its cloud shows nothing of it yet"),
         (
-            lambda *_: (_ for _ in ()).throw(AuthFailed("here: no credentials")),
+            Mock(side_effect=AuthFailed("here: no credentials")),
             "no console: here: no credentials",
         ),
     ],
