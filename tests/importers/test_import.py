@@ -164,8 +164,9 @@ def test_an_empty_flavor_is_what_ec2_takes_it_for(tmp_path: Path) -> None:
 
 def test_the_machines_of_a_state_file_are_commands_in_a_comment() -> None:
     text = made("elastiq.conf", "state").toml
-    assert "#   updraft adopt i-0000a1b2\n#   updraft adopt i-0000a1b3\n" in text
-    assert "updraft adopt" not in made("elastiq.conf").toml
+    assert "remove them in the cloud:\n#   i-0000a1b2\n#   i-0000a1b3\n" in text
+    assert "updraft adopt" not in text, "it is refused for machines that updraft's user-data haven't started"
+    assert "elastiq's state file" not in made("elastiq.conf").toml
 
 
 def test_the_same_files_give_the_same_text() -> None:
