@@ -98,8 +98,8 @@ def _form(path: Path, text: str) -> Form:
         return Form.STATE
     if (found := _configuration(_COMMENT.sub("", text))) is not None:
         raise UsageError(
-            f"{path}: is {found} in which what counts is commented out, as an example has it; take the # from "
-            "the lines that are yours"
+            f"{path}: is {found} in which what counts is commented out, as in a sample; take the # from the "
+            "lines that are yours"
         )
     raise UsageError(
         f"{path}: is neither an elastiq.conf ([elastiq], [ec2], [quota]) nor an ecm.conf (FLAVOR_VMS= and "
