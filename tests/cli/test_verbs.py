@@ -29,6 +29,7 @@ from updraft.core.model import (
     MachineRecord,
     Plan,
     Reason,
+    Resources,
     Snapshot,
 )
 from updraft.core.plan import plan
@@ -578,6 +579,28 @@ def test_explain_a_job_has_every_offer_with_its_reason(
     document = json.loads(run(capsys, "explain", "12.0", "--json")[1])
     validate(document, FORMS["explain JOB"])
     assert len(document["groups"][0]["offers"]) == 6
+
+
+def test_of_a_job_that_is_too_large_the_nearest_miss_is_said_first(
+    site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began with what the smallest offer lacks. Those that lack the same are one row."""
+    sizes = {"tiny": (1, 2), "small": (2, 4), "big": (16, 32), "huge": (64, 128)}
+    flavors = ", ".join(f'{n} = {{ cpus = {c}, memory = "{m}GiB" }}' for n, (c, m) in sizes.items())
+    more = f'driver = "fake"\nzones = ["a"]\nflavors = {{ {flavors} }}'
+    (site / "updraft.toml").write_text(SETTINGS.replace('driver = "fake"', more))
+    group = StubPool("TARGET.Cpus >= RequestCpus && TARGET.Memory >= RequestMemory").group
+    ad = group.ad.replace("RequestCpus = 1", "RequestCpus = 80").replace(
+        "RequestMemory = 512", "RequestMemory = 65536"
+    )
+    pool.group = replace(group, ad=ad, request=Resources(80, 65536, 1024))
+    job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    out = " ".join(run(capsys, "explain", "12.0")[1].split())
+    assert "huge/on-demand ? 0 the job asks for 80 cpus (the slot has 64) 3 offers alike" in out
+    assert out.count("the nearest: the job asks for 80 cpus (the slot has 16)") == 1
+    assert "RequestCpus" not in out, "that is said already"
+    assert "/huge/" in shown(capsys, "plan")["groups"][0]["refused"][0]["offer"], "so in status"
 
 
 def test_explain_says_which_schedds_were_not_heard(
