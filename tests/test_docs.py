@@ -108,3 +108,25 @@ def test_the_dependencies_page_names_every_dependency() -> None:
     names = [re.split(r"[<>=;]", one)[0].strip() for one in wanted]
     assert len(names) > 15
     assert not [name for name in names if f"`{name}`" not in text]
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text()
+        for file, _, word in re.findall(r"(tests/[\w/]+\.py)( -k (\w+))?", text):
+            assert (ROOT / file).exists(), f"{page.name}: {file}"
+            assert word in (ROOT / file).read_text(), f"{page.name}: {file} -k {word}"
+
+
+def test_a_reasons_code_is_that_of_its_own_module(tmp_path: Path) -> None:
+    """`USER` of the demo is a user's name, and was listed as the code of another module's `USER`."""
+    package = tmp_path / "some"
+    (package / "room").mkdir(parents=True)
+    for name, text in {
+        "other.py": 'USER = "alice"\nMINE = "imported"\n',
+        "room/caps.py": 'USER = "user-limit"\nReason(USER, "so it is")\n',
+        "room/more.py": 'from some.other import MINE as HERS\nReason(HERS, "and so it is")\n',
+    }.items():
+        (package / name).write_text(text)
+    assert set(reference.reason_codes(package)) >= {"user-limit", "imported"}
+    assert "alice" not in reference.reason_codes(package)
