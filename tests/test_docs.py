@@ -9,7 +9,7 @@ import pytest
 
 from updraft.cli import reference
 from updraft.cli.schemas import FORMS
-from updraft.cli.verbs import VERBS, installed, load_verb
+from updraft.cli.verbs import SECTIONS, VERBS, installed, load_verb
 from updraft.config.known import TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +32,10 @@ def test_every_verb_has_an_entry_and_the_help_of_its_code() -> None:
         assert f"## updraft {name}" in text
         assert short.endswith(".")
         assert load_verb(name).help, f"{name} says nothing of itself"
+
+
+def test_the_list_of_verbs_has_each_of_them_once() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(VERBS)
 
 
 def test_every_option_says_what_it_does() -> None:

@@ -661,6 +661,7 @@ def test_a_pool_that_names_no_schedds_is_the_reason_given(
     assert code == 1
     assert "schedds can't be found: Failed communication with collector; `updraft check`" in err
     assert "schedds" in shown(capsys, "plan")["sources"]
+    assert "nothing is planned from what isn't known; `updraft check` says why" in run(capsys, "plan")[1]
 
 
 def test_names_of_jobs() -> None:

@@ -64,7 +64,9 @@ def test_flags_are_enough_and_the_file_passes_load(capsys: Capture) -> None:
     assert list(settings.clouds) == ["fake"], "a cloud is called as its driver, where nobody names it"
     assert settings.classes["default"].image == "worker"
     assert settings.limits.machines == 10
-    assert "# cores = 40" in Path("updraft.toml").read_text()
+    text = Path("updraft.toml").read_text()
+    assert "# cores = 40" in text
+    assert re.search(r"^min = 0 +# machines kept even when nothing waits$", text, re.MULTILINE)
 
 
 def test_every_flag_reaches_the_file(tmp_path: Path, capsys: Capture) -> None:

@@ -183,7 +183,11 @@ def disable(call: Call, names: tuple[str, ...], leaving: bool, as_json: bool) ->
 @click.option("--memory", metavar="SIZE", help="So much memory, as in 256GiB.")
 @click.option("--cost-per-hour", type=click.FloatRange(min=0), help="So much per hour, all together.")
 @click.option(
-    "--none", "none", multiple=True, type=click.Choice(list(LIMITS)), help="No such ceiling. May be repeated."
+    "--none",
+    "none",
+    multiple=True,
+    type=click.Choice(list(LIMITS)),
+    help="Take this ceiling away. May be repeated.",
 )
 @json_option
 @click.pass_obj
@@ -225,7 +229,7 @@ def limit(
     _decide(call, [name], change, "cloud-limited", f"limited: {what}", as_json)
 
 
-@cloud.command(short_help="As the file says again.")
+@cloud.command(short_help="Go back to what the file says.")
 @names_argument
 @json_option
 @click.pass_obj

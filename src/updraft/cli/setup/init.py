@@ -33,7 +33,7 @@ FLAGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--set", {"metavar": "KEY=VALUE", "multiple": True, "help": "Any other setting of the driver."}),
     ("--image", {"metavar": "IMAGE", "help": "The workers' image, by name or id."}),
     ("--flavor", {"metavar": "NAME", "multiple": True, "help": "A flavor or pattern; may be repeated."}),
-    ("--market", {"type": click.Choice(["on-demand", "spot"]), "multiple": True, "help": "What to buy on."}),
+    ("--market", {"type": click.Choice(["on-demand", "spot"]), "multiple": True, "help": "Where to buy."}),
     ("--key", {"metavar": "NAME", "help": "The key pair; made if it isn't there. `none`: no key pair."}),
     ("--key-file", {"metavar": "PATH", "help": "Where a private key that is made is saved. ~/.ssh/NAME.pem"}),
     ("--machines", {"metavar": "N", "help": f"Machines at one time; none: no limit. Default: {MACHINES}."}),
