@@ -58,6 +58,12 @@ def fates(result: importers.Import) -> dict[str, set[Fate]]:
     return found
 
 
+def test_what_a_file_says_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    said = elastiq(tmp_path, "[elastiq]\nwaiting_jobs_time_s = 100\n")
+    assert fates(said)["waiting_jobs_time_s"] == {Fate.TAKEN}
+    assert fates(elastiq(tmp_path, "[quota]\nmax_vms = 2\n"))["waiting_jobs_time_s"] == {Fate.REPLACED}
+
+
 def test_a_minimum_that_is_cut_wants_a_look(tmp_path: Path) -> None:
     result = elastiq(tmp_path, "[quota]\nmax_vms = 2\nmin_vms = 9\n")
     assert fates(result)["min_vms"] == {Fate.LOOK}

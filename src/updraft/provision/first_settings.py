@@ -39,7 +39,7 @@ def _pool(wanted: Wanted) -> str:
     said = dict(wanted.pool)
     lines = [
         "[pool]",
-        "# A tag on every machine: updraft touches nothing without it. Two pools of an account need two names.",
+        "# A tag on every machine: updraft touches nothing without it. Two pools need two names.",
         _line("name", said.pop("name")),
     ]
     if "collector" not in said:
