@@ -9,7 +9,7 @@ import pytest
 
 from updraft.cli import reference
 from updraft.cli.schemas import FORMS
-from updraft.cli.verbs import VERBS, installed, load_verb
+from updraft.cli.verbs import SECTIONS, VERBS, installed, load_verb
 from updraft.config.known import TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +32,10 @@ def test_every_verb_has_an_entry_and_the_help_of_its_code() -> None:
         assert f"## updraft {name}" in text
         assert short.endswith(".")
         assert load_verb(name).help, f"{name} says nothing of itself"
+
+
+def test_the_list_of_verbs_has_each_of_them_once() -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(VERBS)
 
 
 def test_every_option_says_what_it_does() -> None:
@@ -108,3 +112,25 @@ def test_the_dependencies_page_names_every_dependency() -> None:
     names = [re.split(r"[<>=;]", one)[0].strip() for one in wanted]
     assert len(names) > 15
     assert not [name for name in names if f"`{name}`" not in text]
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text()
+        for file, _, word in re.findall(r"(tests/[\w/]+\.py)( -k (\w+))?", text):
+            assert (ROOT / file).exists(), f"{page.name}: {file}"
+            assert word in (ROOT / file).read_text(), f"{page.name}: {file} -k {word}"
+
+
+def test_a_reasons_code_is_that_of_its_own_module(tmp_path: Path) -> None:
+    """`USER` of the demo is a user's name, and was listed as the code of another module's `USER`."""
+    package = tmp_path / "some"
+    (package / "room").mkdir(parents=True)
+    for name, text in {
+        "other.py": 'USER = "alice"\nMINE = "imported"\n',
+        "room/caps.py": 'USER = "user-limit"\nReason(USER, "so it is")\n',
+        "room/more.py": 'from some.other import MINE as HERS\nReason(HERS, "and so it is")\n',
+    }.items():
+        (package / name).write_text(text)
+    assert set(reference.reason_codes(package)) >= {"user-limit", "imported"}
+    assert "alice" not in reference.reason_codes(package)

@@ -70,6 +70,19 @@ def test_a_long_name_takes_no_other_columns_room(monkeypatch: pytest.MonkeyPatch
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_words_are_broken_where_a_reader_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not `on-dema` and `nd`, as in a table of offers of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    titles = ("cloud", "flavor", "cpus", "memory", "price/h", "zone", "market", "left")
+    columns = [Column(name, right=name in ("cpus", "memory", "price/h", "left")) for name in titles]
+    texts = ("openstack-campus", "cloudveneto.xlarge-memory", "16", "128 GiB", "0.4321", "eu-central-1a")
+    with redirect_stdout(out):
+        console().print(table(columns, [[*texts, "on-demand", "1234"]]))
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    assert {"openstack-", "campus", "cloudveneto.", "memory", "on-demand"} <= set(out.getvalue().split())
+
+
 @given(st.text())
 def test_json_says_the_same_and_a_terminal_obeys_none_of_it(text: str) -> None:
     said = json_text(json.dumps({"a": text}, indent=2, ensure_ascii=False))

@@ -80,6 +80,35 @@ def test_a_workers_is_readable_and_without_a_token(run: Any) -> None:
     jsonschema.Draft4Validator(SCHEMA).validate(cloud_config(done.stdout_bytes))
 
 
+IMPORTED = """\
+[pool]
+name = "ecm"
+
+[clouds.here]
+driver = "fake"
+
+[classes.default]
+image = "debian"
+condor = "install"
+"""
+
+
+def test_where_no_htcondor_is_to_be_asked_a_workers_can_be_read_all_the_same(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of an import, on somebody's laptop: no collector, no trust domain and no version are in it."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = run(IMPORTED, "worker")
+    assert done.exit_code == 0, done.output
+    config = written(done.stdout_bytes)["/etc/condor/config.d/90-updraft.conf"]["content"]
+    assert "CONDOR_HOST = the-head.invalid\n" in config
+    assert "the-trust-domain.invalid for TRUST_DOMAIN" in done.stderr
+    assert "25.x for CONDOR_VERSION" in done.stderr
+    jsonschema.Draft4Validator(SCHEMA).validate(cloud_config(done.stdout_bytes))
+    refused = run(IMPORTED, "worker", "--flavor", "small", "--with-token")
+    assert "condor_config_val cannot be run" in str(refused.exception), "with a token it would be used"
+
+
 def test_raw_is_what_is_sent_and_paste_is_the_same_as_text(run: Any) -> None:
     raw, paste = run(WORKER, "worker", "--raw"), run(WORKER, "worker", "--paste")
     assert raw.stdout_bytes.startswith(b"\x1f\x8b")

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,17 +23,19 @@ from updraft.cli import main
 from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
 from updraft.cli.watching.documents import SILENT_AFTER
+from updraft.clouds.fake import FakeCloud
 from updraft.condor.support import lookup
 from updraft.core.model import (
     MachineRecord,
     Plan,
     Reason,
+    Resources,
     Snapshot,
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
 from updraft.daemon import report
-from updraft.errors import PoolError
+from updraft.errors import AuthFailed, PoolError
 from updraft.ledger import Ledger, RequestKind
 
 SETTINGS = """\
@@ -175,11 +179,21 @@ def test_status_for_people_says_who_waits_and_why(site: Path, capsys: Capture) -
         "no room for big",
         "too late",
         "nobody explains slot1@odd",
-        "1 machine of unknown price",
+        "2 machines (1 joined, 1 requested); 0.05 per hour, not counting 1 of unknown price",
         "looked",
     )
     for text in said:
         assert text in out
+
+
+def test_machines_whose_prices_are_all_unknown_are_not_counted_twice(site: Path, capsys: Capture) -> None:
+    """It was "1 machine (1 booting), and 1 machine of unknown price"."""
+    at = time.time()
+    with ledger_of(site) as ledger:
+        priced = next(one for one in ledger.view(at).machines if one.price is not None)
+        ledger.remember([replace(priced, ended_at=at)])
+    out = " ".join(run(capsys, "status")[1].split())
+    assert "; 1 machine (1 requested); price unknown" in out
 
 
 def test_status_names_a_job_and_what_offers_have_against_it(site: Path, capsys: Capture) -> None:
@@ -285,6 +299,37 @@ def test_explain_a_machine_shows_its_end_and_console(site: Path, capsys: Capture
     assert "it has not joined the pool in 600 s" in out
     assert "| no network" in out
     assert "\x1b" not in out
+
+
+def test_explain_a_machine_that_is_there_shows_what_its_console_says_now(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that boots, or has joined: of those nobody has kept a console yet."""
+    monkeypatch.setattr(FakeCloud, "console", lambda _self, machine: f"{machine} boots\npassword: hunter22\n")
+    document = shown(capsys, "explain", "i-0001a9")
+    assert (document["console"].splitlines()[0], document["no_console"]) == ("i-0001a9 boots", "")
+    out = run(capsys, "explain", "i-0001a9")[1]
+    assert "  | i-0001a9 boots\n" in out
+    assert "hunter22" not in out
+
+
+@pytest.mark.parametrize(
+    ("console", "why"),
+    [
+        (lambda *_: "", "no console: its cloud shows nothing of it yet"),
+        (
+            Mock(side_effect=AuthFailed("here: no credentials")),
+            "no console: here: no credentials",
+        ),
+    ],
+    ids=["none", "an error"],
+)
+def test_explain_a_machine_says_why_there_is_no_console(
+    site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, console: Any, why: str
+) -> None:
+    monkeypatch.setattr(FakeCloud, "console", console)
+    code, out, _ = run(capsys, "explain", "i-0001a9")
+    assert (code, why in out) == (0, True), out
 
 
 def test_explain_a_machine_shows_what_is_left_out_that_concerns_it(site: Path, capsys: Capture) -> None:
@@ -536,6 +581,28 @@ def test_explain_a_job_has_every_offer_with_its_reason(
     assert len(document["groups"][0]["offers"]) == 6
 
 
+def test_of_a_job_that_is_too_large_the_nearest_miss_is_said_first(
+    site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began with what the smallest offer lacks. Those that lack the same are one row."""
+    sizes = {"tiny": (1, 2), "small": (2, 4), "big": (16, 32), "huge": (64, 128)}
+    flavors = ", ".join(f'{n} = {{ cpus = {c}, memory = "{m}GiB" }}' for n, (c, m) in sizes.items())
+    more = f'driver = "fake"\nzones = ["a"]\nflavors = {{ {flavors} }}'
+    (site / "updraft.toml").write_text(SETTINGS.replace('driver = "fake"', more))
+    group = StubPool("TARGET.Cpus >= RequestCpus && TARGET.Memory >= RequestMemory").group
+    ad = group.ad.replace("RequestCpus = 1", "RequestCpus = 80").replace(
+        "RequestMemory = 512", "RequestMemory = 65536"
+    )
+    pool.group = replace(group, ad=ad, request=Resources(80, 65536, 1024))
+    job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    out = " ".join(run(capsys, "explain", "12.0")[1].split())
+    assert "huge/on-demand ? 0 the job asks for 80 cpus (the slot has 64) 3 offers alike" in out
+    assert out.count("the nearest: the job asks for 80 cpus (the slot has 16)") == 1
+    assert "RequestCpus" not in out, "that is said already"
+    assert "/huge/" in shown(capsys, "plan")["groups"][0]["refused"][0]["offer"], "so in status"
+
+
 def test_explain_says_which_schedds_were_not_heard(
     site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -594,6 +661,7 @@ def test_a_pool_that_names_no_schedds_is_the_reason_given(
     assert code == 1
     assert "schedds can't be found: Failed communication with collector; `updraft check`" in err
     assert "schedds" in shown(capsys, "plan")["sources"]
+    assert "nothing is planned from what isn't known; `updraft check` says why" in run(capsys, "plan")[1]
 
 
 def test_names_of_jobs() -> None:

@@ -297,10 +297,22 @@ def test_a_boot_timeout_that_is_none_leaves_the_time_to_register(limit: str, tmp
     assert loaded(result, tmp_path).classes["default"].boot_deadline == 15 * MINUTE
 
 
-def test_a_sample_in_which_all_is_commented_out_is_one_clear_sentence(tmp_path: Path) -> None:
-    text = "# all of it\n#[example]\n#cloud_type: OpenStackNative\n#vm_slots: 10\n"
-    with pytest.raises(UsageError, match="every cloud in it is commented out"):
-        made(written(tmp_path, "cloud_resources.conf", text))
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cloud_resources.conf", "# all of it\n#[example]\n#cloud_type: OpenStackNative\n#vm_slots: 10\n"),
+        ("cloud_scheduler.conf", "# Sample\n\n#[global]\n#log_level: INFO\n"),
+        ("elastiq.conf", "#\n# Sample\n#\n# [elastiq]\n# sleep_s = 5\n"),
+        ("ecm.conf", "# the guide's\n#FLAVOR_VMS=\n#MAX_VMS=\n"),
+        ("ec2rc.sh", "# of the dashboard\n# export EC2_URL=https://cloud.example.org\n"),
+    ],
+)
+def test_a_sample_in_which_all_is_commented_out_is_known_for_what_it_is(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=rf"is an? {name} in which what counts is commented out") as error:
+        made(written(tmp_path, name, text))
+    assert "take the # from the lines that are yours" in str(error.value)
 
 
 @pytest.mark.parametrize(("most", "limit"), [(65536, 64 * 2**10), (-1, None), (0, 0)])

@@ -58,6 +58,12 @@ def fates(result: importers.Import) -> dict[str, set[Fate]]:
     return found
 
 
+def test_what_a_file_says_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    said = elastiq(tmp_path, "[elastiq]\nwaiting_jobs_time_s = 100\n")
+    assert fates(said)["waiting_jobs_time_s"] == {Fate.TAKEN}
+    assert fates(elastiq(tmp_path, "[quota]\nmax_vms = 2\n"))["waiting_jobs_time_s"] == {Fate.REPLACED}
+
+
 def test_a_minimum_that_is_cut_wants_a_look(tmp_path: Path) -> None:
     result = elastiq(tmp_path, "[quota]\nmax_vms = 2\nmin_vms = 9\n")
     assert fates(result)["min_vms"] == {Fate.LOOK}
@@ -164,8 +170,9 @@ def test_an_empty_flavor_is_what_ec2_takes_it_for(tmp_path: Path) -> None:
 
 def test_the_machines_of_a_state_file_are_commands_in_a_comment() -> None:
     text = made("elastiq.conf", "state").toml
-    assert "#   updraft adopt i-0000a1b2\n#   updraft adopt i-0000a1b3\n" in text
-    assert "updraft adopt" not in made("elastiq.conf").toml
+    assert "remove them in the cloud:\n#   i-0000a1b2\n#   i-0000a1b3\n" in text
+    assert "updraft adopt" not in text, "it is refused for machines that updraft's user-data haven't started"
+    assert "elastiq's state file" not in made("elastiq.conf").toml
 
 
 def test_the_same_files_give_the_same_text() -> None:

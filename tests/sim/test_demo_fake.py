@@ -1,6 +1,7 @@
 """`updraft demo --fake`: the whole story, as lines and live."""
 
 import io
+import re
 import time
 
 import pytest
@@ -42,10 +43,13 @@ def test_at_a_terminal_it_draws_and_keeps_its_pace() -> None:
     assert took > 1.0
 
 
-def test_fast_draws_nothing_even_at_a_terminal() -> None:
+def test_fast_is_one_moving_table_at_a_terminal_too() -> None:
+    """It was forty lines of drains there."""
     code, text = played(terminal=True, fast=True, jobs=12)
     assert code == 0
-    assert "\x1b[1A" not in text
+    assert "as fast as it goes" in text
+    assert "\x1b[1A" in text, "it is drawn in place"
+    assert not re.search(r"^ +[0-9]+ s  (launch|drain)", text, re.MULTILINE), "and no line stands for itself"
 
 
 @pytest.mark.slow

@@ -188,15 +188,20 @@ def _told_apart(settings: Sequence[Setting]) -> list[Setting]:
 
 
 def rivals(listed: str, base: Setting) -> list[Setting]:
-    """The rivals of these names, on the same clouds and under the same limits. Or UsageError."""
+    """The rivals of these names, on the same clouds and under the same limits. Or UsageError.
+
+    A name of several (elastiq-default, elastiq-ecm: elastiq) is all of them.
+    """
     from updraft.sim.rivals import RIVALS
 
-    names = list(RIVALS) if listed == "all" else [name.strip() for name in listed.split(",")]
-    for name in names:
-        if name not in RIVALS:
+    names: list[str] = []
+    for name in RIVALS if listed == "all" else [name.strip() for name in listed.split(",")]:
+        found = [name] if name in RIVALS else [one for one in RIVALS if one.startswith(f"{name}-")]
+        if not found:
             close = near(name, list(RIVALS))
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(RIVALS)}"
             raise UsageError(f'--rivals: there is no rival "{name}"; {hint}')
+        names += found
     chosen = (RIVALS[name] for name in dict.fromkeys(names))
     return [replace(base, name=one.name, decider=one.factory, rival=True, cycle=one.cycle) for one in chosen]
 

@@ -269,7 +269,7 @@ def installed(worker: WorkerClass, ask: Callable[[str], str]) -> Install:
     """What the first boot of a worker installs; without a version of its own, what the head has."""
     asked, version = worker.condor_version, ""
     if worker.condor == "install":
-        version = asked or ask("CONDOR_VERSION")
+        version = asked or _heads_version(ask)
     return Install(
         version=version,
         exactly=not version or bool(asked),
@@ -280,6 +280,16 @@ def installed(worker: WorkerClass, ask: Callable[[str], str]) -> Install:
         cvmfs_source=worker.cvmfs_source,
         cvmfs_pins=worker.cvmfs_pins,
     )
+
+
+def _heads_version(ask: Callable[[str], str]) -> str:
+    try:
+        return ask("CONDOR_VERSION")
+    except PoolError as error:
+        raise PoolError(
+            f"workers get the HTCondor that the head has, and it can't be asked here ({error}); write "
+            'condor_version into the class, such as "25.0"'
+        ) from error
 
 
 def reach(worker: WorkerClass, collectors: tuple[str, ...]) -> Reach:

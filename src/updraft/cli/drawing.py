@@ -3,6 +3,7 @@
 It is loaded only where something is drawn: `updraft.cli.output` has the functions that the verbs use.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,6 +24,7 @@ LONGEST_NUMBER = 20  # what is longer in a column of numbers is none, and may be
 LEAST_SENTENCE = 16
 LEAST_NAME = 8
 LEAST = 4
+_PIECES = re.compile(r"[^-/@,:._=]*[-/@,:._=]+|[^-/@,:._=]+")  # a name is folded behind these signs first
 
 
 class PlainConsole(Console):
@@ -88,8 +90,29 @@ class FoldingTable:
                 width=width,
             )
         for row in self.rows:
-            made.add_row(*(Text(cell, style=self.styles.get(cell, "")) for cell in row))
+            made.add_row(
+                *(
+                    Text(folded(cell, width), style=self.styles.get(cell, ""))
+                    for cell, width in zip(row, widths, strict=True)
+                )
+            )
         yield made
+
+
+def folded(text: str, width: int) -> str:
+    """The text with words that are longer than a line broken behind signs such as `-` and `/`, if any."""
+    return re.sub(r"\S+", lambda word: _in_pieces(word[0], width), text)
+
+
+def _in_pieces(word: str, width: int) -> str:
+    if cell_len(word) <= width:
+        return word
+    lines = [""]
+    for piece in _PIECES.findall(word):
+        if lines[-1] and cell_len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def column_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
@@ -103,8 +126,12 @@ def column_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], roo
         longest, word = _longest(texts), min(_longest(column.title.split()), LONGEST_NUMBER)
         number = column.right and longest <= LONGEST_NUMBER
         wanted = max(longest, cell_len(column.title), 1)
+        pieces = (piece for word in " ".join(texts).split() for piece in _PIECES.findall(word))
+        piece = min(_longest(pieces), LONGEST_NUMBER)
         widths.append(min(wanted, max(room, 1) if column.wide else LONGEST_NAME))
-        least.append(max(longest if number else LEAST_SENTENCE if column.wide else LEAST_NAME, word, 1))
+        least.append(
+            max(longest if number else LEAST_SENTENCE if column.wide else max(piece, LEAST_NAME), word, 1)
+        )
         numbers.append(number)
     ends: Sequence[tuple[Callable[[int], bool], Callable[[int], int]]] = (
         (lambda at: columns[at].wide, lambda at: least[at]),

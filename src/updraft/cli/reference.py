@@ -223,12 +223,12 @@ def reason_codes(source: Path = SOURCE) -> Mapping[str, Said]:
     found: dict[str, Said] = defaultdict(lambda: (set(), set()))
     modules = {path: path.read_text(encoding="utf-8") for path in sorted(source.rglob("*.py"))}
     trees = {path: ast.parse(text) for path, text in modules.items()}
-    constants = {name: text for tree in trees.values() for name, text in _constants(tree)}
+    constants = {_dotted(path, source): dict(_constants(tree)) for path, tree in trees.items()}
     for path, tree in trees.items():
         if "Reason(" not in modules[path]:
             continue
         room = path.relative_to(source).parts[0].removesuffix(".py")
-        for code, text in _reasons_in(tree, constants):
+        for code, text in _reasons_in(tree, _known_to(tree, _dotted(path, source), constants)):
             texts, rooms = found[code]
             texts |= {text} if text else set()
             rooms.add(room)
@@ -237,6 +237,24 @@ def reason_codes(source: Path = SOURCE) -> Mapping[str, Said]:
             found[one.code][0].add(_oneline(one.__doc__))
             found[one.code][1].add("clouds")
     return found
+
+
+def _dotted(path: Path, source: Path) -> str:
+    """The name by which a module is imported."""
+    parts = path.relative_to(source.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _known_to(tree: ast.Module, module: str, constants: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The constants that a module has, and those that it imports, by the names that it has for them."""
+    found = {
+        alias.asname or alias.name: constants[node.module][alias.name]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in constants
+        for alias in node.names
+        if alias.name in constants[node.module]
+    }
+    return {**found, **constants[module]}
 
 
 def _reasons_in(tree: ast.Module, constants: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -49,6 +49,17 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "version": ("setup.settings:version", "Say which updraft this is."),
 }
 
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Set up": ("demo", "init", "import", "config", "check", "head", "service", "userdata"),
+    "Watch": ("status", "machines", "explain", "events", "plan"),
+    "Operate": (
+        *("run", "drain", "undrain", "terminate", "annex", "cloud", "adopt", "disown", "tokens"),
+        *("destroy", "leftovers"),
+    ),
+    "Clouds": ("offers", "images", "image", "network", "local"),
+    "Try and measure": ("simulate", "pool", "replay", "version"),
+}
+
 
 class Verbs(click.Group):
     """A group that knows its verbs by name and loads one only when it is called."""
@@ -74,9 +85,15 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of verbs for `--help`, from the table alone."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+        """The list of verbs for `--help`, by what they are for; from the tables alone."""
+        widest = max(map(len, VERBS))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), VERBS[name][1]) for name in names])
+        formatter.write_paragraph()
+        formatter.write_text(
+            "To begin: `updraft demo --fake`, then `updraft init`. More of each: `updraft VERB --help`."
+        )
 
 
 def load_verb(name: str) -> click.Command:

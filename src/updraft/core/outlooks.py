@@ -109,7 +109,10 @@ def _terms(
 
 
 def _refusals(unmet: list[JobGroup], table: VerdictTable, snapshot: Snapshot) -> dict[str, Refused]:
-    """For groups that nothing on sale serves the clauses that fail, for the first offers of some kinds."""
+    """For groups that nothing on sale serves the clauses that fail, for the first offers of some kinds.
+
+    The kind that is nearest to the request in size comes first.
+    """
     first: dict[int, Offer] = {}
     for offer in snapshot.offers:
         if offer.kind in table.kind_at:
@@ -125,7 +128,13 @@ def _refusals(unmet: list[JobGroup], table: VerdictTable, snapshot: Snapshot) ->
     each = min(_PAIRS_OF_A_GROUP, _PAIRS // len(hopeless))
     # Kinds from all over the list rather than its beginning: those next to each other are alike.
     some_kinds = columns[:: max(1, len(columns) // each)][:each]
-    return {table.groups[row]: tuple(_clauses(row, some_kinds, first, table)) for row in hopeless}
+    wanted = {table.group_at[group.key]: group.request for group in unmet}
+    found: dict[str, Refused] = {}
+    for row in hopeless:
+        near = min(columns, key=lambda at: first[at].resources.shortfall(wanted[row]))
+        mine = dict.fromkeys((near, *some_kinds))
+        found[table.groups[row]] = tuple(_clauses(row, list(mine)[:each], first, table))
+    return found
 
 
 def _clauses(

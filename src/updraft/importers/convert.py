@@ -62,7 +62,8 @@ def convert(program: Program, values: Sequence[Value], sources: Iterable[Source]
                 made, Value(source.name, 0, "", "user-data", source.text), source.text, "its own lines"
             )
     _consequences(made)
-    made.rows += [Row("", "", what, fate, text) for what, fate, text in program.notes]
+    said = {value.key for value in values}
+    made.rows += [Row("", "", what, fate, text) for what, fate, text in program.notes if what not in said]
     return made
 
 

@@ -39,7 +39,7 @@ def _pool(wanted: Wanted) -> str:
     said = dict(wanted.pool)
     lines = [
         "[pool]",
-        "# A tag on every machine: updraft touches nothing without it. Two pools of one account, two names.",
+        "# A tag on every machine: updraft touches nothing without it. Two pools need two names.",
         _line("name", said.pop("name")),
     ]
     if "collector" not in said:
@@ -73,18 +73,22 @@ def _setting(key: str, value: Any) -> str:
 
 def _class(wanted: Wanted) -> str:
     said = {"min": 0, "idle_limit": "10m", **wanted.worker}
+    about = {
+        "min": "machines kept even when nothing waits",
+        "max": "machines of this class at one time",
+        "idle_limit": "how long a machine may be without a job before it goes",
+    }
     name = f"   # {wanted.image_name}" if wanted.image_name not in ("", wanted.image) else ""
     lines = [
         f"[classes.{_key(wanted.worker_class)}]",
         "# What the workers boot, and the sizes that may be bought: the cheapest that fits is.",
         _line("image", wanted.image) + name,
         _line("flavors", list(wanted.flavors)),
-        *(_line(key, value) for key, value in said.items() if key not in ("min", "max", "idle_limit")),
-        "# Kept even when nothing waits; at one time; without a job before a machine goes.",
-        *(_line(key, said[key]) for key in ("min", "max", "idle_limit") if key in said),
+        *(_line(key, value) for key, value in said.items() if key not in about),
+        *(f"{_line(key, said[key]):<40}# {text}" for key, text in about.items() if key in said),
         '# lifetime = "7d"                       # after that a machine takes no new jobs, and goes',
-        "# attributes = { Site = '\"lab\"' }        # for the Requirements of jobs",
-        '# layers = ["layers/cvmfs.yaml"]         # further user-data: cloud-config or script',
+        "# attributes = { Site = '\"lab\"' }       # for the Requirements of jobs",
+        '# layers = ["layers/cvmfs.yaml"]        # further user-data: cloud-config or script',
     ]
     return _joined(lines)
 

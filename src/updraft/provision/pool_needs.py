@@ -64,7 +64,7 @@ def _kept(name: str, fallback: str = "") -> str:
 
 
 def instructions(trust_domain: str, *, elsewhere: bool) -> str:
-    """All of it, to be followed by hand, in order."""
+    """All of it, to be followed by hand, in order, or run as a script: what comes after it is in comments."""
     domain("trust domain", trust_domain)
     return "\n".join(_steps(trust_domain, elsewhere)) + "\n"
 
@@ -91,8 +91,9 @@ def _steps(trust_domain: str, elsewhere: bool) -> Iterator[str]:
         yield "#    This makes one as it does, good for a minute, to see that the key is right:"
         yield _create(f"{WORKER_USER}test", trust_domain, WORKER_RIGHTS, f"-key {SIGNING_KEY} -lifetime 60")
     yield ""
-    yield "# 4. See that all of it works"
-    yield "updraft check"
+    yield "# 4. Start updraft, and see that all of it works:"
+    yield "# updraft service install --now"
+    yield "# updraft check"
     yield ""
     yield "# To undo it: end the machines first; with the key, every worker's token is void"
     yield "# updraft destroy --wait; systemctl disable --now updraft"

@@ -61,9 +61,12 @@ def test_flags_are_enough_and_the_file_passes_load(capsys: Capture) -> None:
     assert "updraft check" in out
     settings = config.load("updraft.toml")
     assert settings.pool.name == "physics"
+    assert list(settings.clouds) == ["fake"], "a cloud is called as its driver, where nobody names it"
     assert settings.classes["default"].image == "worker"
     assert settings.limits.machines == 10
-    assert "# cores = 40" in Path("updraft.toml").read_text()
+    text = Path("updraft.toml").read_text()
+    assert "# cores = 40" in text
+    assert re.search(r"^min = 0 +# machines kept even when nothing waits$", text, re.MULTILINE)
 
 
 def test_every_flag_reaches_the_file(tmp_path: Path, capsys: Capture) -> None:
@@ -191,9 +194,9 @@ def test_a_key_pair_is_made_and_its_private_key_is_its_owners(tmp_path: Path, ca
     assert file.stat().st_mode & 0o777 == 0o600
     assert "private key" in file.read_text()
     assert "private key of" not in out + err
-    assert config.load("updraft.toml").clouds["cloud"].settings["key_name"] == "mine"
+    assert config.load("updraft.toml").clouds["fake"].settings["key_name"] == "mine"
     with Reader(config.place(Path("updraft.toml")).ledger) as ledger:
-        assert made(ledger) == {("cloud", "key-pair", "mine")}
+        assert made(ledger) == {("fake", "key-pair", "mine")}
 
 
 def test_a_key_pair_that_cannot_be_noted_is_made_all_the_same(tmp_path: Path, capsys: Capture) -> None:
@@ -296,6 +299,27 @@ def test_the_lines_of_an_existing_pool_are_those_of_a_head(capsys: Capture) -> N
     ):
         assert text in out
     assert not Path("updraft.toml").exists()
+
+
+@pytest.mark.parametrize("collector", [(), ("--collector", "head.lab")], ids=["on the head", "elsewhere"])
+def test_the_lines_of_an_existing_pool_run_as_a_script(
+    tmp_path: Path, capsys: Capture, collector: tuple[str, ...]
+) -> None:
+    """`init --pool-lines | sh -e`, before updraft has ever been started."""
+    _, out, _ = run(capsys, "--pool-lines", "--trust-domain", "lab", *collector)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, code in {"condor_reconfig": 0, "condor_token_create": 0, "updraft": 1}.items():
+        (programs / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "etc/config.d").mkdir(parents=True)
+    done = subprocess.run(
+        ["sh", "-e"], input=out.replace("/etc/condor", f"{tmp_path}/etc"), capture_output=True, text=True,
+        env={"PATH": f"{programs}:{os.environ['PATH']}"}, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "etc/passwords.d/updraft-workers").read_text()) > 80
+    assert "worker-*@lab" in (tmp_path / "etc/config.d/90-updraft.conf").read_text()
 
 
 def settings_in(text: str) -> Mapping[str, str]:
@@ -494,7 +518,7 @@ def test_a_person_is_asked_everything(tmp_path: Path) -> None:
     assert settings.classes["default"].image == "debian-12"
     assert settings.classes["default"].flavors == ("small", "l*")
     assert (settings.limits.machines, settings.limits.cost_per_hour) == (4, 1.5)
-    assert settings.clouds["cloud"].settings["key_name"] == "updraft-physics"
+    assert settings.clouds["fake"].settings["key_name"] == "updraft-physics"
     assert (tmp_path / ".ssh" / "updraft-physics.pem").stat().st_mode & 0o777 == 0o600
 
 

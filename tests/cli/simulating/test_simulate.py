@@ -97,10 +97,11 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str], trace: str) -> N
 
 
 def test_sweeps_and_rivals_are_beside_each_other(capsys: pytest.CaptureFixture[str], trace: str) -> None:
-    found = simulated(capsys, trace, "--sweep", "idle_limit=1m,30m", "--rivals", "google,static")
+    found = simulated(capsys, trace, "--sweep", "idle_limit=1m,30m", "--rivals", "google,static,elastiq")
     names = [one["name"] for one in found["settings"]]
-    assert names == ["idle_limit=1m", "idle_limit=30m", "google", "static"]
-    assert [one["rival"] for one in found["settings"]] == [False, False, True, True]
+    elastiqs = ["elastiq-default", "elastiq-sample", "elastiq-ecm"]
+    assert names == ["idle_limit=1m", "idle_limit=30m", "google", "static", *elastiqs]
+    assert [one["rival"] for one in found["settings"]] == [False, False, *[True] * 5]
     short, long, *_ = found["settings"]
     assert short["metrics"]["cost"] < long["metrics"]["cost"]
     assert set(found["front"]) <= set(names)

@@ -75,6 +75,7 @@ FIVE = policy(worker(min_machines=5))
         (one_there(), replace(FIVE, limits=Limits(machines=3)), 0, NOTHING, [(SMALL, 2)]),
         (one_there(offers=[offer(left=3), offer("large")]), FIVE, 0, NOTHING, [(SMALL, 3), (LARGE, 1)]),
         (one_there(offers=[offer(price=None), offer("large")]), FIVE, 0, NOTHING, [(LARGE, 4)]),
+        (one_there(offers=[offer(price=None), offer("large", price=None)]), FIVE, 0, NOTHING, [(SMALL, 4)]),
         (one_there(offers=[offer(variant="x")]), FIVE, 0, NOTHING, []),
         (one_there(offers=[offer(worker_class="other")]), FIVE, 0, NOTHING, []),
     ],

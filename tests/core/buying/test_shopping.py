@@ -36,7 +36,7 @@ from updraft.core.buying.market import Lots, lots, sale
 from updraft.core.buying.patterns import Taste
 from updraft.core.buying.program import Master
 from updraft.core.buying.rounding import Search
-from updraft.core.buying.shopping import buy
+from updraft.core.buying.shopping import Shopping, buy
 from updraft.core.buying.tail import Tail
 from updraft.core.demand.fitting import ENDLESS
 from updraft.core.matching.match import asked
@@ -339,6 +339,61 @@ def test_of_what_is_scarce_no_more_is_bought_than_there_is() -> None:
     group = job_group("g", Resources(2, 1000, 10))
     shopping = buy([(group, 20)], offers, kinds, verdicts, everything)
     assert {p.offer.flavor: p.count for p in shopping.purchases} == {"cheap": 3, "dear": 7}
+
+
+FLAVORS: Mapping[str, Resources] = {
+    "small": Resources(1, 2048), "medium": Resources(2, 4096), "fat": Resources(2, 65536),
+    "xl": Resources(4, 16384), "gpu": Resources(4, 16384, 0, 1), "4xl": Resources(16, 32768),
+    "9xl": Resources(36, 73728), "huge": Resources(448, 6_000_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prices", [True, False], ids=["prices", "no prices"])
+@pytest.mark.parametrize(
+    ("jobs", "memory", "most", "cores"),
+    [
+        (20, 1024, 100, 20),
+        (20, 1024, 10, 20),  # was one 9xl, of which 16 cores were for nobody
+        (20, 1024, 1, 36),
+        (40, 1024, 10, 40),
+        (1, 16000, 10, 4),  # was the one with a GPU, by its name, where no prices were known
+    ],
+)
+def test_no_more_is_bought_than_a_limit_on_machines_makes_necessary(
+    prices: bool, jobs: int, memory: int, most: int, cores: int
+) -> None:
+    kinds = {name: machine(name, size.cpus, size.memory, size.gpus) for name, size in FLAVORS.items()}
+    offers = [offer_of(kind, 0.04 * kind.resources.bulk() if prices else None) for kind in kinds.values()]
+    group = job_group("g", Resources(1, memory, 10))
+    verdicts = {("g", name): verdict_of(group, kind) for name, kind in kinds.items()}
+    used = [0]
+
+    def allowed(_offer: Offer, count: int) -> tuple[int, Reason | None]:
+        got = min(count, most - used[0])
+        used[0] += got
+        return got, Reason("limit-machines", "enough") if got < count else None
+
+    shopping = buy([(group, jobs)], offers, kinds, verdicts, allowed, most=most)
+    assert sum(one.count * one.offer.resources.cpus for one in shopping.purchases) == cores
+    assert sum(one.count for one in shopping.purchases) <= most
+    assert not any(one.offer.resources.gpus for one in shopping.purchases)
+    assert not shopping.left
+
+
+@pytest.mark.slow
+def test_where_machines_are_few_a_list_is_nearly_as_cheap_as_one_of_any_number() -> None:
+    """One of the fewest costs a fifth more."""
+    this = buying.case(3, 20, 900.0)
+    free = buy(this.queue, this.offers, this.kinds, this.table, everything)
+    count = sum(one.count for one in free.purchases)
+    some = buy(this.queue, this.offers, this.kinds, this.table, everything, most=count // 2)
+    assert sum(one.count for one in some.purchases) <= count // 2
+    assert not some.left
+    assert cost(some) < 1.05 * cost(free)
+
+
+def cost(shopping: Shopping) -> float:
+    return sum(one.count * (one.offer.price or 0.0) for one in shopping.purchases)
 
 
 def test_what_is_refused_is_bought_elsewhere() -> None:

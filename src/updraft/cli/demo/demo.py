@@ -32,7 +32,7 @@ TOLD = ("launch", "joined", "drain", "busy-again", "undrain", "terminate", "gone
 
 @click.command()
 @click.option("--fake", is_flag=True, help="On a fake cloud in virtual time: needs no root, shows the same.")
-@click.option("--fast", is_flag=True, help="With --fake: as quickly as it can, in plain lines.")
+@click.option("--fast", is_flag=True, help="With --fake: as quickly as it can.")
 @click.option("--keep", is_flag=True, help="Leave the pool up at the end, with the commands to use it.")
 @click.option(
     "--state",

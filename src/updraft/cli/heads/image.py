@@ -33,7 +33,9 @@ CLASS = "head-image"
     metavar="FILE",
     help="What to do to it besides, as a class's layer; several in their order.",
 )
-@click.option("--flavor", default="", help="On which flavor. Default: the cheapest with 2 cpus and 2 GiB.")
+@click.option(
+    "--flavor", default="", help="Its machine's flavor. Default: the cheapest with 2 cpus and 2 GiB."
+)
 @source_option
 @index_option
 @condor_option

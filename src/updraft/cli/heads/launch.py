@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GONE_WITHIN = 300.0
 
 name_argument = click.argument("name")
-cloud_option = click.option("--cloud", default="", metavar="NAME", help="Which. Default: the only one.")
+cloud_option = click.option("--cloud", default="", metavar="NAME", help="The cloud. Default: the only one.")
 floating_option = click.option(
     "--floating-network",
     "floating",

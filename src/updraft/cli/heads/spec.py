@@ -55,7 +55,7 @@ condor_option = click.option(
     "--condor",
     default="25.x",
     show_default=True,
-    help='The HTCondor to install where the image has none, or "image" to leave that away.',
+    help='The HTCondor to install where the image has none, or "image" to install none.',
 )
 _OPTIONS = (
     click.option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEADLINE = 3600.0  # seconds for an image to be ready: some clouds store hundreds of gigabytes
 _LOOK = 60.0
 
-cloud_option = click.option("--cloud", default="", metavar="NAME", help="Whose. Default: the only one.")
+cloud_option = click.option("--cloud", default="", metavar="NAME", help="The cloud. Default: the only one.")
 name_option = click.option("--name", required=True, help="What the image will be called.")
 image_argument = click.argument("image")
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _POOL_DEADLINE = 20.0
 _PEOPLE = range(1000, 60000)  # user ids, as Linux gives them out
 
-flavor_option = click.option("--flavor", default="", help="On which flavor. Default: the class's cheapest.")
+flavor_option = click.option(
+    "--flavor", default="", help="Its machine's flavor. Default: the class's cheapest."
+)
 user_option = click.option(
     "--as",
     "user",

@@ -17,14 +17,13 @@ from updraft.cli.output import (
     Column,
     clock,
     console,
-    count,
     is_narrow,
     json_option,
     megabytes,
     say_json,
     table,
 )
-from updraft.cli.watching.tallies import memory_of, of_most, state_words, switched_words
+from updraft.cli.watching.tallies import cost_words, memory_of, of_most, state_words, switched_words
 from updraft.core.model import Reason
 from updraft.core.settings import Limits
 from updraft.core.slots.choice import near
@@ -124,7 +123,7 @@ def _story(row: Row) -> Iterator[tuple[str, str]]:
         return
     phases = ", ".join(f"{number} {phase}" for phase, number in look["phases"].items())
     yield "machines", f"{look['machines']}{f' ({phases})' if phases else ''}, {look['cores']} cores"
-    yield "per hour", f"{look['cost_per_hour']:.4g}" + _unpriced(look["unknown_prices"])
+    yield "cost", cost_words(look["machines"], look["cost_per_hour"], look["unknown_prices"])
     yield "quota left", _of_both(look["quota_left"])
     yield "others have", _of_both(look["foreign"])
     if look["rest"]:
@@ -144,10 +143,6 @@ def _amount(title: str, most: float) -> str:
 
 def _of_both(numbers: Mapping[str, int | None]) -> str:
     return ", ".join(f"{'?' if number is None else number} {what}" for what, number in numbers.items())
-
-
-def _unpriced(number: int) -> str:
-    return f", and {count(number, 'machine')} of unknown price" if number else ""
 
 
 # ---------------------------------------------------------------------------------------------- to decide
@@ -188,7 +183,11 @@ def disable(call: Call, names: tuple[str, ...], leaving: bool, as_json: bool) ->
 @click.option("--memory", metavar="SIZE", help="So much memory, as in 256GiB.")
 @click.option("--cost-per-hour", type=click.FloatRange(min=0), help="So much per hour, all together.")
 @click.option(
-    "--none", "none", multiple=True, type=click.Choice(list(LIMITS)), help="No such ceiling. May be repeated."
+    "--none",
+    "none",
+    multiple=True,
+    type=click.Choice(list(LIMITS)),
+    help="Take this ceiling away. May be repeated.",
 )
 @json_option
 @click.pass_obj
@@ -230,7 +229,7 @@ def limit(
     _decide(call, [name], change, "cloud-limited", f"limited: {what}", as_json)
 
 
-@cloud.command(short_help="As the file says again.")
+@cloud.command(short_help="Go back to what the file says.")
 @names_argument
 @json_option
 @click.pass_obj

@@ -47,6 +47,8 @@ def show_plan(document: dict[str, Any]) -> None:
     if document["actions"]:
         rows = [(action["what"], action["text"], action["reason"]["code"]) for action in document["actions"]]
         out.print(table([Column("would"), Column("what and why", wide=True), Column("reason")], rows))
+    elif silent is not None:
+        out.print("nothing is planned from what isn't known; `updraft check` says why, and what to do")
     else:
         out.print("nothing to do")
     groups = [group for group in document["groups"] if group["idle"]]

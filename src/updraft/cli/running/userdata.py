@@ -3,7 +3,7 @@
 import gzip
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from updraft.app.call import Call
 from updraft.cli.heads.spec import HeadWish, head_options, head_told, left_behind
 from updraft.cli.output import ago
-from updraft.errors import UsageError
+from updraft.errors import PoolError, UsageError
 
 if TYPE_CHECKING:
     from updraft.bootstrap import Layer
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from updraft.core.model import Launch
 
 NO_TOKEN = "HERE-GOES-THE-TOKEN"  # noqa: S105  # what stands where a token would
+# What stands where only the head could say it, and there is no HTCondor here to ask. No such name exists.
+STAND_INS = {
+    "COLLECTOR_HOST": "the-head.invalid",
+    "FULL_HOSTNAME": "the-head.invalid",
+    "IPV4_ADDRESS": "192.0.2.1",
+    "IPV6_ADDRESS": "2001:db8::1",
+    "TRUST_DOMAIN": "the-trust-domain.invalid",
+    "UID_DOMAIN": "the-uid-domain.invalid",
+    "CONDOR_VERSION": "25.x",
+}
 
 raw_option = click.option(
     "--raw", "form", flag_value="raw", help="The bytes as they are sent to the cloud, compressed."
@@ -58,7 +68,7 @@ def worker(
 
     As a launch would send it, but without the token that lets it into the pool: that is made with
     --with-token, on the head. A machine started with it joins, and `updraft adopt` takes it into the pool's
-    care.
+    care. Elsewhere, what only the head knows is left out in the same way, and named.
     """
     from updraft.app.wiring import access, asker, token_life, with_broker_token, worker_spec
     from updraft.bootstrap.worker.userdata import worker_layers
@@ -69,7 +79,9 @@ def worker(
     launch = _launch(settings, worker_class, (cloud, zone, flavor, market or ""))
     if with_token and not launch.offer.flavor:
         raise UsageError("say which flavor it will have with --flavor: that is how updraft knows its price")
-    spec = worker_spec(settings, asker(settings), launch, NO_TOKEN)
+    unknown: list[str] = []
+    ask = asker(settings) if with_token else _or_stand_in(asker(settings), unknown)
+    spec = worker_spec(settings, ask, launch, NO_TOKEN)
     spec = replace(spec, reach=replace(spec.reach, token=NO_TOKEN))
     if with_token:
         pool = HTCondorPool(access(settings))
@@ -82,6 +94,24 @@ def worker(
     _show(worker_layers(spec), form, cernvm=spec.cernvm)
     for line in _about_token(launch, with_token, token_life(spec)):
         click.echo(f"updraft: {line}", err=True)
+    if unknown:
+        named = ", ".join(f"{STAND_INS[name]} for {name}" for name in unknown)
+        click.echo(f"updraft: for reading only: HTCondor can't be asked here; it has {named}", err=True)
+
+
+def _or_stand_in(ask: Callable[[str], str], unknown: list[str]) -> Callable[[str], str]:
+    """Asks as `ask` does; what HTCondor doesn't say is stood in for, and its name put to `unknown`."""
+
+    def asked(name: str) -> str:
+        try:
+            return ask(name)
+        except PoolError:
+            if name not in STAND_INS:
+                raise
+            unknown.extend([name] if name not in unknown else [])
+            return STAND_INS[name]
+
+    return asked
 
 
 def _note(settings: "Settings", launch: "Launch", token: str) -> None:

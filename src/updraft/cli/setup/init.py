@@ -24,7 +24,7 @@ MANY_FLAVORS = 20
 FLAGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--pool-name", {"metavar": "NAME", "help": "The pool's name: a tag on every machine."}),
     ("--driver", {"metavar": "NAME", "help": "The kind of cloud: ec2, openstack, local, fake."}),
-    ("--cloud", {"metavar": "NAME", "default": "cloud", "help": "What this cloud is called in the file."}),
+    ("--cloud", {"metavar": "NAME", "help": "What the file calls this cloud. Default: as its driver."}),
     ("--endpoint", {"metavar": "ADDRESS", "help": "The cloud's address."}),
     ("--region", {"metavar": "NAME", "help": "The cloud's region."}),
     ("--profile", {"metavar": "NAME", "help": "The profile that has the credentials."}),
@@ -33,7 +33,8 @@ FLAGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--set", {"metavar": "KEY=VALUE", "multiple": True, "help": "Any other setting of the driver."}),
     ("--image", {"metavar": "IMAGE", "help": "The workers' image, by name or id."}),
     ("--flavor", {"metavar": "NAME", "multiple": True, "help": "A flavor or pattern; may be repeated."}),
-    ("--market", {"type": click.Choice(["on-demand", "spot"]), "multiple": True, "help": "What to buy on."}),
+    ("--market", {"type": click.Choice(["on-demand", "spot"]), "multiple": True,
+                  "help": "What to buy; both are fine."}),
     ("--key", {"metavar": "NAME", "help": "The key pair; made if it isn't there. `none`: no key pair."}),
     ("--key-file", {"metavar": "PATH", "help": "Where a private key that is made is saved. ~/.ssh/NAME.pem"}),
     ("--machines", {"metavar": "N", "help": f"Machines at one time; none: no limit. Default: {MACHINES}."}),
@@ -100,9 +101,10 @@ def _answers(asker: "Asker", given: Mapping[str, Any]) -> Answered:
     pool, existing = _pool(asker, given)
     lines = _pool_lines(asker, given) if existing else ""
     driver = init_cloud.choose_driver(asker, given["driver"])
+    cloud = given["cloud"] or driver
     settings = init_cloud.driver_settings(asker, driver, _driver_flags(given))
     narrowed = init_cloud.narrowed(driver, settings, given["flavor"])
-    seen = init_cloud.look(given["cloud"], pool["name"], driver, narrowed)
+    seen = init_cloud.look(cloud, pool["name"], driver, narrowed)
     if seen.error:
         asker.say(f"the cloud doesn't answer: {seen.error}")
         if asker.person and not asker.yes("Go on without its lists?", default=False):
@@ -116,7 +118,7 @@ def _answers(asker: "Asker", given: Mapping[str, Any]) -> Answered:
         raise UsageError(f"--key: machines of the driver {driver} have no key pairs; leave it out")
     wanted = Wanted(
         pool=pool,
-        cloud=given["cloud"],
+        cloud=cloud,
         driver=driver,
         settings={
             **init_cloud.narrowed(driver, settings, flavors),

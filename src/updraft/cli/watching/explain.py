@@ -1,7 +1,7 @@
 """`explain`: why a job waits; what will become of a machine and why."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from updraft.app.call import Call
 from updraft.app.terminal import printable
 from updraft.cli.operating.names import machine_named
 from updraft.cli.output import (
-    Column,
     ago,
     clock,
     console,
@@ -19,10 +18,10 @@ from updraft.cli.output import (
     json_option,
     megabytes,
     say_json,
-    table,
     waiting,
 )
 from updraft.cli.watching.documents import Document, daemon_state, event_row, machine_row
+from updraft.cli.watching.misses import offer_documents, offer_table
 from updraft.core.machines.entries import BUSY
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 DEADLINE = 20.0
 EVENTS_SHOWN = 20
-NAMES_SHOWN = 3
 JOBS_SHOWN = 5
 CONSOLE_LINES = 40
 
@@ -47,7 +45,8 @@ def explain(call: Call, what: str, as_json: bool) -> None:
 
     A JOB is CLUSTER, CLUSTER.PROC or CLUSTER.PROC@SCHEDD: for each offer the clause of the requirements that
     fails, each limit that holds it back, each rest after failures with its end. A MACHINE is an id or the
-    beginning of one: its phase, its deadlines, what happened to it, and the console of a boot that failed.
+    beginning of one: its phase, its deadlines, what happened to it, and the end of its console, as its cloud
+    shows it now, or as it was kept of a machine that never joined.
     """
     from updraft.condor.support.lookup import job_name
 
@@ -123,7 +122,7 @@ def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Doc
     from updraft.core.reasons import held_back
 
     rests = [asdict(rest) for rest in plan.cooldowns]
-    offers = [_offer_document(group, offer, snapshot, rests) for offer in snapshot.offers]
+    offers = offer_documents(group, snapshot, rests)
     return {
         "key": group.key,
         "owner": group.owner,
@@ -135,26 +134,6 @@ def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Doc
         },
         "held_back": [] if outlook is None else [held_back(reason) for reason in outlook.held_back],
         "offers": offers,
-    }
-
-
-def _offer_document(
-    group: "JobGroup", offer: Any, snapshot: "Snapshot", rests: Sequence[Mapping[str, Any]]
-) -> Document:
-    from updraft.core.machines.cooldowns import image_key
-
-    verdict = snapshot.verdicts.get((group.key, offer.kind))
-    keys = {
-        "offer": f"{offer.cloud}/{offer.zone}/{offer.flavor}/{offer.market}",
-        "image": image_key(offer.worker_class, offer.image, offer.cloud, offer.variant),
-        "cloud": offer.cloud,
-    }
-    return {
-        "offer": offer.key,
-        "price": offer.price,
-        "holds": None if verdict is None or not verdict.decided else verdict.copies,
-        "fails": [] if verdict is None else [asdict(reason) for reason in verdict.reasons],
-        "rests": [rest for rest in rests if rest["key"] == keys.get(rest["scope"])],
     }
 
 
@@ -198,52 +177,9 @@ def _group_story(group: Document) -> Iterator[Any]:
             yield f"    what would change that: {reason['remedy']}"
     if group["offers"]:
         yield ""
-        yield _offer_table(group["offers"])
+        yield offer_table(group["offers"])
     else:
         yield "  no cloud offers anything at the moment; `updraft status` says which doesn't answer"
-
-
-def _offer_table(offers: Sequence[Document]) -> Any:
-    columns = [
-        Column("offer", wide=True),
-        Column("price", right=True),
-        Column("jobs", right=True),
-        Column("", wide=True),
-    ]
-    alike: dict[tuple[str, str], list[Document]] = {}
-    for offer in offers:
-        holds = "?" if offer["holds"] is None else str(offer["holds"])
-        alike.setdefault((holds, "\n".join(_offer_reasons(offer))), []).append(offer)
-    rows = [(_names(same), _prices(same), holds, why) for (holds, why), same in alike.items()]
-    return table(columns, rows)
-
-
-def _names(offers: Sequence[Document]) -> str:
-    """One offer by its name; several that the same is to be said of by their number and the first names."""
-    if len(offers) == 1:
-        return str(offers[0]["offer"])
-    shown = [str(offer["offer"]) for offer in offers[:NAMES_SHOWN]]
-    more = [f"and {len(offers) - NAMES_SHOWN} more"] if len(offers) > NAMES_SHOWN else []
-    return "\n".join([f"{len(offers)} offers alike:", *shown, *more])
-
-
-def _prices(offers: Sequence[Document]) -> str:
-    known = sorted({offer["price"] for offer in offers if offer["price"] is not None})
-    if not known:
-        return "?"
-    return f"{known[0]:.4g}" if len(known) == 1 else f"{known[0]:.4g}–{known[-1]:.4g}"
-
-
-def _offer_reasons(offer: Document) -> Iterator[str]:
-    if offer["holds"] is None and not offer["fails"]:
-        yield "not evaluated"
-    for reason in offer["fails"]:
-        yield reason["text"]
-    for rest in offer["rests"]:
-        failures = count(rest["failures"], "failure")
-        yield f"rests until {clock(rest['until'])} after {failures}: {rest['reason']['text']}"
-    if offer["holds"] and not offer["rests"]:
-        yield "can run it"
 
 
 # --------------------------------------------------------------------------------------------- a machine
@@ -253,11 +189,24 @@ def _machine(call: Call, what: str, as_json: bool) -> None:
     now = time.time()
     with Reader(call.place.ledger) as reader:
         document = machine_document(reader, what, now)
+    if document["console"] is None:
+        document.update(_console_now(call, document["machine"]))
     if as_json:
         say_json(document)
         return
     for line in machine_story(document, now):
         click.echo(line)
+
+
+def _console_now(call: Call, machine: Mapping[str, Any]) -> Document:
+    """The console of a machine of which none was kept: its cloud is asked, unless the machine is gone."""
+    from updraft.app.consoles import live_console
+
+    if machine["phase"] == "gone":
+        return {"no_console": "it was not kept, and is gone with the machine"}
+    with waiting(f"asking the cloud {machine['cloud']} for its console"):
+        text, why = live_console(call, machine["cloud"], machine["id"])
+    return {"console": text or None, "no_console": why}
 
 
 def machine_document(reader: Reader, what: str, now: float) -> Document:
@@ -282,6 +231,7 @@ def machine_document(reader: Reader, what: str, now: float) -> Document:
         "launch": None if launch is None else asdict(launch),
         "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
         "console": reader.console(record.id, record.cloud),
+        "no_console": "",
         "left_out": _left_out(record, cycle),
         "daemon": daemon_state(reader, now),
     }
@@ -323,6 +273,8 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
         yield "the end of its console (all of it with --json)"
         for line in document["console"].splitlines()[-CONSOLE_LINES:]:
             yield f"  | {printable(line)}"
+    else:
+        yield f"no console: {document['no_console']}"
 
 
 def _life(machine: Mapping[str, Any], now: float) -> str:

@@ -11,7 +11,7 @@ from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
 from updraft.cli.watching.documents import Document, machine_row, machine_rows, status_document
-from updraft.cli.watching.tallies import cloud_line
+from updraft.cli.watching.tallies import cloud_line, cost_words
 from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
@@ -147,9 +147,7 @@ def _phases(phases: Mapping[str, int]) -> str:
 def _cost(machines: Mapping[str, Any]) -> str:
     if not machines["total"]:
         return ""
-    unknown = machines["unknown_prices"]
-    cost = f"; {machines['cost_per_hour']:.4g} per hour" if unknown < machines["total"] else ""
-    return cost + (f", and {count(unknown, 'machine')} of unknown price" if unknown else "")
+    return f"; {cost_words(machines['total'], machines['cost_per_hour'], machines['unknown_prices'])}"
 
 
 def _daemon_line(daemon: Mapping[str, Any]) -> str:

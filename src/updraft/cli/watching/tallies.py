@@ -48,6 +48,13 @@ def switched_words(row: Row) -> str:
     return f"{what} by {row['switched']['who']}, {clock(row['switched']['at'])}"
 
 
+def cost_words(machines: int, cost: float, unknown: int) -> str:
+    """What machines cost per hour, of which some have a price that isn't known: unknown is not zero."""
+    if machines and unknown >= machines:
+        return "price unknown"
+    return f"{cost:.4g} per hour" + (f", not counting {unknown} of unknown price" if unknown else "")
+
+
 def cloud_line(clouds: Sequence[Row], now: float) -> str:
     """All clouds in a line: those that are well by number, the others by name."""
     odd = [

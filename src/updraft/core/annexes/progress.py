@@ -220,9 +220,7 @@ def _fitting(annex: Annex, offers: Sequence[Offer], policy: Policy) -> tuple[lis
     dear = _too_dear(annex, sold)
     if annex.max_price is not None:
         sold = [one for one in sold if one.price is not None and one.price <= annex.max_price]
-    sold.sort(
-        key=lambda one: (policy.rule(one.cloud).priority, one.price is None, _worth(annex, one), one.key)
-    )
+    sold.sort(key=lambda one: (policy.rule(one.cloud).priority, *_worth(annex, one), one.key))
     return sold, None if sold else dear
 
 
@@ -234,9 +232,10 @@ def _wanted(annex: Annex) -> str:
     return f"machine of class {annex.worker_class}{flavors}{market}{clouds}"
 
 
-def _worth(annex: Annex, offer: Offer) -> float:
-    """What it costs per machine, or per core, where the annex counts these."""
-    return (offer.price or 0.0) / (1 if annex.machines else max(1, offer.resources.cpus))
+def _worth(annex: Annex, offer: Offer) -> tuple[bool, float]:
+    """What it costs per machine, or per core, where the annex counts these; unknown prices come last."""
+    unknown, price = offer.dearness
+    return unknown, price / (1 if annex.machines else max(1, offer.resources.cpus))
 
 
 def _too_dear(annex: Annex, sold: Sequence[Offer]) -> Reason | None:

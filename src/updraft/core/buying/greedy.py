@@ -48,8 +48,7 @@ class Market:
 
     def price(self, at: int) -> float:
         """The price of an offer; without one, its size, to compare it with others that have none."""
-        offer = self.offers[at]
-        return offer.price if offer.price is not None else float(offer.resources.cpus)
+        return self.offers[at].dearness[1]
 
     def pattern(self, kind: str, rows: Iterable[Row], left: Mapping[str, int]) -> dict[str, int]:
         """What one machine of this kind holds when these groups, in this order, go onto it.

@@ -50,7 +50,7 @@ def minimum(
 def _in_order(worker_class: str, offers: Sequence[Offer], policy: Policy) -> list[Offer]:
     """A class's offers of plain machines: by priority, then the cheapest; an unknown price is the dearest."""
     mine = [offer for offer in offers if offer.worker_class == worker_class and not offer.variant]
-    return sorted(mine, key=lambda o: (policy.rule(o.cloud).priority, o.price is None, o.price or 0.0, o.key))
+    return sorted(mine, key=lambda o: (policy.rule(o.cloud).priority, *o.dearness, o.key))
 
 
 def _lift(

@@ -40,17 +40,20 @@ _QUICK_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0)
 _LEAST_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0, deck=25, turns=12, steps=20)
 _PLAIN_PAIRS = 4000
 _SMALLER = 0.001  # how much cheaper per core twice the machine must be
+_SURCHARGES = tuple(4.0**-n for n in range(7, -1, -1))
 
 
 class Listing:
     """Draws up lists for one sale, for whatever is left of its demand and open of its offers.
 
     Of offers at about the same price per core the smaller one is taken: it is empty sooner, and what runs on
-    it holds less of what is paid for. Where machines are `scarce` a list is one of few machines instead: each
-    counts as if it cost the dearest one's price besides its own.
+    it holds less of what is paid for. With a `surcharge` a list is one of fewer machines instead: each counts
+    as if it cost that part of the dearest one's price besides its own. Where `rough`, lists are a greedy's.
     """
 
-    def __init__(self, this: Sale, verdicts: Verdicts, *, scarce: bool = False) -> None:
+    def __init__(
+        self, this: Sale, verdicts: Verdicts, *, surcharge: float = 0.0, rough: bool = False
+    ) -> None:
         self.sale = this
         self._verdicts = verdicts
         self.order = turns(this.groups)
@@ -58,12 +61,13 @@ class Listing:
         self._turn = np.array([place[group.key] for group in this.groups], dtype=np.int64)
         self._priced = ~np.isnan(this.price)
         size = np.array([float(offer.resources.cpus) for offer in this.offers])
-        self._true = np.where(self._priced, np.nan_to_num(this.price), size)
-        if scarce and len(size):
-            self._price = self._true + self._true.max()
+        self._true = np.array([offer.dearness[1] for offer in this.offers])
+        if surcharge and len(size):
+            self._price = self._true + surcharge * self._true.max()
         else:
             self._price = self._true * (1.0 + _SMALLER * np.log2(np.maximum(size, 1.0)))
         self._plain: Market | None = None
+        self._rough = rough
         self._quick = False
 
     def lines(self, left: Ints, stock: Ints, open_: Flags, quick: bool = False) -> list[Line]:
@@ -104,7 +108,7 @@ class Listing:
         """The cheapest list known. Small questions are answered by the plain greedy too, and first."""
         least = self._least(market)
         if len(rows) * len(self.sale.kinds) > _PLAIN_PAIRS:
-            return self._dealt(market, cheapest(market, least, self._quick), left)
+            return self._dealt(market, cheapest(market, least, self._quick, self._rough), left)
         if self._plain is None:
             self._plain = Market(self.sale)
         groups = {group.key: group for group in self.sale.groups}
@@ -116,7 +120,7 @@ class Listing:
         plain = tail.without(Draft(self._plain, dict(counts), list(kept), open_.__contains__).all())
         if _jobs(plain) == sum(counts.values()) and self._cost(plain) <= least * (1.0 + 1e-9):
             return plain
-        mine = tail.without(self._dealt(market, cheapest(market, least, self._quick), left))
+        mine = tail.without(self._dealt(market, cheapest(market, least, self._quick, self._rough), left))
         return min(mine, plain, key=lambda lines: (-_jobs(lines), self._cost(lines)))
 
     def _least(self, market: Lots) -> float:
@@ -149,6 +153,35 @@ class Listing:
         return dealt
 
 
+def few(
+    this: Sale, verdicts: Verdicts, left: Ints, stock: Ints, open_: Flags, most: int
+) -> tuple[Listing, list[Line]]:
+    """A list of at most so many machines, or of as few as can be; and the listing that it is of.
+
+    Of the surcharges that make it short enough it has the least: more would make it shorter, and dearer.
+    """
+    low, high = 0, len(_SURCHARGES) - 1
+    tried: list[Line] | None = None
+    while low < high:
+        middle = (low + high) // 2
+        lines = Listing(this, verdicts, surcharge=_SURCHARGES[middle], rough=True).lines(
+            left, stock, open_, quick=True
+        )
+        if machines(lines) > most:
+            low = middle + 1
+        else:
+            high, tried = middle, lines
+    listing = Listing(this, verdicts, surcharge=_SURCHARGES[high])
+    lines = listing.lines(left, stock, open_)
+    # With more effort a list is cheaper, and may be a little longer.
+    return listing, lines if tried is None or machines(lines) <= most else tried
+
+
+def machines(lines: Sequence[Line]) -> int:
+    """How many machines are on a list."""
+    return sum(line.count for line in lines)
+
+
 def _take(queue: list[list[int]], number: int, times: int, this: Sale, content: dict[str, int]) -> None:
     """Take jobs for `times` machines from an item's first group, or for one from several."""
     if queue[-1][1] >= number * times:
@@ -173,12 +206,12 @@ def _jobs(lines: Sequence[Line]) -> int:
     return sum(sum(line.content.values()) * line.count for line in lines)
 
 
-def cheapest(market: Lots, least: float, quick: bool) -> list[Lines]:
+def cheapest(market: Lots, least: float, quick: bool, rough: bool = False) -> list[Lines]:
     """The cheapest list found for all that a market needs, as far as its stock goes.
 
     No list costs less than `least`: one that costs as much ends the search.
     """
-    effort = _effort(len(market.need), float(market.need.sum()), quick)
+    effort = _effort(len(market.need), float(market.need.sum()), quick, rough)
     rest = Rest(market, market.need, market.stock)
     taste = Taste(*prices(market, market.need, effort.steps))
     least = max(least, payable(float(market.need @ taste.worth), market.price)) * (1.0 + 1e-9)
@@ -194,10 +227,10 @@ def cheapest(market: Lots, least: float, quick: bool) -> list[Lines]:
     return shrunk(market, renewed(best, taste, effort.renewals, effort.depth, least), taste.worth)
 
 
-def _effort(items: int, jobs: float, quick: bool) -> Effort:
+def _effort(items: int, jobs: float, quick: bool, rough: bool) -> Effort:
     if many(items, jobs):
         return _LEAST_EFFORT
-    if quick and items > _EFFORTS[1][0]:
+    if rough or (quick and items > _EFFORTS[1][0]):
         return _QUICK_EFFORT
     return next((each for most, each in _EFFORTS if items <= most), _LEAST_EFFORT)
 

@@ -33,7 +33,7 @@ _QUANTUM = np.array([1.0, QUANTUM.memory, QUANTUM.disk, 1.0])[:, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """Waiting groups × offers. Offers are sorted: priced before others, then by price and key.
+    """Waiting groups × offers. Offers are sorted: priced before others, then by price (or size) and key.
 
     `kind_copies[g, k]` is how many jobs of a group an empty slot of a kind holds, `of_kind[o]` the kind of an
     offer. `size`, `slots` and `whole` (static slots) are by kind; quantities are cpus, memory, disk and GPUs.
@@ -82,7 +82,7 @@ def sale(left: Demand, offers: Sequence[Offer], kinds: Mapping[str, Kind], verdi
     groups = sorted((group for group, count in left if count > 0), key=lambda g: g.key)
     known = sorted(
         (offer for offer in offers if offer.kind in kinds),
-        key=lambda o: (o.price is None, o.price or 0.0, o.key, o.generation, o.image),
+        key=lambda o: (*o.dearness, o.key, o.generation, o.image),
     )
     names = sorted({offer.kind for offer in known})
     column = {name: at for at, name in enumerate(names)}

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from updraft.core.buying.greedy import Line
-from updraft.core.buying.listing import Listing
+from updraft.core.buying.listing import Listing, few, machines
 from updraft.core.buying.market import Flags, Ints, sale
 from updraft.core.buying.orders import Order, Queues, as_order
 from updraft.core.buying.reach import within_reach
@@ -124,17 +124,16 @@ class _Shop:
         return Shopping(self._purchases(), left, self._unmet(rows))
 
     def _list(self, wanted: Ints, quick: bool) -> list[Line]:
-        """A list, of few and large machines where there may not be as many as a cheap one takes."""
+        """A list, of fewer and larger machines where there may not be as many as a cheap one takes."""
         if not self._may_be_had():
             return []  # nothing more may be bought: what remains is to ask why
         if not quick and self._scarce():
-            self.listing = Listing(self.sale, self.verdicts, scarce=True)
+            self.listing = Listing(self.sale, self.verdicts, surcharge=1.0)
             return self.listing.lines(wanted, self.stock, self._open(), quick=True)
         lines = self.listing.lines(wanted, self.stock, self._open(), quick=quick)
-        if quick or sum(line.count for line in lines) <= self.most:
-            return lines
-        self.listing = Listing(self.sale, self.verdicts, scarce=True)
-        return self.listing.lines(wanted, self.stock, self._open(), quick=quick)
+        if not quick and machines(lines) > self.most:
+            self.listing, lines = few(self.sale, self.verdicts, wanted, self.stock, self._open(), self.most)
+        return lines
 
     def _may_be_had(self) -> int:
         """How many machines may still be bought."""
@@ -336,7 +335,7 @@ class _Shop:
             return -1
         priced = usable[~np.isnan(this.price[usable])]
         mine = priced if len(priced) else usable
-        price = this.price[mine] if len(priced) else this.size[this.of_kind[mine], 0]
+        price = np.array([this.offers[at].dearness[1] for at in mine.tolist()])
         return int(mine[np.argmin(price / np.minimum(held[mine], self.left[row]))])
 
     def _line(self, row: int, at: int) -> Line:

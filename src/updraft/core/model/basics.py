@@ -60,6 +60,23 @@ class Resources:
         ]
         return max(0, min(fits, default=1_000_000_000))
 
+    def shortfall(self, wanted: "Resources") -> float:
+        """How far this is from holding `wanted`: the parts of its quantities that are missing, added up."""
+        pairs = (
+            (self.cpus, wanted.cpus),
+            (self.memory, wanted.memory),
+            (self.disk, wanted.disk),
+            (self.gpus, wanted.gpus),
+        )
+        return sum(1.0 - have / want for have, want in pairs if want > max(0, have))
+
+    def bulk(self) -> float:
+        """How large this is, in cores, to compare what has no price: 8 GiB count as a core, a GPU as 16.
+
+        These are about the ratios that clouds charge for; disk is left out.
+        """
+        return self.cpus + self.memory / 8192 + 16.0 * self.gpus
+
 
 NOTHING = Resources()
 

@@ -302,6 +302,11 @@ class Offer:
         plain = f"{self.worker_class}@{self.cloud}/{self.zone}/{self.flavor}/{self.market}"
         return f"{plain}?{self.variant}" if self.variant else plain
 
+    @property
+    def dearness(self) -> tuple[bool, float]:
+        """Sorts the cheapest first, and after all of them what has no known price, the smallest first."""
+        return (True, self.resources.bulk()) if self.price is None else (False, self.price)
+
 
 @dataclass(frozen=True, slots=True)
 class Quota:

@@ -62,7 +62,7 @@ _ECM = re.compile(rf"^\s*({'|'.join(ECM_KEYS)})\s*=", re.MULTILINE)
 _INSTANCE = re.compile(r"i-[0-9A-Za-z]+")
 _USER_DATA = re.compile(r"#!|#cloud-config|\[(amiconfig|cernvm|ucernvm)|mime-version:|content-type:", re.I)
 _RESOURCES = re.compile(r"^cloud_type\s*[:=]", re.MULTILINE | re.IGNORECASE)
-_ALL_OUT = re.compile(r"^\s*#\s*cloud_type\s*[:=]", re.MULTILINE | re.IGNORECASE)
+_COMMENT = re.compile(r"^[ \t]*[#;]+[ \t]*", re.MULTILINE)
 _SCHEDULER = re.compile(r"^\[(global|job)\]\s*$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"\s*(export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 _SHELL = re.compile(r"(export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
@@ -92,25 +92,28 @@ def _form(path: Path, text: str) -> Form:
         return Form.MASTER if len(_MASTER.findall(text)) > 1 else _script(text)
     if _USER_DATA.match(start):
         return Form.USER_DATA
-    if (found := _cloud_scheduler(text)) is not None:
+    if (found := _configuration(text)) is not None:
         return found
-    if _ELASTIQ.search(text):
-        return Form.ELASTIQ
-    if _ECM.search(text):
-        return Form.ECM
-    if _EC2RC.search(text):
-        return Form.EC2RC
     if all(_INSTANCE.fullmatch(word) for word in text.split()):
         return Form.STATE
-    if _ALL_OUT.search(text):
+    if (found := _configuration(_COMMENT.sub("", text))) is not None:
         raise UsageError(
-            f"{path}: every cloud in it is commented out; take the # from the lines of those that are yours"
+            f"{path}: is {found} in which what counts is commented out, as in a sample; take the # from the "
+            "lines that are yours"
         )
     raise UsageError(
         f"{path}: is neither an elastiq.conf ([elastiq], [ec2], [quota]) nor an ecm.conf (FLAVOR_VMS= and "
         "the like), no cloud_resources.conf (cloud_type:), cloud_scheduler.conf ([global], [job]) or export "
         "of csv2 (JSON or CSV), nor a file that goes with one"
     )
+
+
+def _configuration(text: str) -> Form | None:
+    """Which configuration it is, by the lines that aren't comments; None where it is none that is known."""
+    if (found := _cloud_scheduler(text)) is not None:
+        return found
+    known = ((_ELASTIQ, Form.ELASTIQ), (_ECM, Form.ECM), (_EC2RC, Form.EC2RC))
+    return next((form for pattern, form in known if pattern.search(text)), None)
 
 
 def _cloud_scheduler(text: str) -> Form | None:

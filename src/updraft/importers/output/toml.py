@@ -107,13 +107,13 @@ def _under(tables: Mapping[str, Table]) -> Table:
 
 
 def _owned(machines: Iterable[str]) -> str:
-    """The machines of a state file, as commands that a person may give."""
-    lines = [f"#   updraft adopt {machine}" for machine in machines]
+    """The machines of a state file, for a person to see to."""
+    lines = [f"#   {machine}" for machine in machines]
     if not lines:
         return ""
     head = (
         "",
-        f"# elastiq's state file names {len(lines)} of its machines. They belong to the old pool: let their",
-        "# jobs end and remove them there. One that is in this pool can be taken over (docs/howto/adopt.md):",
+        f"# elastiq's state file names {len(lines)} of its machines. updraft leaves them alone, and can't",
+        "# adopt them: other user-data started them. Let their jobs end, and remove them in the cloud:",
     )
     return "\n".join([*head, *lines]) + "\n"

@@ -114,10 +114,10 @@ RULES = (
 NOTES = (
     no_lifetime("elastiq"),
     (
-        "a wait before launches",
+        "waiting_jobs_time_s",
         Fate.REPLACED,
-        "where the file doesn't say it, elastiq waited 40 s (100 s for more than 10 jobs until 0.9.4); here "
-        "machines are launched at once. A wait: [demand] min_wait",
+        "elastiq waited 40 s (100 s for more than 10 jobs until 0.9.4); here machines are launched at once. "
+        "A wait: [demand] min_wait",
     ),
 )
 

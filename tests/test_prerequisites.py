@@ -1,0 +1,38 @@
+"""`tools/prerequisites`: who may not install what is missing is told what it is."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parent.parent / "tools" / "prerequisites"
+
+
+def run(folder: Path, python: str) -> tuple[int, str]:
+    """The tool with this script as its Python, as a user who isn't root: its exit code and what it said."""
+    for name, script in {"python3.11": python, "id": "echo 1000"}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run(
+        [TOOL, "python"], env={"PATH": f"{folder}:{os.environ['PATH']}"}, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ('case "$2" in *ensurepip*) exit 1;; esac', "as root on Debian: apt-get install python3.11-venv"),
+        ('case "$*" in *version_info*) exit 1;; --version) echo Python 3.9.2;; esac', "is Python 3.9.2"),
+    ],
+    ids=["no venv", "too old"],
+)
+def test_what_python_lacks_is_said(tmp_path: Path, python: str, sentence: str) -> None:
+    code, said = run(tmp_path, python)
+    assert (code, sentence in said) == (1, True), said
+
+
+def test_a_python_that_will_do_is_nothing_to_speak_of(tmp_path: Path) -> None:
+    assert run(tmp_path, "exit 0") == (0, "")
