@@ -90,7 +90,7 @@ def facts(call: Call) -> Facts:
     """What the ledger knows, and what is revoked."""
     from updraft import config
 
-    settings = config.load(call.file)
+    settings = call.settings
     try:
         with Reader(call.place.ledger) as ledger:
             view, made = ledger.view(time.time()), all_noted(ledger, Issued)
@@ -147,7 +147,7 @@ def keys_of(call: Call) -> Keys | None:
     from updraft.app.wiring import asker
 
     try:
-        folder = Path(asker(config.load(call.file))("SEC_PASSWORD_DIRECTORY"))
+        folder = Path(asker(call.settings)("SEC_PASSWORD_DIRECTORY"))
     except PoolError:
         return None
     names = key_names(folder, SIGNING_KEY)
@@ -216,7 +216,7 @@ def _revoker(call: Call) -> Revoker:
     from updraft import config
     from updraft.app.wiring import access
 
-    settings = config.load(call.file)
+    settings = call.settings
     if settings.pool.collector:
         raise UsageError(
             "the head is another machine: run this there, as root, with its updraft.toml; "

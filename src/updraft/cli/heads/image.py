@@ -58,9 +58,8 @@ def image(
     from updraft.bootstrap.head.source import chosen_source
     from updraft.bootstrap.images.seeding import SeedSpec
     from updraft.bootstrap.layers import parse_layer
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     place = place_of(settings, cloud)
     spec = SeedSpec(
         install=installed(condor),

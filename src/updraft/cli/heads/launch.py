@@ -69,10 +69,9 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
     by `updraft head terminate` alone: the pool's controller doesn't touch it.
     """
     from updraft.clouds.heads import HeadPlace
-    from updraft.config import load
     from updraft.provision.heads.machines import checked_head_name
 
-    settings = load(call.file)
+    settings = call.settings
     found = one_cloud(settings, cloud)
     place = HeadPlace(
         role=options.pop("role"), key_name=options.pop("key_name"),
@@ -94,9 +93,7 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
 @click.pass_obj
 def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
     """List the heads that `updraft head launch` made for this pool, with their addresses."""
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     names = [one_cloud(settings, name) for name in clouds] or list(settings.clouds)
     with waiting(f"asking {', '.join(names)}"):
         rows = [row for name in names for row in _rows(settings, name)]
@@ -129,9 +126,8 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
     removes them before; else each ends by itself once its head is gone for long.
     """
     from updraft.clouds.heads import HeadPlace
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     where = one_cloud(settings, cloud)
     place = HeadPlace(floating=floating)
     heads = heads_of(settings, where, place)

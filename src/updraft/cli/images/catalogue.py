@@ -73,9 +73,8 @@ def _of_clouds(
 ) -> tuple[list[Row], Mapping[str, str]]:
     """The rows of all clouds that answer, and the errors of the others; all are asked at the same time."""
     from updraft.checks.asking import ask
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     if only is not None and only not in settings.clouds:
         raise UsageError(f"there is no cloud {only}; updraft.toml has {', '.join(settings.clouds)}")
     names = [name for name in settings.clouds if only in (None, name)]

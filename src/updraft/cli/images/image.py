@@ -45,9 +45,8 @@ def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> Non
     A cloud that doesn't answer is named, the others are shown, and the exit code is 1.
     """
     from updraft.checks.asking import ask
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     names = _named(settings, clouds)
     with waiting(f"asking {', '.join(names)}"):
         answers = ask({name: partial(_rows, settings, name) for name in names}, _LOOK)
@@ -202,9 +201,8 @@ def place_of(settings: "Settings", cloud: str) -> "Place":
 
 
 def _place(call: Call, cloud: str) -> "tuple[Settings, Place]":
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     return settings, place_of(settings, cloud)
 
 

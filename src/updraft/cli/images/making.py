@@ -91,9 +91,7 @@ def build(
     On the pool's head, as root. The machine runs no other job, is ended in any case, and its image is made
     only when it holds no key, token or credential any more.
     """
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     found = _class(settings, worker_class)
     place = place_of(settings, cloud or _only_cloud(settings, found))
     image = base or settings.images_of(settings.classes[found]).get(place.cloud, "")
@@ -134,10 +132,9 @@ def make(
     not run there meanwhile: refused where they do, so `updraft drain` it first.
     """
     from updraft.clouds.imaging import TAG_FROM
-    from updraft.config import load
     from updraft.provision.images.waiting import discard, ready
 
-    settings = load(call.file)
+    settings = call.settings
     found = _class(settings, worker_class)
     place = place_of(settings, cloud or _only_cloud(settings, found))
     place.free(name)

@@ -279,7 +279,7 @@ def _known(call: Call, names: Sequence[str]) -> list[str]:
 
 def rows_of(call: Call) -> list[Row]:
     """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
-    settings = config.load(call.file)
+    settings = call.settings
     decided, looks = _remembered(call)
     of_file = settings.policy()
     now = in_force(of_file, decided)

@@ -54,9 +54,7 @@ def leftovers(
     be wanted again. What is in use, named by the configuration, young, or not proven to be this pool's is
     never removed. The exit code is 1 where a cloud doesn't answer, or something can't be removed.
     """
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     if removing and as_json and not yes:
         raise UsageError("--remove with --json doesn't ask: say --yes as well")
     looked = look(settings, clouds)

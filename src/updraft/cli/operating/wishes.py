@@ -169,7 +169,6 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
 def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
     """Machines aren't all that updraft makes: what else there is, once they are gone."""
     from updraft.cli.operating.leftovers import left_over
-    from updraft.config import load
 
     if not wait:
         click.echo(
@@ -177,7 +176,7 @@ def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
         )
         return
     try:
-        click.echo(left_over(load(call.file)))
+        click.echo(left_over(call.settings))
     except UpdraftError as error:  # the machines are gone all the same
         click.echo(f"what else updraft made in the clouds isn't known: {error}; see `updraft leftovers`")
 

@@ -63,9 +63,8 @@ def worker(
     from updraft.app.wiring import access, asker, token_life, with_broker_token, worker_spec
     from updraft.bootstrap.worker.userdata import worker_layers
     from updraft.condor.pool import HTCondorPool
-    from updraft.config import load
 
-    settings = load(call.file)
+    settings = call.settings
     launch = _launch(settings, worker_class, (cloud, zone, flavor, market or ""))
     if with_token and not launch.offer.flavor:
         raise UsageError("say which flavor it will have with --flavor: that is how updraft knows its price")
@@ -169,9 +168,7 @@ def head(call: Call, /, form: str | None, **wish: Any) -> None:
     It holds no credentials of a cloud. They come from the role that the machine is launched with; without one
     updraft says what it lacks, waits, and goes on when it is there.
     """
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     _show(head_told(settings, call.file, HeadWish(**wish)), form)
     for line in left_behind(settings):
         click.echo(f"updraft: {line}", err=True)

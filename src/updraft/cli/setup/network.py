@@ -42,9 +42,7 @@ def check(call: Call, clouds: tuple[str, ...], roles: tuple["Role", ...], as_jso
     A line with + is missing, one with - lets in more than is needed. Exit code 1 where there is any.
     Nothing is changed.
     """
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     names = named_clouds(settings, clouds)
     sides: list[Side] = []
     left_out: dict[str, str] = {}
@@ -83,9 +81,7 @@ def ensure(call: Call, cloud: str, roles: tuple["Role", ...], close: bool, force
     Makes groups that aren't there, and adds rules that are missing; nothing is taken out without --close.
     When the cloud refuses a part of it, the rest is taken back.
     """
-    from updraft.config import load
-
-    settings = load(call.file)
+    settings = call.settings
     name = one_cloud(settings, cloud)
     found = network_of(settings, name)
     if isinstance(found, str):
