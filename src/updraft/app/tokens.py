@@ -88,7 +88,6 @@ class Keys:
 
 def facts(call: Call) -> Facts:
     """What the ledger knows, and what is revoked."""
-    from updraft import config
 
     settings = call.settings
     try:
@@ -143,7 +142,6 @@ def rows_of(known: Facts, now: float) -> list[Row]:
 
 def keys_of(call: Call) -> Keys | None:
     """The signing keys of this machine; None where it has none, or they can't be seen."""
-    from updraft import config
     from updraft.app.wiring import asker
 
     try:
@@ -213,7 +211,6 @@ def finished(call: Call, known: Facts, keys: Keys) -> tuple[list[str], dict[str,
 
 
 def _revoker(call: Call) -> Revoker:
-    from updraft import config
     from updraft.app.wiring import access
 
     settings = call.settings

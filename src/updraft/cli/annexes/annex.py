@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call, who
+from updraft.app.controller import START, daemon_state
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
 from updraft.cli.annexes.rows import Row, annex_table, described, lease, rows_of, size, stands
 from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import daemon_state
-from updraft.cli.watching.status import START
 from updraft.core.model import Annex
 from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, ProblemFound, UsageError

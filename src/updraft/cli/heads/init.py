@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from updraft.app.call import Call
 from updraft.bootstrap.head.roles import CENTRAL_MANAGER, ROLES, SUBMIT
 from updraft.cli.output import ago, count, waiting
-from updraft.cli.setup.service import check_roots_own
 from updraft.errors import BootstrapError, ProblemFound, UsageError
+from updraft.provision.setup.service import check_roots_own
 
 if TYPE_CHECKING:
     from updraft.bootstrap import HeadSpec
@@ -249,8 +249,8 @@ def _address(host: "Host", given: Mapping[str, Any], roles: tuple[str, ...]) -> 
 def _place(
     host: "Host", tree: "Tree", given: Mapping[str, Any], spec: "HeadSpec", file: Path | None
 ) -> "Place":
-    from updraft.cli.setup.service import unit_text
     from updraft.provision.setup.files import TOKEN, Place, checked_token, token_command
+    from updraft.provision.setup.service import unit_text
 
     token = ""
     if CENTRAL_MANAGER not in spec.roles:

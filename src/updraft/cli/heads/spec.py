@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from updraft.cli.setup.service import UNWRITABLE
 from updraft.errors import UsageError
+from updraft.provision.setup.service import UNWRITABLE
 
 if TYPE_CHECKING:
     from updraft.bootstrap import HeadSpec, Install, Layer

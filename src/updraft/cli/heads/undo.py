@@ -93,8 +93,8 @@ def _ledgers(call: Call, tree: "Tree", book: "Book") -> set[Path]:
 
 def _of_the_service(tree: "Tree", book: "Book") -> Path | None:
     """The configuration of the service that `head init` has written; None where it wrote none."""
-    from updraft.cli.setup.service import USUAL_FILE
     from updraft.provision.setup.files import UNIT
+    from updraft.provision.setup.service import USUAL_FILE
 
     if UNIT not in book.files:
         return None

@@ -12,10 +12,9 @@ from pathlib import Path
 import click
 
 from updraft.app.call import Call, who
+from updraft.app.controller import START, daemon_state
 from updraft.cli.operating.names import machine_named
 from updraft.cli.output import ago, count, json_option, say_json, waiting
-from updraft.cli.watching.documents import daemon_state
-from updraft.cli.watching.status import START
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
 from updraft.daemon.lock import StateLock

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
+from updraft.app.controller import daemon_state
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document, daemon_state
+from updraft.cli.watching.documents import Document
 from updraft.core.settings import DAY
 from updraft.errors import ConfigError, LedgerError, ProblemFound
 

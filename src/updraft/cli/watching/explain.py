@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
+from updraft.app.controller import daemon_state
 from updraft.app.terminal import printable
 from updraft.cli.operating.names import machine_named
 from updraft.cli.output import (
@@ -22,7 +23,7 @@ from updraft.cli.output import (
     table,
     waiting,
 )
-from updraft.cli.watching.documents import Document, daemon_state, event_row, machine_row
+from updraft.cli.watching.documents import Document, event_row, machine_row
 from updraft.core.machines.entries import BUSY
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
