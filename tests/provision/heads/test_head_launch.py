@@ -14,7 +14,7 @@ from updraft.app import wiring
 from updraft.bootstrap.head import source
 from updraft.bootstrap.head.source import WHEEL
 from updraft.cli import main
-from updraft.cli.heads import making as headmaking
+from updraft.cli.heads import launch as headmaking
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.ec2.heads import EC2Heads

@@ -150,7 +150,7 @@ def _roles(text: str) -> tuple[str, ...]:
 
 def _configuration(call: Call, roles: tuple[str, ...], last: str) -> tuple["Settings | None", Path]:
     """updraft.toml, where there is one and this is a central manager: that of the `last` time, if any."""
-    from updraft.cli.heads.spec import check_for_head
+    from updraft.app.heads.spec import check_for_head
     from updraft.config import load
 
     if CENTRAL_MANAGER not in roles:

@@ -78,8 +78,8 @@ def leftovers(
 
 def look(settings: "Settings", clouds: Sequence[str] = (), deadline: float = _LOOK) -> Looked:
     """What updraft has made in these clouds, or all, each judged; a question that fails costs itself."""
+    from updraft.app.clouds import named_clouds
     from updraft.checks.asking import ask
-    from updraft.cli.setup.network import named_clouds
 
     names = named_clouds(settings, clouds)
     places = _places(settings, names)
@@ -134,8 +134,8 @@ _ORDER = (
 
 
 def _places(settings: "Settings", clouds: Sequence[str]) -> dict[str, "Place"]:
+    from updraft.app.clouds import network_of
     from updraft.app.wiring import make_driver
-    from updraft.cli.setup.network import network_of
     from updraft.provision.heads.machines import heads_pool
     from updraft.provision.images.making import pool_name
     from updraft.provision.leftovers import Place

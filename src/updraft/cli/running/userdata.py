@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.cli.heads.spec import HeadWish, head_options, head_told, left_behind
+from updraft.cli.heads.options import head_options
 from updraft.cli.output import ago
 from updraft.errors import UsageError
 
@@ -168,6 +168,8 @@ def head(call: Call, /, form: str | None, **wish: Any) -> None:
     It holds no credentials of a cloud. They come from the role that the machine is launched with; without one
     updraft says what it lacks, waits, and goes on when it is there.
     """
+    from updraft.app.heads.spec import HeadWish, head_told, left_behind
+
     settings = call.settings
     _show(head_told(settings, call.file, HeadWish(**wish)), form)
     for line in left_behind(settings):
