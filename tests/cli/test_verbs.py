@@ -17,9 +17,9 @@ import pytest
 from tests.rigs.forms import validate
 from tests.rigs.stubpool import StubPool
 from updraft import config
+from updraft.app import wishes
 from updraft.app.controller import SILENT_AFTER
 from updraft.cli import main
-from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
 from updraft.condor.support import lookup
 from updraft.core.model import (

@@ -8,8 +8,7 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.heads.options import head_options
-from updraft.cli.operating.wishes import confirm
-from updraft.cli.output import Column, ago, console, is_narrow, json_option, say_json, table, waiting
+from updraft.cli.output import Column, ago, confirm, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.setup.network import say, say_sides
 from updraft.cli.watching.documents import Document
 from updraft.config.values.units import seconds

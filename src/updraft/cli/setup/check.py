@@ -68,10 +68,10 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
 
 def findings(file: Path) -> list["Finding"]:
     """Everything that was found; of a wrong configuration each fault, and nothing else."""
+    from updraft.app.leftovers import found_within as leftovers_of
     from updraft.app.wiring import access, brokers, groups_trusted, make_driver
     from updraft.checks import Finding, Site, State, look
     from updraft.checks.role import held, people
-    from updraft.cli.operating.leftovers import found_within as leftovers_of
     from updraft.condor.support.probe import PoolProbe
     from updraft.config import load
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from updraft.app.call import Call
-from updraft.cli.operating.wishes import confirm
-from updraft.cli.output import count, json_option, say_json, waiting
+from updraft.cli.output import confirm, count, json_option, say_json, waiting
 from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound, UsageError
 

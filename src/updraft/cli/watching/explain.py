@@ -9,8 +9,8 @@ import click
 
 from updraft.app.call import Call
 from updraft.app.controller import daemon_state
+from updraft.app.names import machine_named
 from updraft.app.terminal import printable
-from updraft.cli.operating.names import machine_named
 from updraft.cli.output import (
     Column,
     ago,
