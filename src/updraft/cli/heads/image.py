@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from updraft.app.call import Call
+from updraft.cli.endings import ended_by_term
 from updraft.cli.heads.options import condor_option, index_option, source_option
 from updraft.cli.images.image import cloud_option, name_option, watch
-from updraft.cli.images.making import ended_by_term
 
 
 @click.command(short_help="A seed image for heads: HTCondor and updraft, no credentials.")

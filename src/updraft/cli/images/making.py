@@ -1,14 +1,12 @@
 """`image build` and `image make`: a worker image of a base image and layers, or of a running machine."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from updraft.app.call import Call
+from updraft.cli.endings import ended_by_term
 from updraft.cli.images.image import cloud_option, name_option, tell, watch
 
 flavor_option = click.option("--flavor", default="", help="On which flavor. Default: the class's cheapest.")
@@ -80,17 +78,3 @@ def make(call: Call, /, machine: str, busy: bool, **wish: Any) -> None:
     with ended_by_term():
         tell(*making.make(call.settings, machine, making.Wish(**wish), watch(), busy=busy))
     click.echo('  condor = "image"')
-
-
-@contextmanager
-def ended_by_term() -> Iterator[None]:
-    """A request to end is as good as Ctrl-C: what was begun is taken back."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -91,8 +91,9 @@ COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table to
 @click.pass_obj
 def show(call: Call, name: str, as_json: bool) -> None:
     """Show all that is decided and known of one cloud."""
+    rows = overrides.rows_of(call)
     (known,) = overrides.known_clouds(call, [name])
-    row = next(row for row in overrides.rows_of(call) if row["name"] == known)
+    row = next(row for row in rows if row["name"] == known)
     if as_json:
         say_json({"cloud": row})
         return
