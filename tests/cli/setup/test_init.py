@@ -243,7 +243,7 @@ def test_a_private_key_that_cannot_be_saved_leaves_no_key_pair_to_choose(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(FakeCloud, "create_key_pair", creates)
-    monkeypatch.setattr("updraft.cli.setup.cloud.os.fsync", full)
+    monkeypatch.setattr("updraft.provision.keys.os.fsync", full)
     faults = [] if deletable else ["--set", 'faults=[{error="auth-failed", call="delete_key_pair"}]']
     code, _, err = run(capsys, *FLAGS, *faults, "--key", "mine", "--key-file", "keys/mine.pem")
     assert code == 2
