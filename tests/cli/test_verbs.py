@@ -17,8 +17,8 @@ import pytest
 from tests.rigs.forms import validate
 from tests.rigs.stubpool import StubPool
 from updraft import config
-from updraft.app import wishes
-from updraft.app.controller import SILENT_AFTER
+from updraft.app.operating import wishes
+from updraft.app.operating.known import SILENT_AFTER
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.condor.support import lookup

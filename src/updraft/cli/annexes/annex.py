@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call, who
-from updraft.app.controller import START, daemon_state
+from updraft.app.operating.known import START, daemon_state
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
 from updraft.cli.annexes.rows import Row, annex_table, described, lease, rows_of, size, stands

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from updraft.app import overrides
 from updraft.app.call import Call
+from updraft.app.operating import overrides
 from updraft.cli.output import (
     Column,
     clock,

@@ -13,7 +13,7 @@ from updraft.core.leftovers import Fate, Judged, chosen, unknown
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
-    from updraft.app.leftovers import Looked
+    from updraft.app.operating.leftovers import Looked
     from updraft.config.model import Settings
 
 
@@ -41,7 +41,7 @@ def leftovers(
     be wanted again. What is in use, named by the configuration, young, or not proven to be this pool's is
     never removed. The exit code is 1 where a cloud doesn't answer, or something can't be removed.
     """
-    from updraft.app.leftovers import remove, still
+    from updraft.app.operating.leftovers import remove, still
 
     settings = call.settings
     if removing and as_json and not yes:
@@ -67,7 +67,7 @@ def leftovers(
 
 def _looked(settings: "Settings", clouds: Sequence[str]) -> "Looked":
     from updraft.app.clouds import named_clouds
-    from updraft.app.leftovers import look
+    from updraft.app.operating.leftovers import look
 
     with waiting(f"asking {', '.join(named_clouds(settings, clouds))}"):
         return look(settings, clouds)
@@ -114,7 +114,7 @@ def _fail(
 
 
 def _called(one: Judged) -> str:
-    from updraft.app.leftovers import called
+    from updraft.app.operating.leftovers import called
 
     return called(one)
 

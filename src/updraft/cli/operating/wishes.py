@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from updraft.app.call import Call
-from updraft.app.controller import START
-from updraft.app.wishes import REFUSED, answers, ask, follow, named, taken_over
+from updraft.app.operating.known import START
+from updraft.app.operating.wishes import REFUSED, answers, ask, follow, named, taken_over
 from updraft.cli.output import ago, confirm, count, json_option, say_json, waiting
 from updraft.errors import ProblemFound, UpdraftError, UsageError
 from updraft.ledger.reader import Reader, RequestKind
@@ -151,7 +151,7 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
 
 def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
     """Machines aren't all that updraft makes: what else there is, once they are gone."""
-    from updraft.app.leftovers import left_over
+    from updraft.app.operating.leftovers import left_over
 
     if not wait:
         click.echo(

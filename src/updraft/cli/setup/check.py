@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.app.controller import daemon_state
+from updraft.app.operating.known import daemon_state
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
 from updraft.cli.watching.documents import Document
 from updraft.core.settings import DAY
@@ -68,7 +68,7 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
 
 def findings(file: Path) -> list["Finding"]:
     """Everything that was found; of a wrong configuration each fault, and nothing else."""
-    from updraft.app.leftovers import found_within as leftovers_of
+    from updraft.app.operating.leftovers import found_within as leftovers_of
     from updraft.app.wiring import access, brokers, groups_trusted, make_driver
     from updraft.checks import Finding, Site, State, look
     from updraft.checks.role import held, people

@@ -10,7 +10,7 @@ import click
 
 from updraft import config
 from updraft.app.call import Call
-from updraft.app.controller import daemon_state
+from updraft.app.operating.known import daemon_state
 from updraft.cli.output import ago, clock, json_option, say_json
 from updraft.errors import LedgerError, ProblemFound
 from updraft.ledger.reader import Reader

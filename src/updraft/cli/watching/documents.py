@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from updraft.app.controller import daemon_state
+from updraft.app.operating.known import daemon_state
 from updraft.cli.annexes.rows import rows_of
 from updraft.core.model import AtWork, MachineRecord, Reason
 from updraft.ledger.reader import Event, Reader

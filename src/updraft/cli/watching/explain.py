@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.app.controller import daemon_state
-from updraft.app.names import machine_named
+from updraft.app.operating.known import daemon_state, machine_named
 from updraft.app.terminal import printable
 from updraft.cli.output import (
     Column,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.app.controller import START
+from updraft.app.operating.known import START
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from updraft.app.call import Call, who
-from updraft.app.controller import daemon_state
-from updraft.app.names import machine_named
+from updraft.app.operating.known import daemon_state, machine_named
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
 from updraft.daemon.lock import StateLock

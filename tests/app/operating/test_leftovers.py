@@ -9,7 +9,7 @@ import pytest
 
 from tests.rigs.forms import validate
 from updraft.app import wiring
-from updraft.app.leftovers import left_over, look
+from updraft.app.operating.leftovers import left_over, look
 from updraft.checks import State
 from updraft.checks.asking import Answer
 from updraft.checks.leftovers import judge
@@ -95,7 +95,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setenv("UPDRAFT_CONFIG", str(found.file))
     monkeypatch.setenv("COLUMNS", "220")
     monkeypatch.setattr(wiring, "make_driver", found.driver)
-    monkeypatch.setattr("updraft.app.leftovers.time.time", lambda: found.now)
+    monkeypatch.setattr("updraft.app.operating.leftovers.time.time", lambda: found.now)
     return found
 
 
