@@ -7,7 +7,7 @@ from pwd import getpwall
 from secrets import token_hex
 
 from updraft.app import wiring
-from updraft.app.images.places import DEADLINE, place_of
+from updraft.app.images.places import place_of
 from updraft.bootstrap.images.baking import ATTR_TRIAL, baking_layer
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.worker.userdata import worker_user_data
@@ -20,7 +20,7 @@ from updraft.core.model import Launch, Offer, Reason, Resources
 from updraft.core.slots.choice import chosen
 from updraft.errors import UsageError
 from updraft.provision.images.builder import LIFETIME, Builder, Order, cheapest, pool_name, tags_of_builder
-from updraft.provision.images.transfer import Place
+from updraft.provision.images.transfer import DEADLINE, Place
 from updraft.provision.images.waiting import Watch, discard, ready
 
 _POOL_DEADLINE = 20.0

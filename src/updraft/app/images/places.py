@@ -11,7 +11,6 @@ from updraft.config.model import Settings
 from updraft.errors import ProblemFound, UsageError
 from updraft.provision.images.transfer import Place
 
-DEADLINE = 3600.0  # seconds for an image to be ready: some clouds store hundreds of gigabytes
 Row = dict[str, Any]
 
 

@@ -96,11 +96,10 @@ def upload(call: Call, file: Path, name: str, cloud: str, form: str) -> None:
     OpenStack takes qcow2, raw, vmdk, vdi and vhd; the local cloud a tar file of a root file system. EC2 has
     no call for image files.
     """
-    from updraft.app.images.places import DEADLINE
     from updraft.provision.images import transfer
 
     _, place = _place(call, cloud)
-    tell(place, transfer.upload(place, file, name, form, DEADLINE, watch()))
+    tell(place, transfer.upload(place, file, name, form, transfer.DEADLINE, watch()))
 
 
 @image.command(short_help="Write IMAGE into a FILE.")
@@ -130,13 +129,12 @@ def copy(call: Call, image: str, source: str, target: str, name: str) -> None:
 
     Regions of EC2 copy by themselves; else the file comes through a temporary file here.
     """
-    from updraft.app.images.places import DEADLINE
     from updraft.provision.images import transfer
 
     _, here = _place(call, source)
     _, there = _place(call, target)
     found = here.found(image)
-    tell(there, transfer.copy(here, found, there, name or found.info.name, DEADLINE, watch()))
+    tell(there, transfer.copy(here, found, there, name or found.info.name, transfer.DEADLINE, watch()))
 
 
 @image.command(short_help="Let another project, account or cloud use IMAGE.")
