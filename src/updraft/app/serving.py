@@ -35,12 +35,12 @@ from updraft.config import load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
-from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch
+from updraft.daemon import Cycle, Daemon, Herald, Parts, Rhythm, StateLock, Switch
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.handover import Handover
-from updraft.daemon.loop import Cycle, Seen
+from updraft.daemon.loop import Seen
 from updraft.daemon.tokens import TokenKeeper
 from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
