@@ -448,7 +448,7 @@ class Terminal:
         for _ in range(10):
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(2)
+                self.process.wait(deadline(2))  # a second one while it ends would be its end
                 return
 
     def end(self) -> int:
