@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from updraft.app import wiring
 from updraft.clouds.base import Driver
@@ -51,3 +52,21 @@ def address_of(settings: Settings, cloud: str, machine: Instance) -> str:
         return machine.address if groups is None else groups.address(machine.id)
     except CloudError:
         return ""
+
+
+def rows_of(settings: Settings, cloud: str) -> list[dict[str, Any]]:
+    """What `head list` shows of this cloud's heads. Raises CloudError."""
+    return [
+        {
+            "cloud": cloud,
+            "name": one.worker_class,
+            "id": one.id,
+            "state": str(one.state),
+            "address": address_of(settings, cloud, one),
+            "flavor": one.flavor,
+            "zone": one.zone,
+            "image": one.image,
+            "launched": one.launched_at,
+        }
+        for one in heads_of(settings, cloud, HeadPlace()).all()
+    ]

@@ -16,7 +16,6 @@ from updraft.errors import ProblemFound
 
 if TYPE_CHECKING:
     from updraft.app.heads.launching import Launched, Planned
-    from updraft.config.model import Settings
     from updraft.provision.heads.machines import Patience
 
 name_argument = click.argument("name")
@@ -128,11 +127,12 @@ def _tell(name: str, done: "Launched") -> None:
 def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
     """List the heads that `updraft head launch` made for this pool, with their addresses."""
     from updraft.app.clouds import one_cloud
+    from updraft.app.heads.places import rows_of
 
     settings = call.settings
     names = [one_cloud(settings, name) for name in clouds] or list(settings.clouds)
     with waiting(f"asking {', '.join(names)}"):
-        rows = [row for name in names for row in _rows(settings, name)]
+        rows = [row for name in names for row in rows_of(settings, name)]
     if as_json:
         say_json({"heads": rows})
     elif rows:
@@ -180,29 +180,6 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
         click.echo(f"{found.worker_class} ({found.id}) is ended")
     if groups:
         ending.remove_groups(say)
-
-
-# ------------------------------------------------------------------------------------------------ inside
-
-
-def _rows(settings: "Settings", cloud: str) -> list[Document]:
-    from updraft.app.heads.places import address_of, heads_of
-    from updraft.clouds.heads import HeadPlace
-
-    return [
-        {
-            "cloud": cloud,
-            "name": one.worker_class,
-            "id": one.id,
-            "state": str(one.state),
-            "address": address_of(settings, cloud, one),
-            "flavor": one.flavor,
-            "zone": one.zone,
-            "image": one.image,
-            "launched": one.launched_at,
-        }
-        for one in heads_of(settings, cloud, HeadPlace()).all()
-    ]
 
 
 _COLUMNS: tuple[tuple[Column, bool, Callable[[Document], str]], ...] = (  # in a narrow table too, its text
