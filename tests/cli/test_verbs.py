@@ -19,10 +19,10 @@ import pytest
 from tests.rigs.forms import validate
 from tests.rigs.stubpool import StubPool
 from updraft import config
+from updraft.app.operating import wishes
+from updraft.app.operating.known import SILENT_AFTER
 from updraft.cli import main
-from updraft.cli.operating import wishes
 from updraft.cli.schemas import FORMS
-from updraft.cli.watching.documents import SILENT_AFTER
 from updraft.clouds.fake import FakeCloud
 from updraft.condor.support import lookup
 from updraft.core.model import (

@@ -4,8 +4,12 @@ import getpass
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from updraft import config
+
+if TYPE_CHECKING:
+    from updraft.config.model import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,11 @@ class Call:
     def file(self) -> Path:
         """The configuration file. Raises UsageError where there is none."""
         return config.find(self.asked)
+
+    @property
+    def settings(self) -> "Settings":
+        """The whole configuration, read anew. Raises ConfigError with every fault of the file."""
+        return config.load(self.file)
 
     @property
     def target(self) -> Path:

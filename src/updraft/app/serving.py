@@ -35,12 +35,12 @@ from updraft.config import load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
-from updraft.daemon import Daemon, Herald, Parts, Rhythm, StateLock, Switch
+from updraft.daemon import Cycle, Daemon, Herald, Parts, Rhythm, StateLock, Switch
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.handover import Handover
-from updraft.daemon.loop import Cycle, Seen
+from updraft.daemon.loop import Seen
 from updraft.daemon.tokens import TokenKeeper
 from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
@@ -159,7 +159,7 @@ def make_daemon(
     `holds` says whether its state directory is its own still. On another host than the one that the pool's
     identity was made for it only reports.
     """
-    parts, host = parts_now(), socket.getfqdn()
+    parts = parts_now()
     actor = Actor(
         policy=parts.policy,
         pool=parts.pool,
@@ -178,20 +178,25 @@ def make_daemon(
         clock=time.time,
         switch=switch,
         boot=this_boot(),
-        herald=Herald(
-            parts.pool,
-            f"{controller_in(settings.pool.state_dir, known)}@{host}",
-            host,
-            time.time,
-            Rhythm(settings.pool.announce, 8 * settings.pool.announce),
-            stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
-            identity=known.pool,
-            barred=elsewhere(known, this_host()),
-            holds=holds,
-        ),
+        herald=_herald(settings, parts.pool, known, holds),
         reload=parts_now,
         seen=seen,
         recorder=recorder,
+    )
+
+
+def _herald(settings: Settings, pool: Pool, known: Identity, holds: Callable[[], bool]) -> Herald:
+    host = socket.getfqdn()
+    return Herald(
+        pool,
+        f"{controller_in(settings.pool.state_dir, known)}@{host}",
+        host,
+        time.time,
+        Rhythm(settings.pool.announce, 8 * settings.pool.announce),
+        stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
+        identity=known.pool,
+        barred=elsewhere(known, this_host()),
+        holds=holds,
     )
 
 

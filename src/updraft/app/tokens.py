@@ -88,9 +88,8 @@ class Keys:
 
 def facts(call: Call) -> Facts:
     """What the ledger knows, and what is revoked."""
-    from updraft import config
 
-    settings = config.load(call.file)
+    settings = call.settings
     try:
         with Reader(call.place.ledger) as ledger:
             view, made = ledger.view(time.time()), all_noted(ledger, Issued)
@@ -143,11 +142,10 @@ def rows_of(known: Facts, now: float) -> list[Row]:
 
 def keys_of(call: Call) -> Keys | None:
     """The signing keys of this machine; None where it has none, or they can't be seen."""
-    from updraft import config
     from updraft.app.wiring import asker
 
     try:
-        folder = Path(asker(config.load(call.file))("SEC_PASSWORD_DIRECTORY"))
+        folder = Path(asker(call.settings)("SEC_PASSWORD_DIRECTORY"))
     except PoolError:
         return None
     names = key_names(folder, SIGNING_KEY)
@@ -213,10 +211,9 @@ def finished(call: Call, known: Facts, keys: Keys) -> tuple[list[str], dict[str,
 
 
 def _revoker(call: Call) -> Revoker:
-    from updraft import config
     from updraft.app.wiring import access
 
-    settings = config.load(call.file)
+    settings = call.settings
     if settings.pool.collector:
         raise UsageError(
             "the head is another machine: run this there, as root, with its updraft.toml; "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.terminal import plain_streams, printable, raw
+from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -124,3 +125,16 @@ def waiting(what: str) -> Iterator[None]:
     # What is written meanwhile goes through rich, which would take its colours for ours.
     with console(err=True).status(Text(f"{what} …")), plain_streams():
         yield
+
+
+def confirm(question: str) -> None:
+    """Go on when a person says yes; UsageError where nobody is there to ask."""
+    try:
+        sure = click.confirm(question, err=True)
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise UsageError("nobody answers here, and nothing was done; --yes says that it is meant") from error
+    if not sure:
+        raise click.Abort

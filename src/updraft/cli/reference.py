@@ -250,7 +250,7 @@ def _known_to(tree: ast.Module, module: str, constants: Mapping[str, Mapping[str
     found = {
         alias.asname or alias.name: constants[node.module][alias.name]
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in constants
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module in constants
         for alias in node.names
         if alias.name in constants[node.module]
     }

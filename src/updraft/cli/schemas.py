@@ -10,6 +10,7 @@ from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
+from updraft.cli.simulating.schemas import SIMULATE_FORMS
 from updraft.cli.verb_schemas import (
     HEAD_FORMS,
     IMAGE_FORMS,
@@ -187,51 +188,6 @@ CLOUD_ERROR = _form(
     cloud=_value("string", "Its name."),
     text=_value("string", "Why."),
 )
-_FIGURES = {
-    "jobs": "Jobs that arrived.",
-    "completed": "Jobs that were done at the end.",
-    "wait_mean": "Mean wait in seconds, from a job's arrival to its first start.",
-    "wait_p50": "Half of the jobs waited no longer.",
-    "wait_p95": "95 of 100 jobs waited no longer.",
-    "wait_p99": "99 of 100 jobs waited no longer.",
-    "wait_max": "The longest wait.",
-    "slowdown": "Mean bounded slowdown: wait and run time, divided by the run time (at least 10 s).",
-    "makespan": "Seconds from the first arrival to the last job's end.",
-    "cost": "What all machines cost, in the unit of the prices.",
-    "core_hours_paid": "Core-hours of all machines.",
-    "core_hours_used": "Core-hours of jobs that came to something.",
-    "paid_per_used": "The one divided by the other.",
-    "idle_share": "Part of the paid core-hours in which no job ran.",
-    "killed": "Runs of jobs that an order to end a machine cut short.",
-    "lost": "Runs of jobs that ended with their machine's own death.",
-    "machines": "Machines that were launched.",
-    "per_thousand": "The same for 1,000 jobs.",
-    "api_calls": "Calls to the clouds.",
-    "violations": "Looks at which a limit was exceeded.",
-    "over_bound": "The cost divided by the least possible.",
-    "under_accuracy": "SPEC's elasticity metrics: cores that lacked, as a part of those asked for.",
-    "over_accuracy": "Cores that were too many, as a part of those asked for.",
-    "under_timeshare": "Part of the time in which cores lacked.",
-    "over_timeshare": "Part of the time in which there were too many.",
-}
-SIMULATED = _form(
-    "A setting, and what became of it.",
-    name=_value("string", "Its name."),
-    rival=_value("boolean", "Whether another system's rule decided."),
-    metrics=_form(
-        "Its figures; null where one doesn't apply.",
-        **{name: _value("number", about, none=True) for name, about in _FIGURES.items()},
-    ),
-    to_cores=_value("object", "Numbers of cores, and the seconds until so many had joined, or null."),
-    bound=_value("number", "The least that these jobs can cost on these offers, or null.", none=True),
-    calls=_value("object", "How many API calls of each kind there were."),
-    violations=_value("object", "At how many looks which limit was exceeded."),
-    refused_drains=_value("integer", "Drains that found a machine busy: it stayed."),
-    cycle=_value("number", "Seconds between two of its looks."),
-    cycles=_value("integer", "Looks."),
-    decisions=_value("integer", "Looks at which anything had changed, so that it was decided anew."),
-    machines_of=_value("object", "How many machines of each flavor (and market) were launched."),
-)
 FORMS: Mapping[str, Schema] = {
     "plan": _form(
         "One look and the plan that it leads to.",
@@ -328,36 +284,7 @@ FORMS: Mapping[str, Schema] = {
         left_out=_list(REASON, "What the last look left out of the machine, its cloud, class or annex."),
         daemon=DAEMON,
     ),
-    "simulate": _form(
-        "Settings that were simulated over one workload.",
-        version=VERSION,
-        workload=_form(
-            "The jobs.",
-            name=_value("string", "The file or the generator."),
-            jobs=_value("integer", "How many."),
-            seconds=_value("number", "From the first arrival to the last."),
-            core_hours=_value("number", "The work in them."),
-            begins=_value("number", "When the first arrived, in POSIX seconds, or null.", none=True),
-            sha256=_value("string", "The file's; empty where there is none."),
-            notes=_list(_value("string", "A sentence."), "What was done to them on the way."),
-            left_out=_value("object", "How many records were left out, by the reason."),
-        ),
-        conditions=_form(
-            "What all settings share.",
-            cycle=_value("number", "Seconds between two looks."),
-            seed=_value("integer", "Where chance begins."),
-            boot=_value(
-                "number", "Seconds until a machine joins, the median, unless its cloud says otherwise."
-            ),
-            failures=_value("number", "Part of the machines that never join."),
-            interruptions=_value("number", "How often an hour a spot machine is taken away."),
-        ),
-        settings=_list(SIMULATED, "Each setting, in the order of the call."),
-        front=_list(
-            _value("string", "A name."),
-            "Settings that no other beats in cost and mean wait, the cheapest first.",
-        ),
-    ),
+    **SIMULATE_FORMS,
     "drain": WISHES,
     "undrain": WISHES,
     "terminate": WISHES,

@@ -1,11 +1,9 @@
 """The daemon's loop. Time and sleeping come from outside: tests and the simulator run it in virtual time."""
 
-import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -16,25 +14,20 @@ from updraft.condor.base import Pool
 from updraft.core.demand.left_out import UNREAD_ANNEX
 from updraft.core.model import Known, Observation, Plan, Prepared, Reason, Snapshot
 from updraft.core.settings import Policy
-from updraft.daemon import report, requests
+from updraft.daemon import requests
 from updraft.daemon.adoption import adoptions
 from updraft.daemon.clockwatch import JUMP, ClockWatch
 from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
-from updraft.daemon.preparing import PACE, Preparer
-from updraft.daemon.tallies import tallies
+from updraft.daemon.preparing import Preparer
+from updraft.daemon.reporting import CLOCK, Cycle, Reporter
 from updraft.daemon.watchdog import Watchdog, interval
-from updraft.errors import LedgerError, StateLost, UpdraftError
+from updraft.errors import StateLost, UpdraftError
 from updraft.ledger import Ledger, clouds
 from updraft.observe import Observer
 from updraft.recording import Recorder
 
-PRUNE_EVERY = 3600.0
-CLOCK = "clock"
-"""The note of how this host's clock went on."""
-SAVE_EVERY = 10.0
 AFTER_A_FAULT = 10.0
-_NUMBER = re.compile(r"(?<![\w-])\d[\w.,:]*")
 WATCHED = 5.0
 
 Planner = Callable[[Snapshot, Policy], Plan]
@@ -63,16 +56,6 @@ class Parts:
     drivers: Mapping[str, Driver]
     user_data: UserData
     close: Callable[[], None] = _nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """One turn of the loop. `standing` is None where this controller acted, else why it did not."""
-
-    snapshot: Snapshot
-    plan: Plan
-    standing: Reason | None
-    late: tuple[str, ...] = ()
 
 
 Seen = Callable[[Cycle, Policy, Mapping[str, Driver]], None]
@@ -124,16 +107,11 @@ class Daemon:
         self._recorder = recorder
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
+        host = "" if herald is None else herald.host
+        self._reporter = Reporter(ledger, observer, preparer, parts.policy.pool, host, self._started)
         self._loaded = 1
-        self._pruned = float("-inf")
-        self._saved: tuple[float, str] = (float("-inf"), "")
-        self._told: frozenset[Reason] = frozenset()
-        self._silent: frozenset[str] = frozenset()
-        self._logged = max((event.id for event in ledger.events(limit=1)), default=0)
-        self._stood: str | None = ""
         self._acts_since: float | None = None
         self._times = ClockWatch(ledger.noted(CLOCK), boot)
-        self._clock_noted: dict[str, Any] = {}
         self._deferred = False  # to another controller, since this one last acted
         self._taken_over_at: float | None = None
         self.destroyed = False
@@ -210,7 +188,7 @@ class Daemon:
         cycle = Cycle(snapshot, plan, standing, late)
         if self._seen is not None:
             self._seen(cycle, policy, self.parts.drivers)
-        self._remember(cycle, _took(times), policy)
+        self._reporter.remember(cycle, _took(times), policy, self._loaded, self._times.note)
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)
         return cycle
@@ -276,108 +254,8 @@ class Daemon:
         self.destroyed = True
         self._say("destroyed", Reason("destroyed", "no machine of this pool is left"))
 
-    # ------------------------------------------------------------------------------- what is told of it
-
-    def _remember(self, cycle: Cycle, took: Mapping[str, float], policy: Policy) -> None:
-        now = cycle.snapshot.now
-        doc, told = report.document(
-            cycle.snapshot, cycle.plan, standing=cycle.standing, timings=took, generation=self._loaded
-        )
-        cycle = replace(cycle, plan=told)
-        substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
-        with self._ledger.together():
-            self._tell(cycle)
-            for kind, text in self._preparer.fresh.items():
-                self._ledger.learn(kind, text, now)
-            self._preparer.fresh.clear()
-            self._note_self(now, cycle.standing)
-            # The document is written when something in it has changed, not each time that it grew older.
-            # A clock that was set back must not keep it from that.
-            if substance != self._saved[1] or abs(now - self._saved[0]) >= SAVE_EVERY:
-                decided = clouds.overrides(self._ledger)
-                doc.update(tallies(cycle.snapshot, cycle.plan, policy, decided))
-                self._ledger.save_cycle(doc, now)
-                self._ledger.note("schedds", {"seen": self._observer.schedds_seen}, now)
-                self._ledger.note(PACE, self._preparer.pace_note, now)
-                self._saved = (now, substance)
-            if abs(now - self._pruned) >= PRUNE_EVERY:
-                self._ledger.prune(now)
-                self._pruned = now
-        self._log_sources(cycle.snapshot)
-        self._write_line(cycle, took)
-        self._log_outcomes()
-
-    def _note_self(self, now: float, standing: Reason | None) -> None:
-        host = self._herald.host if self._herald is not None else ""
-        doc = {
-            "pid": os.getpid(),
-            "host": host,
-            "started": self._started,
-            "last_cycle": now,
-            "acting": standing is None,
-        }
-        self._ledger.note("controller", doc, now)
-        if self._times.note != self._clock_noted:
-            self._clock_noted = self._times.note
-            self._ledger.note(CLOCK, self._clock_noted, now)
-
-    def _tell(self, cycle: Cycle) -> None:
-        """Warnings and the standing become events when they come up, not as long as they last."""
-        warnings = frozenset(cycle.plan.warnings)
-        codes = {(reason.code, _stem(reason.text)) for reason in self._told}
-        for warning in cycle.plan.warnings:
-            if (warning.code, _stem(warning.text)) not in codes:
-                self._ledger.event(cycle.snapshot.now, "warning", "", warning)
-                self._log.warning(warning.text, code=warning.code)
-        self._told = warnings
-        code = None if cycle.standing is None else cycle.standing.code
-        if code != self._stood:
-            self._stood = code
-            reason = cycle.standing or Reason("acting", "this controller acts for the pool")
-            self._ledger.event(cycle.snapshot.now, "standing", "", reason)
-            self._log.info(reason.text, code=reason.code)
-
-    def _log_sources(self, snapshot: Snapshot) -> None:
-        """Who doesn't answer is said when it begins and when it ends, not as long as it lasts."""
-        silent = {
-            name: source["error"]
-            for name, source in report.sources(snapshot).items()
-            if source["state"] == "unknown"
-        }
-        for name in sorted(silent.keys() - self._silent):
-            self._log.warning(f"{name}: no answer: {silent[name]['text']}", code=silent[name]["code"])
-        for name in sorted(self._silent - silent.keys()):
-            self._log.info(f"{name}: answers again", code="answers")
-        self._silent = frozenset(silent)
-
-    def _log_outcomes(self) -> None:
-        """What became of what was begun, also in earlier cycles, is said in the log as in the ledger."""
-        for event in self._ledger.events(after=self._logged, kinds=report.OUTCOMES):
-            self._logged = event.id
-            self._log.info(report.outcome(event), code=event.code)
-
-    def _write_line(self, cycle: Cycle, took: Mapping[str, float]) -> None:
-        if cycle.standing is not None or not cycle.plan.actions:
-            return
-        counts = report.jobs(cycle.snapshot)
-        for text, code in report.lines(cycle.snapshot, cycle.plan):
-            self._log.info(text, code=code)
-        self._log.info(
-            "cycle",
-            waiting=counts["idle"],
-            running=counts["running"],
-            machines=len(cycle.plan.machines),
-            actions=len(cycle.plan.actions),
-            late=len(cycle.late),
-            took=round(sum(took.values()), 2),
-        )
-
     def _say(self, kind: str, reason: Reason) -> None:
-        self._log.info(reason.text, code=reason.code)
-        try:
-            self._ledger.event(self._clock(), kind, "", reason)
-        except LedgerError as error:
-            self._log.error("the ledger can't be written", why=str(error))
+        self._reporter.say(kind, reason, self._clock())
 
     # ------------------------------------------------------------------------------------------ reload
 
@@ -426,8 +304,3 @@ def _took(times: Mapping[str, float]) -> dict[str, float]:
         "plan": times["planned"] - times["looked"],
         "act": times["acted"] - times["planned"],
     }
-
-
-def _stem(text: str) -> str:
-    """A warning's text without its numbers, which grow while it is the same warning; those in names stay."""
-    return _NUMBER.sub("", text)

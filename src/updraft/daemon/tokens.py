@@ -18,7 +18,7 @@ from updraft.core.machines.unneeded import unneeded
 from updraft.core.model import MachineRecord, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon.handover import Handover
-from updraft.daemon.loop import Cycle
+from updraft.daemon.reporting import Cycle
 from updraft.errors import UpdraftError
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, all_noted

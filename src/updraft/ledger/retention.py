@@ -31,23 +31,7 @@ def prune(rows: sqlite3.Connection, keep: Retention, now: float) -> None:
             (first, behind, now - keep.ended_age),
         )
     rows.execute("DELETE FROM events WHERE id <= (SELECT MAX(id) FROM events) - ?", (keep.events,))
-    # An end of the last day is a planner's fact (cool-downs count it): age goes before number.
-    ended = min(now - keep.ended_age, now - 2 * DAY)
-    rows.execute("DELETE FROM machines WHERE ended_at < ?", (ended,))
-    rows.execute(
-        """DELETE FROM machines WHERE ended_at < ? AND (cloud, id) IN (
-            SELECT cloud, id FROM machines WHERE ended_at IS NOT NULL
-            ORDER BY ended_at DESC LIMIT -1 OFFSET ?)""",
-        (now - 2 * DAY, keep.ended),
-    )
-    # An accepted launch has its machines' own records: it is as closed as one that is settled or refused.
-    closed = (LaunchState.SETTLED, LaunchState.REFUSED, LaunchState.ACCEPTED)
-    rows.execute("DELETE FROM launches WHERE asked_at < ? AND state IN (?, ?, ?)", (ended, *closed))
-    rows.execute(
-        """DELETE FROM launches WHERE asked_at < ? AND key IN (
-            SELECT key FROM launches WHERE state IN (?, ?, ?) ORDER BY asked_at DESC LIMIT -1 OFFSET ?)""",
-        (now - 2 * DAY, *closed, keep.ended),
-    )
+    _prune_ended(rows, keep, now)
     rows.execute(
         "DELETE FROM consoles WHERE rowid IN (SELECT rowid FROM consoles ORDER BY at DESC LIMIT -1 OFFSET ?)",
         (keep.consoles,),
@@ -66,4 +50,25 @@ def prune(rows: sqlite3.Connection, keep: Retention, now: float) -> None:
         """DELETE FROM requests WHERE done_at IS NOT NULL AND id IN (
             SELECT id FROM requests WHERE done_at IS NOT NULL ORDER BY id DESC LIMIT -1 OFFSET ?)""",
         (keep.requests,),
+    )
+
+
+def _prune_ended(rows: sqlite3.Connection, keep: Retention, now: float) -> None:
+    """Machines that have ended, and launches that are closed."""
+    # An end of the last day is a planner's fact (cool-downs count it): age goes before number.
+    ended = min(now - keep.ended_age, now - 2 * DAY)
+    rows.execute("DELETE FROM machines WHERE ended_at < ?", (ended,))
+    rows.execute(
+        """DELETE FROM machines WHERE ended_at < ? AND (cloud, id) IN (
+            SELECT cloud, id FROM machines WHERE ended_at IS NOT NULL
+            ORDER BY ended_at DESC LIMIT -1 OFFSET ?)""",
+        (now - 2 * DAY, keep.ended),
+    )
+    # An accepted launch has its machines' own records: it is as closed as one that is settled or refused.
+    closed = (LaunchState.SETTLED, LaunchState.REFUSED, LaunchState.ACCEPTED)
+    rows.execute("DELETE FROM launches WHERE asked_at < ? AND state IN (?, ?, ?)", (ended, *closed))
+    rows.execute(
+        """DELETE FROM launches WHERE asked_at < ? AND key IN (
+            SELECT key FROM launches WHERE state IN (?, ?, ?) ORDER BY asked_at DESC LIMIT -1 OFFSET ?)""",
+        (now - 2 * DAY, *closed, keep.ended),
     )

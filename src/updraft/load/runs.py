@@ -11,14 +11,18 @@ from typing import Any
 
 from updraft.clouds.local import process
 from updraft.clouds.local.images.image import Image
+from updraft.clouds.local.images.layers import DEFAULT_STORE
+from updraft.demo import pool as demo
 from updraft.demo.pool import Say
-from updraft.errors import ProblemFound
+from updraft.errors import ProblemFound, UsageError
 from updraft.load import conf, figures, real
 from updraft.load.figures import Figures, Real
 from updraft.load.head import TOKENS, Head, Jobs, bring_up_head
 from updraft.load.schedule import Load
 from updraft.load.sender import Order
 
+_JITTER = 0.1
+_SPARE = 30.0  # seconds beyond one interval, so that every machine has updated
 _SENDERS = 2
 _LEAD = 4.0  # seconds for the senders to start
 _LOOK_EVERY = 20.0
@@ -49,6 +53,25 @@ class _Seen:
     status: list[float]
     cycles: dict[float, dict[str, Any]]
     last: dict[str, Any]
+
+
+def wish_of(
+    *, updates_every: float, join_rate: float, loss_rate: float, seed: int, file: Path | None, **asked: Any
+) -> Wish:
+    """What the options of `pool load` ask for. Raises UsageError for what doesn't go together.
+
+    Without `seconds` it goes on until every machine has updated.
+    """
+    if file is not None and asked["children"] is not None:
+        raise UsageError("--children is for our own configuration; the file of --config says its own")
+    seconds = asked.pop("seconds") or updates_every * (1 + _JITTER) + _SPARE
+    load = Load(max(asked["machines"]), updates_every, _JITTER, join_rate, loss_rate, seconds, seed)
+    return Wish(load=load, config=None if file is None else file.read_text(), **asked)
+
+
+def prove(wish: Wish, store: Path | None, say: Say) -> tuple[list[Figures], Real | None]:
+    """`run_all` on the image in `store`, which is built where there is none."""
+    return run_all(wish, demo.find_or_build(store or DEFAULT_STORE, say), say)
 
 
 def run_all(wish: Wish, image: Image, say: Say) -> tuple[list[Figures], Real | None]:

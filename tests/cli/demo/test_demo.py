@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from updraft.cli import main
+from updraft.cli import endings, main
 from updraft.cli.demo import demo
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig
@@ -39,7 +39,7 @@ def no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """The signals' handlers, given back at the end."""
-    before = {number: signal.getsignal(number) for number in demo.ENDINGS}
+    before = {number: signal.getsignal(number) for number in endings.ENDINGS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -83,10 +83,10 @@ def test_without_root_it_names_the_demo_that_needs_none(
 
 
 def test_a_second_interrupt_does_not_stop_the_cleaning_up() -> None:
-    demo.clean_up_after_signals()
+    endings.clean_up_after_signals()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-    for number in demo.ENDINGS:
+    for number in endings.ENDINGS:
         signal.raise_signal(number)
 
 

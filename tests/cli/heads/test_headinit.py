@@ -59,9 +59,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     made.starts = {"updraft.service": partial(open_ledger, tmp_path)}
     monkeypatch.setattr(hosts, "Host", lambda: made)
     monkeypatch.setattr(trees, "Tree", lambda: real(tmp_path / "root"))
-    monkeypatch.setattr("updraft.cli.setup.service.CODE", ())
+    monkeypatch.setattr("updraft.provision.setup.service.CODE", ())
     monkeypatch.setattr("updraft.provision.setup.strict.TRUSTED", {0, os.getuid()})
-    monkeypatch.setattr("updraft.cli.setup.service.program_here", lambda: "/usr/local/bin/updraft")
+    monkeypatch.setattr("updraft.provision.setup.service.program_here", lambda: "/usr/local/bin/updraft")
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     monkeypatch.delenv("SUDO_USER", raising=False)
     return made

@@ -33,7 +33,7 @@ MACHINE = MachineRecord("i-0001a9", "here", "k1", "default", "small", "g", NOW -
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A pool with one machine, whose daemon looked just now, and which nobody waits for long."""
-    monkeypatch.setattr("updraft.cli.operating.wishes.ANSWER_WITHIN", 0.1)
+    monkeypatch.setattr("updraft.app.operating.wishes.ANSWER_WITHIN", 0.1)
     (tmp_path / "updraft.toml").write_text(SETTINGS)
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
     made = Ledger(config.place(tmp_path / "updraft.toml").ledger)
@@ -78,7 +78,7 @@ def test_waiting_for_disown_ends_when_the_machine_is_let_go(
                 [MachineRecord("i-0001a9", "here", "k1", "default", "small", "g", NOW, ended_at=NOW, end=end)]
             )
 
-    monkeypatch.setattr("updraft.cli.operating.wishes.time.sleep", daemon_works)
+    monkeypatch.setattr("updraft.app.operating.wishes.time.sleep", daemon_works)
     assert main.call(["disown", "i-0001a9", "--wait"]) == 0
     assert "let go: it stays" in capsys.readouterr().out
     assert looks >= 2

@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wish]:
     monkeypatch.setattr(runs, "run_all", run_all)
     monkeypatch.setattr(demo, "find_or_build", lambda *_: Image("forky", ()))
     monkeypatch.setattr(pool_load.os, "geteuid", lambda: 0)
-    monkeypatch.setattr("updraft.cli.demo.demo.clean_up_after_signals", lambda: None)
+    monkeypatch.setattr("updraft.cli.pools.load.clean_up_after_signals", lambda: None)
     return wishes
 
 

@@ -246,7 +246,7 @@ def test_a_private_key_that_cannot_be_saved_leaves_no_key_pair_to_choose(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(FakeCloud, "create_key_pair", creates)
-    monkeypatch.setattr("updraft.cli.setup.cloud.os.fsync", full)
+    monkeypatch.setattr("updraft.provision.keys.os.fsync", full)
     faults = [] if deletable else ["--set", 'faults=[{error="auth-failed", call="delete_key_pair"}]']
     code, _, err = run(capsys, *FLAGS, *faults, "--key", "mine", "--key-file", "keys/mine.pem")
     assert code == 2
@@ -472,7 +472,7 @@ class Terminal:
         for _ in range(10):
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(2)
+                self.process.wait(deadline(2))  # a second one while it ends would be its end
                 return
 
     def end(self) -> int:

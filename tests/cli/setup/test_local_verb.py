@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from updraft.cli import main
-from updraft.cli.setup.local import usual_state
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.driver import from_settings
+from updraft.clouds.local.process import usual_state
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
 from updraft.errors import AuthFailed
 

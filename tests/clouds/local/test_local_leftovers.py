@@ -91,7 +91,7 @@ def test_what_a_build_left_goes_and_the_rest_stays(
 
     # Hours later the machine of the build is nobody's any more.
     now = time.time() + SPARED[Kind.MACHINE]
-    monkeypatch.setattr("updraft.cli.operating.leftovers.time.time", lambda: now)
+    monkeypatch.setattr("updraft.app.operating.leftovers.time.time", lambda: now)
     assert listed(capsys) == fates | {builder.id: "left"}
     code, out, err = called(capsys, "--remove", "--yes")
     assert code == 0, err

@@ -148,7 +148,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: OpenSta
         f'os_cloud = "test"\n[classes.default]\nimage = "{harness.image}"\n'
     )
     monkeypatch.setenv("UPDRAFT_CONFIG", str(file))
-    monkeypatch.setattr("updraft.cli.operating.leftovers.time.time", lambda: BEGUN + 2 * HOUR)
+    monkeypatch.setattr("updraft.app.operating.leftovers.time.time", lambda: BEGUN + 2 * HOUR)
     return kept(tmp_path / "state", Host()).pool
 
 

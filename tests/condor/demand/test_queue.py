@@ -11,7 +11,8 @@ from updraft.condor.demand.conditions import RUNNING, WAITING_OR_RUNNING
 from updraft.condor.demand.groups import unread_groups
 from updraft.condor.demand.naming import bounded, names_to_group_by
 from updraft.condor.demand.places import running_jobs
-from updraft.condor.demand.queue import ALL, UNTOLD, Queue
+from updraft.condor.demand.queue import UNTOLD, Queue
+from updraft.condor.demand.unread import ALL
 from updraft.core.slots.kinds import problem
 
 NAMES = ("JobStatus", "JobUniverse", "Owner", "Requirements")

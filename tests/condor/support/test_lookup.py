@@ -7,7 +7,8 @@ import pytest
 from tests.condor.demand.test_queue import POISON, Schedd, job
 from tests.waiting import deadline
 from updraft.condor.demand.groups import unread_groups, unread_of
-from updraft.condor.demand.queue import ALL, Queue
+from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.unread import ALL
 from updraft.condor.support.lookup import Found, JobName, JobSeen, gathered, jobs_in
 from updraft.core.model import JobGroup
 from updraft.errors import PoolError, PoolTimeout

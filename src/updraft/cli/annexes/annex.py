@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call, who
+from updraft.app.operating.known import START, daemon_state
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
 from updraft.cli.annexes.rows import Row, annex_table, described, lease, rows_of, size, stands
 from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import daemon_state
-from updraft.cli.watching.status import START
 from updraft.core.model import Annex
 from updraft.core.slots.choice import near
 from updraft.errors import LedgerError, ProblemFound, UsageError
@@ -85,7 +84,6 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     """
     from updraft.app.annexes import check_reach, imagined, would_buy
     from updraft.cli.annexes.making import refuse
-    from updraft.config import load
     from updraft.daemon.annexing import annex_of as made_of
 
     if asking.needed(call):
@@ -93,7 +91,7 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
         _answered(row, "within your budget" if dry_run else "", as_json, {"launches": [], "outlook": None})
         return
 
-    settings = load(call.file)
+    settings = call.settings
     asked = _asked(said)
     new = made_of(asked, settings.policy(), time.time())
     if any(one.name == new.name for one in _known(call)):
@@ -163,14 +161,13 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
     The machines learn it from their cloud's metadata, where it tells a machine its tags. Where it doesn't,
     the lease can't be moved while machines are there: they end with the one that they were launched with.
     """
-    from updraft.config import load
     from updraft.daemon.annex_requests.desk import TOLD
     from updraft.daemon.annexing import check_tokens, check_told, extended
 
     if asking.needed(call):
         _answered(asking.change("extend", name, duration=duration), "", as_json)
         return
-    now, policy = time.time(), load(call.file).policy()
+    now, policy = time.time(), call.settings.policy()
     old = _one(call, name)
     until = extended(old, duration, policy, now)
     with Ledger(call.place.ledger) as ledger:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli.endings import clean_up_after_signals
 from updraft.cli.output import console
 from updraft.errors import UsageError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 TITLE = "updraft demo on the cloud on this machine"
 KEPT = Path("/run/updraft-demo")
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST = 600.0
 LOOK_EVERY = 0.7
 TOLD = ("launch", "joined", "drain", "busy-again", "undrain", "terminate", "gone", "requeue-jobs", "failed")
@@ -90,18 +89,6 @@ def _real(out: "Console", keep: bool, state: Path | None, store: Path | None) ->
     if keep:
         say(_farewell(pool, folder))
     return 0 if closing.good else 1
-
-
-def clean_up_after_signals() -> None:
-    """Let Ctrl-C, a polite end and a closed terminal be cleaned up after, once and to the end."""
-    for ending in ENDINGS:
-        signal.signal(ending, _interrupt)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    for ending in ENDINGS:  # the impatient press twice, and what is left then is a second's work
-        signal.signal(ending, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 @contextmanager

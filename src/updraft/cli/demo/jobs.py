@@ -6,21 +6,18 @@ Run as `python -m updraft.cli.demo.jobs examples`; it needs root, as `updraft de
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from updraft.cli.demo.demo import state_dir
+from updraft.cli.endings import clean_up_after_signals
+from updraft.clouds.local.images.layers import DEFAULT_STORE
+from updraft.demo import examples
+from updraft.demo.examples import SKIPPED, STAND_IN, Outcome
+from updraft.demo.pool import bring_up, find_or_build
 from updraft.errors import UpdraftError, UsageError
-
-if TYPE_CHECKING:
-    from updraft.demo.examples import Outcome
 
 
 def main(folder: Path) -> int:
     """Bring up a pool, run the jobs, print what they printed; 0 where each did what it should."""
-    from updraft.cli.demo.demo import clean_up_after_signals, state_dir
-    from updraft.clouds.local.images.layers import DEFAULT_STORE
-    from updraft.demo import examples
-    from updraft.demo.pool import bring_up, find_or_build
-
     if os.geteuid() != 0:
         raise UsageError("the demonstration jobs run on real machines, which only root may make: use sudo")
     clean_up_after_signals()
@@ -35,10 +32,8 @@ def main(folder: Path) -> int:
     return 1 if any(one.wrong for one in outcomes) else 0
 
 
-def report(outcomes: "list[Outcome]") -> str:
+def report(outcomes: list[Outcome]) -> str:
     """What each job printed, whether that was right, and what was not the real thing."""
-    from updraft.demo.examples import SKIPPED, STAND_IN
-
     parts = []
     for one in outcomes:
         verdict = f"FAILED: {one.wrong}" if one.wrong else "as expected"

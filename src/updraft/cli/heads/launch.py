@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.cli.heads.making import Launching, Wish, address_of, heads_of
-from updraft.cli.heads.spec import HeadWish, head_options
-from updraft.cli.operating.wishes import confirm
-from updraft.cli.output import Column, ago, console, is_narrow, json_option, say_json, table, waiting
-from updraft.cli.setup.network import network_of, one_cloud, say
+from updraft.cli.heads.options import head_options
+from updraft.cli.output import Column, ago, confirm, console, is_narrow, json_option, say_json, table, waiting
+from updraft.cli.setup.network import say, say_sides
 from updraft.cli.watching.documents import Document
 from updraft.config.values.units import seconds
-from updraft.errors import UsageError
+from updraft.errors import ProblemFound
 
 if TYPE_CHECKING:
-    from updraft.config.model import Settings
-
-GONE_WITHIN = 300.0
+    from updraft.app.heads.launching import Launched, Planned
+    from updraft.provision.heads.machines import Patience
 
 name_argument = click.argument("name")
 cloud_option = click.option("--cloud", default="", metavar="NAME", help="The cloud. Default: the only one.")
@@ -68,24 +65,59 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
     found again, and its groups are seen to. What this run has made is removed when it fails. A head is ended
     by `updraft head terminate` alone: the pool's controller doesn't touch it.
     """
+    from updraft.app.clouds import one_cloud
+    from updraft.app.heads.launching import Launching, Wish
+    from updraft.app.heads.spec import HeadWish
     from updraft.clouds.heads import HeadPlace
-    from updraft.config import load
-    from updraft.provision.heads.machines import checked_head_name
 
-    settings = load(call.file)
+    settings = call.settings
     found = one_cloud(settings, cloud)
     place = HeadPlace(
         role=options.pop("role"), key_name=options.pop("key_name"),
         private=options.pop("private"), floating=options.pop("floating"),
     )  # fmt: skip
     own = ("image", "flavor", "zone", "wait", "keep")
-    wish = Wish(name=checked_head_name(name), place=place, **{key: options.pop(key) for key in own})
+    wish = Wish(name=name, place=place, **{key: options.pop(key) for key in own})
     told = HeadWish(**options)
-    launching = Launching(settings, call.file, found, wish, told)
+    launching = Launching(settings, call.file, found, wish, told, patience())
     if dry_run:
-        launching.show()
+        _show(name, found, launching.planned())
     else:
-        launching.go()
+        _tell(name, launching.go())
+
+
+def patience() -> "Patience":
+    """Real time, and a line on stderr for each step."""
+    from updraft.provision.heads.machines import Patience
+
+    return Patience(say=say, shown=waiting)
+
+
+def _show(name: str, cloud: str, planned: "Planned") -> None:
+    say_sides(planned.sides)
+    if planned.there is not None:
+        click.echo(f"head {name} is there already: {planned.there.id}; nothing would be launched")
+        return
+    order = planned.order
+    click.echo(
+        f"head {order.name}: {order.flavor} in {order.zone or 'any zone'} of cloud {cloud}, image "
+        f"{order.image}, {len(order.user_data)} bytes of user-data"
+    )
+
+
+def _tell(name: str, done: "Launched") -> None:
+    """Say where the head is. Raises ProblemFound where it never boots, and is kept."""
+    where = f" at {done.address}" if done.address else ", which has no address yet: see `updraft head list`"
+    click.echo(f"head {name} is machine {done.machine.id}{where}")
+    click.echo(f"  {done.login}")
+    if done.booted:
+        click.echo("its pool answers: as that user, condor_submit test.sub; as root there, updraft status")
+    else:
+        click.echo("it still boots: there, `cloud-init status --wait` and `condor_status -any` say how it is")
+    for line in done.left:
+        say(line)
+    if done.failed:
+        raise ProblemFound(f"{done.failed}; it is kept")
 
 
 @click.command("list", short_help="The heads of this pool.")
@@ -94,12 +126,13 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
 @click.pass_obj
 def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
     """List the heads that `updraft head launch` made for this pool, with their addresses."""
-    from updraft.config import load
+    from updraft.app.clouds import one_cloud
+    from updraft.app.heads.places import rows_of
 
-    settings = load(call.file)
+    settings = call.settings
     names = [one_cloud(settings, name) for name in clouds] or list(settings.clouds)
     with waiting(f"asking {', '.join(names)}"):
-        rows = [row for name in names for row in _rows(settings, name)]
+        rows = [row for name in names for row in rows_of(settings, name)]
     if as_json:
         say_json({"heads": rows})
     elif rows:
@@ -128,84 +161,25 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
     NAME is a head's name, or its id. The pool's workers are not touched: `updraft destroy`, on the head,
     removes them before; else each ends by itself once its head is gone for long.
     """
-    from updraft.clouds.heads import HeadPlace
-    from updraft.config import load
+    from updraft.app.clouds import one_cloud
+    from updraft.app.heads.ending import Ending
 
-    settings = load(call.file)
-    where = one_cloud(settings, cloud)
-    place = HeadPlace(floating=floating)
-    heads = heads_of(settings, where, place)
-    found = heads.named(name)
-    if found is None and not groups:
-        raise UsageError(f"cloud {where} has no head {name}; `updraft head list` shows them")
-    if groups:
-        _check_unused(settings, where, "" if found is None else found.id)
+    settings = call.settings
+    ending = Ending(settings, one_cloud(settings, cloud), name, floating, patience(), groups=groups)
+    found = ending.head
     if found is not None:
         if not yes:
             confirm(
                 f"End the head {found.worker_class} ({found.id}) with its queue and all that its disk holds?"
             )
-        if not heads.end(found.id, GONE_WITHIN):
+        if not ending.end():
             click.echo(f"{found.worker_class} ({found.id}) is told to end; the cloud takes its time")
             if groups:
                 say("the security groups stay while it is there: give this command again once it is gone")
             return
         click.echo(f"{found.worker_class} ({found.id}) is ended")
-    network = network_of(settings, where)
-    if groups and not isinstance(network, str):
-        network.remove(say)
-
-
-# ------------------------------------------------------------------------------------------------ inside
-
-
-def _check_unused(settings: "Settings", cloud: str, leaving: str) -> None:
-    """Raise UsageError while anybody but the head `leaving` is behind the groups that would be removed."""
-    from updraft.app.wiring import make_driver
-    from updraft.clouds.heads import HeadPlace
-    from updraft.core.model import CloudState
-
-    there: list[str] = []
-    for name in _sharing(settings, cloud):
-        others = [one for one in heads_of(settings, name, HeadPlace()).all() if one.id != leaving]
-        workers = make_driver(settings, name, settings.clouds[name]).machines()
-        there += [f"head {one.worker_class} ({one.id})" for one in others]
-        there += [f"worker {one.id}" for one in workers if one.state is not CloudState.TERMINATED]
-    if there:
-        some = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-        raise UsageError(
-            f"the security groups are in use by {some}: end them first (workers by `updraft destroy --wait`, "
-            "on the head), or leave --groups away; nothing was ended"
-        )
-
-
-def _sharing(settings: "Settings", cloud: str) -> list[str]:
-    """This cloud, and those of the file that have the same groups: two names for one project."""
-    driver = settings.clouds[cloud].driver
-    ids: dict[str, set[str]] = {}
-    for name, one in settings.clouds.items():
-        network = network_of(settings, name) if one.driver == driver else ""
-        ids[name] = set() if isinstance(network, str) else {group.id for group in network.ours()}
-    return [name for name in ids if name == cloud or ids[name] & ids[cloud]]
-
-
-def _rows(settings: "Settings", cloud: str) -> list[Document]:
-    from updraft.clouds.heads import HeadPlace
-
-    return [
-        {
-            "cloud": cloud,
-            "name": one.worker_class,
-            "id": one.id,
-            "state": str(one.state),
-            "address": address_of(settings, cloud, one),
-            "flavor": one.flavor,
-            "zone": one.zone,
-            "image": one.image,
-            "launched": one.launched_at,
-        }
-        for one in heads_of(settings, cloud, HeadPlace()).all()
-    ]
+    if groups:
+        ending.remove_groups(say)
 
 
 _COLUMNS: tuple[tuple[Column, bool, Callable[[Document], str]], ...] = (  # in a narrow table too, its text

@@ -1,8 +1,7 @@
 """`images` and `offers`: what the clouds have, as tables."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import click
 
@@ -20,10 +19,7 @@ from updraft.cli.output import (
     waiting,
 )
 from updraft.cli.watching.documents import Document
-from updraft.errors import ProblemFound, UsageError
-
-if TYPE_CHECKING:
-    from updraft.config.model import Settings
+from updraft.errors import ProblemFound
 
 DEADLINE = 60.0  # a cloud with thousands of images takes its time
 GIB = 1 << 20  # in KiB
@@ -45,7 +41,7 @@ def images(call: Call, part: str, cloud: str | None, as_json: bool) -> None:
     A name or an id serves wherever updraft.toml asks for an image. A cloud that doesn't answer is named, the
     others are shown, and the exit code is 1.
     """
-    rows, errors = _of_clouds(call, cloud, _images)
+    rows, errors = _of_clouds(call, cloud, "listed")
     found = [row for row in rows if _has(part, row["name"], row["id"])]
     found.sort(key=lambda row: (row["cloud"], row["name"], row["id"]))
     _show("images", found, errors, _IMAGE_COLUMNS, as_json=as_json, part=part)
@@ -62,48 +58,23 @@ def offers(call: Call, part: str, cloud: str | None, as_json: bool) -> None:
     Prices are per hour; `?` is one that isn't known, and never counts as zero. A cloud that doesn't answer is
     named, the others are shown, and the exit code is 1.
     """
-    rows, errors = _of_clouds(call, cloud, _offers)
+    rows, errors = _of_clouds(call, cloud, "sold")
     found = [row for row in rows if _has(part, row["flavor"], row["zone"])]
     found.sort(key=lambda row: (row["price"] is None, row["price"] or 0.0, row["flavor"], row["zone"]))
     _show("offers", found, errors, _OFFER_COLUMNS, as_json=as_json, part=part)
 
 
 def _of_clouds(
-    call: Call, only: str | None, rows_of: Callable[["Settings", str], list[Row]]
+    call: Call, only: str | None, what: Literal["listed", "sold"]
 ) -> tuple[list[Row], Mapping[str, str]]:
     """The rows of all clouds that answer, and the errors of the others; all are asked at the same time."""
-    from updraft.checks.asking import ask
-    from updraft.config import load
+    from updraft.app.clouds import named_clouds, rows_of
+    from updraft.app.images import places
 
-    settings = load(call.file)
-    if only is not None and only not in settings.clouds:
-        raise UsageError(f"there is no cloud {only}; updraft.toml has {', '.join(settings.clouds)}")
-    names = [name for name in settings.clouds if only in (None, name)]
+    settings = call.settings
+    names = named_clouds(settings, () if only is None else (only,))
     with waiting(f"asking {', '.join(names)}"):
-        answers = ask({name: partial(rows_of, settings, name) for name in names}, DEADLINE)
-    rows = [row for answer in answers.values() for row in answer.value or ()]
-    return rows, {name: str(answer.error) for name, answer in answers.items() if answer.error is not None}
-
-
-def _images(settings: "Settings", name: str) -> list[Row]:
-    from dataclasses import asdict
-
-    from updraft.app.wiring import make_driver
-    from updraft.clouds.base import catalogue_of
-
-    catalogue = catalogue_of(make_driver(settings, name, settings.clouds[name]))
-    if catalogue is None:
-        raise ProblemFound(f'the driver "{settings.clouds[name].driver}" doesn\'t list images')
-    return [{"cloud": name, **asdict(one)} for one in catalogue.images()]
-
-
-def _offers(settings: "Settings", name: str) -> list[Row]:
-    from dataclasses import asdict
-
-    from updraft.app.wiring import make_driver
-
-    driver = make_driver(settings, name, settings.clouds[name])
-    return [{**asdict(one), "cloud": name} for one in driver.offers()]
+        return rows_of(settings, names, getattr(places, what), DEADLINE)
 
 
 def _has(part: str, *texts: str) -> bool:

@@ -1,7 +1,6 @@
 """`image`: machine images, from looking at them to moving them between clouds."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from updraft.provision.images.transfer import Place
     from updraft.provision.images.waiting import Watch
 
-DEADLINE = 3600.0  # seconds for an image to be ready: some clouds store hundreds of gigabytes
 _LOOK = 60.0
 
 cloud_option = click.option("--cloud", default="", metavar="NAME", help="The cloud. Default: the only one.")
@@ -44,15 +42,14 @@ def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> Non
 
     A cloud that doesn't answer is named, the others are shown, and the exit code is 1.
     """
-    from updraft.checks.asking import ask
-    from updraft.config import load
+    from updraft.app import clouds as at
+    from updraft.app.images import places
 
-    settings = load(call.file)
-    names = _named(settings, clouds)
+    settings = call.settings
+    names = at.named_clouds(settings, clouds)
     with waiting(f"asking {', '.join(names)}"):
-        answers = ask({name: partial(_rows, settings, name) for name in names}, _LOOK)
-    rows = [row for answer in answers.values() for row in answer.value or () if row["ours"] or not made]
-    errors = {name: str(answer.error) for name, answer in answers.items() if answer.error is not None}
+        found, errors = at.rows_of(settings, names, places.rows_of, _LOOK)
+    rows = [row for row in found if row["ours"] or not made]
     if as_json:
         told = [{"cloud": name, "text": text} for name, text in errors.items()]
         say_json({"images": rows, "errors": told})
@@ -72,8 +69,10 @@ def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> Non
 @click.pass_obj
 def show(call: Call, image: str, cloud: str, as_json: bool) -> None:
     """Show an image: its id, state, form, size, checksum, labels, and with whom it is shared."""
+    from updraft.app.images.places import row_of
+
     settings, place = _place(call, cloud)
-    row = _row(place.cloud, place.found(image), settings.pool.name)
+    row = row_of(place.cloud, place.found(image), settings.pool.name)
     if as_json:
         say_json({"image": row})
         return
@@ -100,7 +99,7 @@ def upload(call: Call, file: Path, name: str, cloud: str, form: str) -> None:
     from updraft.provision.images import transfer
 
     _, place = _place(call, cloud)
-    tell(place, transfer.upload(place, file, name, form, DEADLINE, watch()))
+    tell(place, transfer.upload(place, file, name, form, transfer.DEADLINE, watch()))
 
 
 @image.command(short_help="Write IMAGE into a FILE.")
@@ -135,7 +134,7 @@ def copy(call: Call, image: str, source: str, target: str, name: str) -> None:
     _, here = _place(call, source)
     _, there = _place(call, target)
     found = here.found(image)
-    tell(there, transfer.copy(here, found, there, name or found.info.name, DEADLINE, watch()))
+    tell(there, transfer.copy(here, found, there, name or found.info.name, transfer.DEADLINE, watch()))
 
 
 @image.command(short_help="Let another project, account or cloud use IMAGE.")
@@ -151,15 +150,10 @@ def share(call: Call, image: str, who: str, cloud: str) -> None:
     ACCOUNT is the project's id or the account's number. Where it is a cloud of updraft.toml, its id is looked
     up, and the image is accepted there too.
     """
+    from updraft.app.images.places import share as share_with
+
     settings, place = _place(call, cloud)
-    one = place.found(image).info.id
-    other = _place(call, who)[1] if who in settings.clouds else None
-    account = who if other is None else other.images.account()
-    if not account:
-        raise UsageError(f"the account of cloud {who} can't be told; say its number")
-    place.images.share(one, account)
-    if other is not None:
-        other.images.accept(one)
+    one, account = share_with(settings, place, image, who)
     click.echo(f"{image} ({one}) is shared with {account}")
 
 
@@ -174,10 +168,12 @@ def delete(call: Call, images: tuple[str, ...], cloud: str, force: bool) -> None
     Refused without --force for an image that this pool's updraft didn't make, and for one that a class of
     updraft.toml would boot. Machines that run go on.
     """
+    from updraft.app.images.places import check_deletable
+
     settings, place = _place(call, cloud)
     found = [place.found(one) for one in images]
     for one in () if force else found:
-        _deletable(settings, place.cloud, one)
+        check_deletable(settings, place.cloud, one)
     for one in found:
         place.images.delete(one.info.id)
         click.echo(f"deleted {one.info.name} ({one.info.id})")
@@ -186,43 +182,11 @@ def delete(call: Call, images: tuple[str, ...], cloud: str, force: bool) -> None
 # ------------------------------------------------------------------------------------------------ inside
 
 
-def place_of(settings: "Settings", cloud: str) -> "Place":
-    """The images of this cloud, or of the only one. UsageError where its driver has no verbs for them."""
-    from updraft.app.wiring import labels, make_driver
-    from updraft.clouds.imaging import imaging_of
-    from updraft.provision.images.transfer import Place
-
-    if not cloud and len(settings.clouds) > 1:
-        raise UsageError(f"there is more than one cloud; say one of {', '.join(settings.clouds)}")
-    (name,) = _named(settings, (cloud,) if cloud else tuple(settings.clouds))
-    images = imaging_of(make_driver(settings, name, settings.clouds[name]))
-    if images is None:
-        raise UsageError(f'the driver "{settings.clouds[name].driver}" does nothing with images')
-    return Place(name, images, labels(settings))
-
-
 def _place(call: Call, cloud: str) -> "tuple[Settings, Place]":
-    from updraft.config import load
+    from updraft.app.images.places import place_of
 
-    settings = load(call.file)
+    settings = call.settings
     return settings, place_of(settings, cloud)
-
-
-def _named(settings: "Settings", clouds: Sequence[str]) -> list[str]:
-    for name in clouds:
-        if name not in settings.clouds:
-            raise UsageError(f"there is no cloud {name}; updraft.toml has {', '.join(settings.clouds)}")
-    return list(clouds or settings.clouds)
-
-
-def _deletable(settings: "Settings", cloud: str, image: "MachineImage") -> None:
-    name = f"{image.info.name} ({image.info.id})"
-    if image.pool != settings.pool.name:
-        whose = f"pool {image.pool}'s updraft" if image.pool else "somebody else"
-        raise UsageError(f"{name} was made by {whose}; say --force to delete it all the same")
-    for class_name, worker in settings.classes.items():
-        if settings.images_of(worker).get(cloud) in (image.info.id, image.info.name):
-            raise UsageError(f"class {class_name} boots {name}; say --force to delete it all the same")
 
 
 def watch() -> "Watch":
@@ -236,31 +200,6 @@ def tell(place: "Place", image: "MachineImage") -> None:
     """Say that an image is there, and what to write into updraft.toml."""
     click.echo(f"{image.info.name} ({image.info.id}) is ready in cloud {place.cloud}; in updraft.toml:")
     click.echo(f'  image = "{image.info.name}"')
-
-
-def _rows(settings: "Settings", name: str) -> list[Document]:
-    return [_row(name, one, settings.pool.name) for one in place_of(settings, name).images.all()]
-
-
-def _row(cloud: str, one: "MachineImage", pool: str) -> Document:
-    from updraft.clouds.imaging import TAG_FROM
-
-    info = one.info
-    return {
-        "cloud": cloud,
-        "id": info.id,
-        "name": info.name,
-        "state": one.state,
-        "architecture": info.arch,
-        "created": info.created,
-        "size": one.size,
-        "form": one.form,
-        "checksum": one.checksum,
-        "pool": one.pool,
-        "ours": one.pool == pool,
-        "from": one.tags.get(TAG_FROM, ""),
-        "shared": list(one.shared),
-    }
 
 
 def _size(row: Mapping[str, object]) -> str:

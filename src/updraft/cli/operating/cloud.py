@@ -6,13 +6,13 @@ It is written into the ledger, and in force from the daemon's next look, also of
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from updraft import config
-from updraft.app.call import Call, who
+from updraft.app.call import Call
+from updraft.app.operating import overrides
 from updraft.cli.output import (
     Column,
     clock,
@@ -24,20 +24,10 @@ from updraft.cli.output import (
     table,
 )
 from updraft.cli.watching.tallies import cost_words, memory_of, of_most, state_words, switched_words
-from updraft.core.model import Reason
-from updraft.core.settings import Limits
-from updraft.core.slots.choice import near
-from updraft.errors import LedgerError, UsageError
-from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, decide, in_force, overrides
-from updraft.ledger.reader import Reader
-from updraft.ledger.store import Ledger
+from updraft.errors import UsageError
+from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said
 
-LIMITS: Mapping[str, str] = {
-    "machines": "machines",
-    "cores": "cores",
-    "memory": "memory",
-    "cost-per-hour": "cost_per_hour",
-}
+LIMITS = {name.replace("_", "-"): name for name in overrides.LIMITS}  # by what options call them
 Row = dict[str, Any]
 
 names_argument = click.argument("names", nargs=-1, required=True, metavar="CLOUD…")
@@ -53,7 +43,7 @@ def cloud() -> None:
 @click.pass_obj
 def list_(call: Call, as_json: bool) -> None:
     """List the clouds of updraft.toml: state, priority, machines and cores of what limit, who decided it."""
-    rows = rows_of(call)
+    rows = overrides.rows_of(call)
     if as_json:
         say_json({"clouds": rows})
         return
@@ -100,7 +90,9 @@ COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table to
 @click.pass_obj
 def show(call: Call, name: str, as_json: bool) -> None:
     """Show all that is decided and known of one cloud."""
-    row = next(row for row in rows_of(call) if row["name"] == _known(call, [name])[0])
+    rows = overrides.rows_of(call)
+    (known,) = overrides.known_clouds(call, [name])
+    row = next(row for row in rows if row["name"] == known)
     if as_json:
         say_json({"cloud": row})
         return
@@ -248,73 +240,9 @@ def _decide(
     what: str,
     as_json: bool,
 ) -> None:
-    known = _known(call, names)
-    said = Said(who(), time.time())
-    with Ledger(call.place.ledger) as ledger:
-        for name in known:
-            reason = Reason(code, f"cloud {name} is {what}, says {said.who}")
-            decide(ledger, name, lambda old: change(said, old), reason, said.at)
+    known = overrides.decide(call, names, change, code, what)
     if as_json:
-        say_json({"clouds": [row for row in rows_of(call) if row["name"] in known]})
+        say_json({"clouds": [row for row in overrides.rows_of(call) if row["name"] in known]})
         return
     for name in known:
         click.echo(f"cloud {name}: {what}; in force from the daemon's next look")
-
-
-def _known(call: Call, names: Sequence[str]) -> list[str]:
-    """These clouds, each once. Raises UsageError for one that the file doesn't have."""
-    clouds = config.parse(call.file).get("clouds")
-    there = list(clouds) if isinstance(clouds, dict) else []
-    for name in names:
-        if name not in there:
-            close = near(name, there)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(there)}"
-            raise UsageError(f"there is no cloud {name} in {call.file}; {hint}")
-    return list(dict.fromkeys(names))
-
-
-# ----------------------------------------------------------------------------------------------- to show
-
-
-def rows_of(call: Call) -> list[Row]:
-    """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
-    settings = config.load(call.file)
-    decided, looks = _remembered(call)
-    of_file = settings.policy()
-    now = in_force(of_file, decided)
-    rows = []
-    for name, about in settings.clouds.items():
-        said, rule, limits = decided.get(name, AS_THE_FILE_SAYS), now.rule(name), now.cloud_limits[name]
-        rows.append(
-            {
-                "name": name,
-                "driver": about.driver,
-                "priority": rule.priority,
-                "disabled": None if rule.closed is None else asdict(rule.closed),
-                "leaving": rule.leaving is not None,
-                "limits": _ceilings(limits),
-                "file": {"enabled": about.enabled, "limits": _ceilings(of_file.cloud_limits[name])},
-                "switched": asdict(said.switched) if said.switched and said.enabled is not None else None,
-                "limited": asdict(said.limited) if said.limited and said.limits else None,
-                "look": looks.get(name),
-            }
-        )
-    return rows
-
-
-def _ceilings(limits: Limits) -> Row:
-    return {key: getattr(limits, key) for key in LIMITS.values()}
-
-
-def _remembered(call: Call) -> tuple[dict[str, Override], dict[str, Row]]:
-    """What was decided, and each cloud as of the daemon's last look; nothing where there is no ledger yet."""
-    path = call.place.ledger
-    try:
-        reader = Reader(path)
-    except LedgerError:
-        if path.exists():
-            raise
-        return {}, {}
-    with reader:
-        cycle = reader.last_cycle() or {}
-        return overrides(reader), {row["name"]: row for row in cycle.get("clouds", ())}

@@ -4,31 +4,17 @@ They are written into the ledger. The command line never acts on a machine by it
 a pool, and the rules that keep jobs alive are its own.
 """
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import click
 
-from updraft.app.call import Call, who
-from updraft.cli.operating.names import machine_named
-from updraft.cli.output import ago, count, json_option, say_json, waiting
-from updraft.cli.watching.documents import daemon_state
-from updraft.cli.watching.status import START
-from updraft.core.machines.lifecycle import LET_GO
-from updraft.core.model import MachineRecord
-from updraft.daemon.lock import StateLock
+from updraft.app.call import Call
+from updraft.app.operating.known import START
+from updraft.app.operating.wishes import REFUSED, answers, ask, follow, named, taken_over
+from updraft.cli.output import ago, confirm, count, json_option, say_json, waiting
 from updraft.errors import ProblemFound, UpdraftError, UsageError
-from updraft.ledger.identity import take_over, this_host, well_formed
 from updraft.ledger.reader import Reader, RequestKind
-from updraft.ledger.store import Ledger
-
-POLL = 0.2
-ANSWER_WITHIN = 5.0  # seconds in which a daemon that looks every two has said what it thinks of a wish
-REFUSED = "refused"
-FOLLOWED = (RequestKind.DRAIN, RequestKind.TERMINATE, RequestKind.DISOWN)  # done when the machine's record is
-Wish = tuple[RequestKind, str]
 
 wait_option = click.option("--wait", is_flag=True, help="Stay until it is done, or refused.")
 kill_option = click.option(
@@ -117,16 +103,13 @@ def adopt(
 
 def _take_over(call: Call, identity: str, *, yes: bool) -> None:
     """Make this host the pool's head, where no daemon runs on it."""
-    if identity and not well_formed(identity):
-        raise UsageError(
-            f"{identity!r} is no pool's identity: twelve digits from 0 to f, as the machines' tags say"
-        )
-    place = call.place
-    with StateLock(place.state_dir):
+
+    def sure(pool: str) -> None:
         if not yes:
-            confirm(f"Make this host the head of pool {place.pool}? The former one must be gone for good.")
-        taken = take_over(place.state_dir, this_host(), identity)
-    click.echo(f"this host is the head of pool {place.pool} (identity {taken.pool}): start its daemon")
+            confirm(f"Make this host the head of pool {pool}? The former one must be gone for good.")
+
+    taken = taken_over(call, identity, sure)
+    click.echo(f"this host is the head of pool {call.place.pool} (identity {taken.pool}): start its daemon")
 
 
 @click.command()
@@ -168,8 +151,7 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
 
 def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
     """Machines aren't all that updraft makes: what else there is, once they are gone."""
-    from updraft.cli.operating.leftovers import left_over
-    from updraft.config import load
+    from updraft.app.operating.leftovers import left_over
 
     if not wait:
         click.echo(
@@ -177,22 +159,12 @@ def _tell_of_leftovers(call: Call, *, wait: bool) -> None:
         )
         return
     try:
-        click.echo(left_over(load(call.file)))
+        settings = call.settings
+        with waiting(f"asking {', '.join(settings.clouds)}"):
+            said = left_over(settings)
+        click.echo(said)
     except UpdraftError as error:  # the machines are gone all the same
         click.echo(f"what else updraft made in the clouds isn't known: {error}; see `updraft leftovers`")
-
-
-def confirm(question: str) -> None:
-    """Go on when a person says yes; UsageError where nobody is there to ask."""
-    try:
-        sure = click.confirm(question, err=True)
-    except click.Abort as error:
-        if sys.stdin.isatty():
-            raise
-        click.echo(err=True)
-        raise UsageError("nobody answers here, and nothing was done; --yes says that it is meant") from error
-    if not sure:
-        raise click.Abort
 
 
 def _ask(
@@ -207,95 +179,27 @@ def _ask(
 ) -> None:
     """Write the wishes down, and say (or follow) what becomes of them."""
     path = call.place.ledger
-    with Reader(path) as reader:
-        known = kind is not RequestKind.ADOPT  # of one that isn't ours yet only its whole id is known
-        ids = [machine_named(reader, name).id if name and known else name for name in machines]
-        daemon = daemon_state(reader, time.time())
-    with Ledger(path) as ledger:
-        wishes = {
-            ledger.request(time.time(), who(), kind, one, kill_jobs=kill_jobs, detail=detail): (kind, one)
-            for one in dict.fromkeys(ids)
-        }
-    outcomes: dict[int, str | None] = dict.fromkeys(wishes, None)
-    if daemon["alive"] and (wait or kind is not RequestKind.DESTROY):
-        outcomes = _follow(path, wishes) if wait else _answers(path, wishes)
+    asked = ask(path, kind, machines, kill_jobs=kill_jobs, detail=detail)
+    outcomes: dict[int, str | None] = dict.fromkeys(asked.wishes, None)
+    if asked.daemon["alive"] and wait:
+        with waiting(f"waiting for {', '.join(map(named, asked.wishes.values()))}"):
+            outcomes, silent = follow(path, asked.wishes)
+        if silent is not None:
+            raise ProblemFound(f"the daemon has been silent for {ago(silent)}; the wish stays; {START}")
+    elif asked.daemon["alive"] and kind is not RequestKind.DESTROY:
+        with waiting("asking the daemon"):
+            outcomes = answers(path, asked.wishes)
     if as_json:
         rows = [
             {"id": number, "kind": what, "machine": one, "kill_jobs": kill_jobs, "outcome": outcomes[number]}
-            for number, (what, one) in wishes.items()
+            for number, (what, one) in asked.wishes.items()
         ]
-        say_json({"daemon": daemon, "requests": rows})
+        say_json({"daemon": asked.daemon, "requests": rows})
     else:
-        for number, wish in wishes.items():
-            click.echo(f"{_named(wish)}: {outcomes[number] or 'asked for'}")
-    if not daemon["alive"]:
+        for number, wish in asked.wishes.items():
+            click.echo(f"{named(wish)}: {outcomes[number] or 'asked for'}")
+    if not asked.daemon["alive"]:
         raise ProblemFound(f"written down, but no daemon is at work to do it; {START}")
     refused = [number for number, outcome in outcomes.items() if outcome and outcome.startswith(REFUSED)]
     if refused:
         raise ProblemFound(f"{count(len(refused), 'wish', 'wishes')} refused")
-
-
-def _named(wish: Wish) -> str:
-    kind, machine = wish
-    return f"{kind.value} {machine or 'everything'}"
-
-
-def _answers(path: Path, wishes: Mapping[int, Wish]) -> dict[int, str | None]:
-    """What the daemon said to each wish; None where it takes its time."""
-    with Reader(path) as reader, waiting("asking the daemon"):
-        for _ in range(round(ANSWER_WITHIN / POLL)):
-            if all(map(reader.request_outcome, wishes)):
-                break
-            time.sleep(POLL)
-        return {number: reader.request_outcome(number) for number in wishes}
-
-
-def _follow(path: Path, wishes: Mapping[int, Wish]) -> dict[int, str | None]:
-    """What became of each wish: the daemon's answer, and of a machine that is to go, that it is gone."""
-    outcomes: dict[int, str | None] = dict.fromkeys(wishes, None)
-    with Reader(path) as reader, waiting(f"waiting for {', '.join(map(_named, wishes.values()))}"):
-        while None in outcomes.values():
-            for number, wish in wishes.items():
-                outcomes[number] = outcomes[number] or _outcome(reader, number, wish)
-            _stop_if_silent(reader, wishes)
-            time.sleep(POLL)
-    return outcomes
-
-
-def _outcome(reader: Reader, number: int, wish: Wish) -> str | None:
-    """What became of a wish; None while that is open."""
-    said = reader.request_outcome(number)
-    kind, machine = wish
-    if said is None or said.startswith(REFUSED) or kind not in FOLLOWED:
-        return said
-    record = reader.machine(machine)
-    if kind is RequestKind.DISOWN:
-        return _let_go(record)
-    if record is None or record.ended_at is None:
-        stays = record is not None and record.wanted_drain is None
-        return _stays(reader, kind, machine) if stays else None
-    return f"gone: {record.end.text}" if record.end else "gone"
-
-
-def _stays(reader: Reader, kind: RequestKind, machine: str) -> str | None:
-    """Why a machine that was to go stays: a job began there meanwhile, or the wish was taken back by hand."""
-    latest = reader.events(limit=1, kinds=("busy-again", "request"), subject=machine)
-    if latest and latest[-1].kind == "busy-again":
-        return f"{REFUSED}: {latest[-1].text}; drain it, or end its jobs with --kill-jobs"
-    # The wish itself is the latest that is told of it: what became of it is about to be written.
-    return None if latest and latest[-1].code == f"request-{kind}" else "taken back"
-
-
-def _let_go(record: MachineRecord | None) -> str | None:
-    if record is None or record.ended_at is None or record.end is None:
-        return None
-    return "let go: it stays" if record.end.code == LET_GO else f"gone: {record.end.text}"
-
-
-def _stop_if_silent(reader: Reader, wishes: Mapping[int, Wish]) -> None:
-    daemon = daemon_state(reader, time.time())
-    destroying = any(kind is RequestKind.DESTROY for kind, _ in wishes.values())
-    if not daemon["alive"] and not (destroying and all(map(reader.request_outcome, wishes))):
-        raise ProblemFound(
-            f"the daemon has been silent for {ago(daemon['age'] or 0.0)}; the wish stays; {START}"
-        )

@@ -63,9 +63,8 @@ def config(call: Call, /, machines: int | None, role: str, as_json: bool, part: 
 
 def _machines(call: Call) -> int:
     from updraft.app.poolsize import largest
-    from updraft.config import load
 
-    found = largest(load(call.file))
+    found = largest(call.settings)
     if not found:
         raise UsageError("updraft.toml limits no number of machines: say how many with --machines")
     return found

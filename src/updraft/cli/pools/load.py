@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from updraft.cli.endings import clean_up_after_signals
 from updraft.cli.output import Column, console, json_option, say_json, table
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from updraft.load.figures import Figures, Real
-    from updraft.load.runs import Wish
-
-_JITTER = 0.1
-_SPARE = 30.0  # seconds beyond one interval, so that every machine has updated
 
 
 def _numbers(_context: click.Context, _option: click.Parameter, value: str) -> tuple[int, ...]:
@@ -171,35 +168,19 @@ def load(plot: Path | None, store: Path | None, as_json: bool, **asked: Any) -> 
     negotiation cycle take, and what each daemon needs. Ends by itself; Ctrl-C leaves nothing behind. The exit
     code is 1 where something gives out. Needs root and mmdebstrap.
     """
-    from updraft.cli.demo.demo import clean_up_after_signals
-    from updraft.clouds.local.images.layers import DEFAULT_STORE
-    from updraft.demo.pool import find_or_build
-    from updraft.load.runs import run_all
+    from updraft.load.runs import prove, wish_of
 
     _check(plot)
-    wish = _wish(**asked)
+    wish = wish_of(**asked)
     clean_up_after_signals()
 
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    runs, startds = run_all(wish, find_or_build(store or DEFAULT_STORE, say), say)
+    runs, startds = prove(wish, store, say)
     show(runs, startds, plot, as_json=as_json)
     if any(one.gives_out for one in runs):
         click.get_current_context().exit(1)
-
-
-def _wish(
-    *, updates_every: float, join_rate: float, loss_rate: float, seed: int, file: Path | None, **asked: Any
-) -> "Wish":
-    from updraft.load.runs import Wish
-    from updraft.load.schedule import Load
-
-    if file is not None and asked["children"] is not None:
-        raise UsageError("--children is for our own configuration; the file of --config says its own")
-    seconds = asked.pop("seconds") or updates_every * (1 + _JITTER) + _SPARE
-    load = Load(max(asked["machines"]), updates_every, _JITTER, join_rate, loss_rate, seconds, seed)
-    return Wish(load=load, config=None if file is None else file.read_text(), **asked)
 
 
 def _check(plot: Path | None) -> None:

@@ -1,35 +1,19 @@
 """`updraft userdata`: what a worker or a head is told at its first boot, to look at, to paste, or to send."""
 
 import gzip
-import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from updraft.app.call import Call
-from updraft.cli.heads.spec import HeadWish, head_options, head_told, left_behind
+from updraft.cli.heads.options import head_options
 from updraft.cli.output import ago
-from updraft.errors import PoolError, UsageError
 
 if TYPE_CHECKING:
+    from updraft.app.by_hand import Told
     from updraft.bootstrap import Layer
-    from updraft.config.model import Settings
-    from updraft.core.model import Launch
-
-NO_TOKEN = "HERE-GOES-THE-TOKEN"  # noqa: S105  # what stands where a token would
-# What stands where only the head could say it, and there is no HTCondor here to ask. No such name exists.
-STAND_INS = {
-    "COLLECTOR_HOST": "the-head.invalid",
-    "FULL_HOSTNAME": "the-head.invalid",
-    "IPV4_ADDRESS": "192.0.2.1",
-    "IPV6_ADDRESS": "2001:db8::1",
-    "TRUST_DOMAIN": "the-trust-domain.invalid",
-    "UID_DOMAIN": "the-uid-domain.invalid",
-    "CONDOR_VERSION": "25.x",
-}
 
 raw_option = click.option(
     "--raw", "form", flag_value="raw", help="The bytes as they are sent to the cloud, compressed."
@@ -70,104 +54,26 @@ def worker(
     --with-token, on the head. A machine started with it joins, and `updraft adopt` takes it into the pool's
     care. Elsewhere, what only the head knows is left out in the same way, and named.
     """
-    from updraft.app.wiring import access, asker, token_life, with_broker_token, worker_spec
-    from updraft.bootstrap.worker.userdata import worker_layers
-    from updraft.condor.pool import HTCondorPool
-    from updraft.config import load
+    from updraft.app.by_hand import STAND_INS, worker_told
 
-    settings = load(call.file)
-    launch = _launch(settings, worker_class, (cloud, zone, flavor, market or ""))
-    if with_token and not launch.offer.flavor:
-        raise UsageError("say which flavor it will have with --flavor: that is how updraft knows its price")
-    unknown: list[str] = []
-    ask = asker(settings) if with_token else _or_stand_in(asker(settings), unknown)
-    spec = worker_spec(settings, ask, launch, NO_TOKEN)
-    spec = replace(spec, reach=replace(spec.reach, token=NO_TOKEN))
-    if with_token:
-        pool = HTCondorPool(access(settings))
-        try:
-            spec = replace(spec, token=pool.mint_token(launch.key, token_life(spec)))
-            _note(settings, launch, spec.token)
-            spec = with_broker_token(spec, pool)
-        finally:
-            pool.close()
-    _show(worker_layers(spec), form, cernvm=spec.cernvm)
-    for line in _about_token(launch, with_token, token_life(spec)):
+    told = worker_told(call.settings, worker_class, (cloud, zone, flavor, market or ""), made=with_token)
+    _show(told.layers, form, cernvm=told.cernvm)
+    for line in _about_token(told, with_token):
         click.echo(f"updraft: {line}", err=True)
-    if unknown:
-        named = ", ".join(f"{STAND_INS[name]} for {name}" for name in unknown)
+    if told.unknown:
+        named = ", ".join(f"{STAND_INS[name]} for {name}" for name in told.unknown)
         click.echo(f"updraft: for reading only: HTCondor can't be asked here; it has {named}", err=True)
 
 
-def _or_stand_in(ask: Callable[[str], str], unknown: list[str]) -> Callable[[str], str]:
-    """Asks as `ask` does; what HTCondor doesn't say is stood in for, and its name put to `unknown`."""
+def _about_token(told: "Told", made: bool) -> Iterator[str]:
+    from updraft.app.by_hand import NO_TOKEN
 
-    def asked(name: str) -> str:
-        try:
-            return ask(name)
-        except PoolError:
-            if name not in STAND_INS:
-                raise
-            unknown.extend([name] if name not in unknown else [])
-            return STAND_INS[name]
-
-    return asked
-
-
-def _note(settings: "Settings", launch: "Launch", token: str) -> None:
-    """In the ledger, where there is one: `updraft tokens` knows this token too, then."""
-    from updraft.act.launching import note_token
-    from updraft.ledger import Ledger
-
-    if settings.pool.ledger.exists():
-        with Ledger(settings.pool.ledger) as ledger:
-            note_token(ledger, launch.key, launch.offer.worker_class, token)
-
-
-def _launch(settings: "Settings", asked: str | None, choices: tuple[str, str, str, str]) -> "Launch":
-    """The launch of one machine of this class, by hand; what was not chosen is the class's first."""
-    from updraft.core.machines.unneeded import BY_HAND
-    from updraft.core.model import Launch, Offer, Reason, Resources
-
-    name = _class_named(asked, tuple(settings.classes))
-    found = settings.classes[name]
-    if found.owner_only:
-        raise UsageError(f"class {name} has owner_only: each machine is made for one user, and none by hand")
-    clouds = settings.clouds_of(found)
-    cloud, zone, flavor, market = choices
-    if cloud and cloud not in clouds:
-        raise UsageError(f"class {name} is not for a cloud {cloud}; it is for {', '.join(clouds)}")
-    cloud = cloud or clouds[0]
-    plain = [one for one in found.flavors if not set(one) & set("*?[!")]
-    offer = Offer(
-        worker_class=name,
-        cloud=cloud,
-        zone=zone,
-        flavor=flavor or (plain[0] if plain else ""),
-        market=market or found.markets[0],
-        image=settings.images_of(found)[cloud],
-        generation=settings.generation(name),
-        resources=Resources(),
-        kind="",
-    )
-    return Launch(f"{BY_HAND}{secrets.token_hex(5)}", offer, 1, Reason("by-hand", "asked for by hand"))
-
-
-def _class_named(asked: str | None, names: tuple[str, ...]) -> str:
-    if asked is None and len(names) == 1:
-        return names[0]
-    if asked not in names:
-        what = f"there is no class {asked}" if asked else "there is more than one class"
-        raise UsageError(f"{what}; say one of {', '.join(names)}")
-    return asked
-
-
-def _about_token(launch: "Launch", made: bool, lifetime: float) -> Iterator[str]:
     if not made:
         yield f"the token is left out; where {NO_TOKEN} stands, --with-token puts one that it makes"
         return
-    yield f"a token was made and is in there, good for {ago(lifetime)}: its reader can pretend to be a worker"
-    yield f"when the machine has joined: updraft adopt INSTANCE-ID --class {launch.offer.worker_class}"
+    good = ago(told.lifetime)
+    yield f"a token was made and is in there, good for {good}: its reader can pretend to be a worker"
+    yield f"when the machine has joined: updraft adopt INSTANCE-ID --class {told.worker_class}"
 
 
 @userdata.command(short_help="What the schedd of a pool that is there already is told.")
@@ -199,9 +105,9 @@ def head(call: Call, /, form: str | None, **wish: Any) -> None:
     It holds no credentials of a cloud. They come from the role that the machine is launched with; without one
     updraft says what it lacks, waits, and goes on when it is there.
     """
-    from updraft.config import load
+    from updraft.app.heads.spec import HeadWish, head_told, left_behind
 
-    settings = load(call.file)
+    settings = call.settings
     _show(head_told(settings, call.file, HeadWish(**wish)), form)
     for line in left_behind(settings):
         click.echo(f"updraft: {line}", err=True)

@@ -4,23 +4,20 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from updraft.app.call import Call
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document, daemon_state
-from updraft.core.settings import DAY
-from updraft.errors import ConfigError, LedgerError, ProblemFound
+from updraft.cli.watching.documents import Document
+from updraft.errors import ConfigError, ProblemFound
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from updraft.checks import Finding, LedgerFacts
-    from updraft.config.model import Settings
+    from updraft.checks import Finding
 
 STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "cyan"}
 LONGEST_WHAT = 32
@@ -37,6 +34,8 @@ def check(call: Call, as_json: bool, everything: bool) -> None:
     Each line is ok, a warning, a problem, or skipped with the reason. All is asked at the same time, and
     nothing is waited for longer than 8 s. The exit code is 1 where there is a problem. Nothing is changed.
     """
+    from updraft.app.check import findings
+
     file, begun = call.file, time.monotonic()
     with waiting("looking at this machine, the pool and the clouds"):
         found = findings(file)
@@ -63,81 +62,6 @@ def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
         "counts": {state: counts.get(state, 0) for state in STYLES},
         "findings": [{**asdict(one), "state": str(one.state)} for one in found],
     }
-
-
-def findings(file: Path) -> list["Finding"]:
-    """Everything that was found; of a wrong configuration each fault, and nothing else."""
-    from updraft.app.wiring import access, brokers, groups_trusted, make_driver
-    from updraft.checks import Finding, Site, State, look
-    from updraft.checks.role import held, people
-    from updraft.cli.operating.leftovers import found_within as leftovers_of
-    from updraft.condor.support.probe import PoolProbe
-    from updraft.config import load
-
-    try:
-        settings = load(file)
-    except ConfigError as error:
-        remedy = "correct that line; docs/reference/settings.md has every key"
-        return [
-            Finding("here", "configuration", State.PROBLEM, line, remedy) for line in str(error).splitlines()
-        ]
-    reach = access(settings)
-    probe = PoolProbe(reach)
-    facts, schedds = ledger_facts(settings)
-    try:
-        site = Site(
-            file=file,
-            settings=settings,
-            drivers={
-                name: partial(make_driver, settings, name, cloud) for name, cloud in settings.clouds.items()
-            },
-            probe=probe,
-            signing_key=reach.signing_key,
-            ledger=facts,
-            known_schedds=schedds,
-            brokers=brokers(settings),
-            held=held,
-            people=people(),
-            left=partial(leftovers_of, settings),
-            groups_trusted=groups_trusted(settings),
-            now=time.time(),
-        )
-        return list(look(site))
-    finally:
-        probe.close()
-
-
-def ledger_facts(settings: "Settings") -> tuple["LedgerFacts", tuple[str, ...]]:
-    """What the ledger says of the daemon and of boots that failed, and the schedds that it has seen."""
-    from updraft.checks import LedgerFacts
-    from updraft.checks.host import never_joined, not_ended
-    from updraft.ledger.reader import Reader
-    from updraft.ledger.tokens import HandedToken, all_noted
-
-    path, now = settings.pool.ledger, time.time()
-    if not path.exists():
-        return LedgerFacts(), ()
-    try:
-        with Reader(path) as reader:
-            machines = reader.view(now).machines
-            failed = never_joined(machines)
-            facts = LedgerFacts(
-                daemon=daemon_state(reader, now),
-                failed=[(one, reader.console(one.id, one.cloud) or "") for one in failed],
-                warnings=[
-                    (one["code"], one["text"]) for one in (reader.last_cycle() or {}).get("warnings", ())
-                ],
-                not_ending=not_ended(machines),
-                unseen=Counter(
-                    one.cloud
-                    for one in all_noted(reader, HandedToken).values()
-                    if one.unseen and now - one.at < DAY
-                ),
-            )
-            seen: Mapping[str, Any] = (reader.noted("schedds") or {}).get("seen", {})
-            return facts, tuple(name for name, last in seen.items() if now - last < DAY)
-    except LedgerError as error:
-        return LedgerFacts(error=str(error)), ()
 
 
 def picture(found: Iterable["Finding"], out: "Console") -> "RenderableType":

@@ -10,7 +10,7 @@ import click
 
 from updraft.cli.output import count, json_option, say_json
 from updraft.clouds.local import process
-from updraft.clouds.local.config import SOCKET, LocalCloudConfig
+from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.images import image as images
 from updraft.clouds.local.images.layers import DEFAULT_STORE, STORE_VARIABLE
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE, TOKEN_VARIABLE
@@ -19,17 +19,11 @@ from updraft.errors import ProblemFound
 _SUITES = ("forky", "trixie")
 
 
-def usual_state() -> Path:
-    """Where the cloud is that nobody names: that of the environment's endpoint, else the usual place."""
-    kind, _, path = os.environ.get(ENDPOINT_VARIABLE, "").partition(":")
-    return Path(path).parent if kind == "unix" and path.endswith(f"/{SOCKET}") else STATE
-
-
 _state_option = click.option(
     "--state",
     "state_dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=usual_state,
+    default=process.usual_state,
     help="Where the cloud keeps its socket, credentials and log. "
     f"Default: that of {ENDPOINT_VARIABLE}, else {STATE}.",
 )

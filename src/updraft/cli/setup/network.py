@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from updraft.app.call import Call
-from updraft.cli.operating.wishes import confirm
-from updraft.cli.output import count, json_option, say_json, waiting
+from updraft.cli.output import confirm, count, json_option, say_json, waiting
 from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
     from updraft.clouds.networking import Rule
     from updraft.config.model import Settings
-    from updraft.provision.heads.network import Network, Role, Side
+    from updraft.provision.heads.network import Role, Side
 
 clouds_argument = click.argument("clouds", nargs=-1, metavar="[CLOUD…]")
 role_option = click.option(
@@ -42,9 +41,9 @@ def check(call: Call, clouds: tuple[str, ...], roles: tuple["Role", ...], as_jso
     A line with + is missing, one with - lets in more than is needed. Exit code 1 where there is any.
     Nothing is changed.
     """
-    from updraft.config import load
+    from updraft.app.clouds import named_clouds, network_of
 
-    settings = load(call.file)
+    settings = call.settings
     names = named_clouds(settings, clouds)
     sides: list[Side] = []
     left_out: dict[str, str] = {}
@@ -83,9 +82,9 @@ def ensure(call: Call, cloud: str, roles: tuple["Role", ...], close: bool, force
     Makes groups that aren't there, and adds rules that are missing; nothing is taken out without --close.
     When the cloud refuses a part of it, the rest is taken back.
     """
-    from updraft.config import load
+    from updraft.app.clouds import network_of, one_cloud
 
-    settings = load(call.file)
+    settings = call.settings
     name = one_cloud(settings, cloud)
     found = network_of(settings, name)
     if isinstance(found, str):
@@ -108,19 +107,6 @@ def ensure(call: Call, cloud: str, roles: tuple["Role", ...], close: bool, force
 
 
 # ------------------------------------------------------------------------------------------------ inside
-
-
-def network_of(settings: "Settings", cloud: str) -> "Network | str":
-    """The groups of this cloud; a sentence where it has none."""
-    from updraft.app.wiring import identity, make_driver
-    from updraft.clouds.networking import networking_of, why_no_networking
-    from updraft.provision.heads.network import Network
-
-    driver = make_driver(settings, cloud, settings.clouds[cloud])
-    groups = networking_of(driver)
-    if groups is None:
-        return why_no_networking(driver)
-    return Network(settings, cloud, groups, identity(settings))
 
 
 def say(line: str) -> None:
@@ -170,18 +156,3 @@ def _rule(rule: "Rule") -> Document:
 def _head_is_here(settings: "Settings") -> bool:
     """Whether the head's group is to be looked at where there is none: in the only cloud, of a head in it."""
     return len(settings.clouds) == 1 and not settings.network.head
-
-
-def one_cloud(settings: "Settings", name: str) -> str:
-    """The cloud of this name, or the only one. UsageError where that can't be."""
-    if not name and len(settings.clouds) > 1:
-        raise UsageError(f"there is more than one cloud; say one of {', '.join(settings.clouds)}")
-    return named_clouds(settings, (name,) if name else ())[0]
-
-
-def named_clouds(settings: "Settings", clouds: Sequence[str]) -> list[str]:
-    """These clouds, or all. UsageError where there is none of such a name."""
-    for name in clouds:
-        if name not in settings.clouds:
-            raise UsageError(f"there is no cloud {name}; updraft.toml has {', '.join(settings.clouds)}")
-    return list(clouds or settings.clouds)

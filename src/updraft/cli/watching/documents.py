@@ -4,19 +4,17 @@ Tables are made of the same documents. All of it comes from the ledger: the last
 and its records.
 """
 
-import socket
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from updraft.app.operating.known import daemon_state
 from updraft.cli.annexes.rows import rows_of
 from updraft.core.model import AtWork, MachineRecord, Reason
 from updraft.ledger.reader import Event, Reader
 
 Document = dict[str, Any]
-SILENT_AFTER = 60.0
 CYCLE_PARTS: Mapping[str, Any] = {
     "sources": {},
     "groups": [],
@@ -49,31 +47,6 @@ def status_document(reader: Reader, pool: str, now: float) -> Document:
         "annexes": rows_of(reader),
         "requests": [asdict(request) for request in reader.requests()],
     }
-
-
-def daemon_state(reader: Reader, now: float) -> Document:
-    """Whether a daemon is at work, whether it acts or waits for another, and when it last looked."""
-    note = reader.noted("controller") or {}
-    cycle = reader.last_cycle() or {}
-    looked_at = note.get("last_cycle", cycle.get("at"))
-    age = None if looked_at is None else max(0.0, now - looked_at)
-    return {
-        "alive": age is not None and age < SILENT_AFTER and process_lives(note),
-        "acting": bool(note.get("acting", False)),
-        "standing": cycle.get("standing"),
-        "host": note.get("host", ""),
-        "pid": note.get("pid"),
-        "since": note.get("started"),
-        "looked_at": looked_at,
-        "age": age,
-    }
-
-
-def process_lives(note: Mapping[str, Any]) -> bool:
-    """False where the daemon ran on this host and its process is gone. Of another host nothing is known."""
-    if "pid" not in note or note.get("host") != socket.getfqdn():
-        return True
-    return Path(f"/proc/{note['pid']}").exists()
 
 
 def machine_rows(reader: Reader, cycle: Mapping[str, Any], now: float) -> list[Document]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
+from updraft.app.operating.known import daemon_state, machine_named
 from updraft.app.terminal import printable
-from updraft.cli.operating.names import machine_named
 from updraft.cli.output import (
     ago,
     clock,
@@ -20,7 +20,7 @@ from updraft.cli.output import (
     say_json,
     waiting,
 )
-from updraft.cli.watching.documents import Document, daemon_state, event_row, machine_row
+from updraft.cli.watching.documents import Document, event_row, machine_row
 from updraft.cli.watching.misses import offer_documents, offer_table
 from updraft.core.machines.entries import BUSY
 from updraft.errors import ProblemFound

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
+from updraft.app.operating.known import START
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 WATCH_EVERY = 1.0
 NO_OFFER = "no-offer"  # the reason that says nothing without what the offers have against the jobs
 GROUPS_SHOWN = 40  # more are nobody's reading, and a table of hundreds takes longer to draw than all the rest
-START = "start it with `updraft run` or `systemctl start updraft`"
 
 
 @click.command()

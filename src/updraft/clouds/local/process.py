@@ -17,6 +17,7 @@ from updraft.clouds.local.client import Client
 from updraft.clouds.local.config import LocalCloudConfig
 from updraft.clouds.local.faults import Fault
 from updraft.clouds.local.service import inside
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
 from updraft.errors import CloudUnavailable, ProblemFound, UsageError
 
 _START_DEADLINE = 20.0
@@ -28,6 +29,12 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _AS_USER = (
     'HOME=$(getent passwd "$(id -u)" | cut -d: -f6); USER=$(id -un); export HOME USER; cd "$HOME"; exec "$@"'
 )
+
+
+def usual_state() -> Path:
+    """Where the cloud is that nobody names: that of the environment's endpoint, else the usual place."""
+    kind, _, path = os.environ.get(ENDPOINT_VARIABLE, "").partition(":")
+    return Path(path).parent if kind == "unix" and path.endswith(f"/{cloud_config.SOCKET}") else STATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ from updraft.condor.advalues import integer, text
 from updraft.condor.demand.conditions import FACTORIES, WAITING, WAITING_OR_RUNNING
 from updraft.condor.demand.groups import FACTORY, group, pending
 from updraft.condor.demand.naming import bounded, referred_names, with_terms
-from updraft.condor.demand.queue import Queue, Unread
+from updraft.condor.demand.queue import Queue
 from updraft.condor.demand.schedd import First, ScheddMemory, first_jobs, timed
 from updraft.condor.demand.searching import Budget, Search, suspects
 from updraft.condor.demand.terms import NAMES
+from updraft.condor.demand.unread import Unread
 from updraft.condor.process.children import Children
 from updraft.core.model import JobGroup, ScheddView
 from updraft.errors import PoolError

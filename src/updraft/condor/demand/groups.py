@@ -13,9 +13,10 @@ from typing import Any
 from updraft.condor.advalues import has, integer, text, value
 from updraft.condor.demand.conditions import WAITING
 from updraft.condor.demand.finished import said
-from updraft.condor.demand.queue import ALL, UNTOLD, Queue, Unread
+from updraft.condor.demand.queue import UNTOLD, Queue
 from updraft.condor.demand.request import UndecidableError, request_of, too_large
 from updraft.condor.demand.terms import terms_of
+from updraft.condor.demand.unread import ALL, Unread
 from updraft.core.model import NO_TERMS, JobGroup, Resources
 from updraft.core.slots.kinds import problem, problem_ad
 

@@ -25,9 +25,10 @@ from updraft.condor.demand.naming import (
     with_terms,
 )
 from updraft.condor.demand.places import PLACES, running_jobs
-from updraft.condor.demand.queue import Queue, Unread
+from updraft.condor.demand.queue import Queue
 from updraft.condor.demand.searching import Budget, Search
 from updraft.condor.demand.terms import NAMES
+from updraft.condor.demand.unread import Unread
 from updraft.core.model import JobGroup, ScheddView
 
 _DEEPEST = 4  # grouped questions more in one look; the rest is named at the next

@@ -14,10 +14,11 @@ from updraft.condor.advalues import has, integer, text
 from updraft.condor.demand.conditions import WAITING_OR_RUNNING
 from updraft.condor.demand.groups import group, is_suspect, unread_groups
 from updraft.condor.demand.naming import names_to_group_by, referred_names, with_terms
-from updraft.condor.demand.queue import Queue, Unread
+from updraft.condor.demand.queue import Queue
 from updraft.condor.demand.schedd import locate
 from updraft.condor.demand.searching import Budget
 from updraft.condor.demand.terms import NAMES
+from updraft.condor.demand.unread import Unread
 from updraft.condor.process.children import Children
 from updraft.condor.written import says
 from updraft.core.model import JobGroup

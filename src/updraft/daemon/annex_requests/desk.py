@@ -20,7 +20,7 @@ from updraft.daemon import annexing
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annexing import Asked
 from updraft.daemon.herald import STARTING
-from updraft.daemon.loop import Cycle
+from updraft.daemon.reporting import Cycle
 from updraft.errors import ProblemFound, UsageError
 from updraft.ledger import annexes as book
 from updraft.ledger.store import Ledger

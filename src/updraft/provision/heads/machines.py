@@ -37,12 +37,13 @@ class HeadOrder:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How time passes while something is waited for: seconds, and whom to tell."""
+    """How time passes while something is waited for: seconds, whom to tell, and what shows what it is."""
 
     say: Callable[[str], None] = lambda _line: None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     every: float = 2.0
+    shown: Callable[[str], contextlib.AbstractContextManager[None]] = lambda _what: contextlib.nullcontext()
 
 
 def heads_pool(pool: str) -> str:

@@ -19,6 +19,8 @@ _MAGIC = (
 )
 _SUFFIXES = {"raw": "raw", "img": "raw", "vhd": "vhd"}
 _HEAD = 512
+DEADLINE = 3600.0
+"""Seconds for an image to be ready: some clouds store hundreds of gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)

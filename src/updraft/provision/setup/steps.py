@@ -1,16 +1,17 @@
 """The order in which a machine becomes a head, and stops being one. What fails half-way is taken back."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from updraft.bootstrap.head.roles import CENTRAL_MANAGER, SUBMIT
-from updraft.bootstrap.head.userdata import HeadSpec
+from updraft.bootstrap.head.userdata import HeadSpec, sample_files
 from updraft.bootstrap.worker.door import DOOR
 from updraft.errors import ProblemFound, UsageError
 from updraft.provision.setup import applying
+from updraft.provision.setup import host as hosts
 from updraft.provision.setup import tree as trees
 from updraft.provision.setup.book import Book, Entry
 from updraft.provision.setup.files import ADDRESS, BY_HTCONDOR, NOTED, START, Place, daemons, wanted_files
@@ -294,3 +295,22 @@ def _files_back(tree: Tree, book: Book) -> list[str]:
 def start_command() -> str:
     """What starts the head by hand, where nothing manages services."""
     return f"sh {START} start"
+
+
+def give_samples(user: str) -> Iterator[tuple[str, bool]]:
+    """Put the sample jobs into this user's home: each path, and whether it is new; what is there stays.
+
+    Raises UsageError where there is no such user, or what can't be written.
+    """
+    account, tree = hosts.Host().account(user), trees.Tree()
+    if account is None:
+        raise UsageError(f"there is no user {user} here: make the account first")
+    for entry in sample_files(user, account.pw_dir):
+        path = entry["path"]
+        try:
+            free = tree.is_free(path)
+            if free:
+                tree.put(path, entry["content"].encode(), int(entry["permissions"], 8), user)
+        except OSError as error:
+            raise UsageError(f"{path} can't be written: {error.strerror}") from error
+        yield path, free

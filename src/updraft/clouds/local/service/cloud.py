@@ -9,17 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from updraft.clouds.local.config import (
-    MARKETS,
-    ROLES,
-    USER_DATA_LIMIT,
-    Flavor,
-    LocalCloudConfig,
-    Quotas,
-    host_name,
-)
+from updraft.clouds.local.config import Flavor, LocalCloudConfig, Quotas, host_name
 from updraft.clouds.local.faults import Fault, FaultKind, Faults, What
 from updraft.clouds.local.service.boots import Boots, at_once
+from updraft.clouds.local.service.capacity import Capacity, what
 from updraft.clouds.local.service.events import EventLog
 from updraft.clouds.local.service.instance import (
     ALIVE,
@@ -52,9 +45,7 @@ class Cloud:
         self._machines: dict[str, Machine] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
         self._faults = Faults()
-        self._quotas = config.quotas
-        self._addresses = config.addresses()
-        self._next_address = 0
+        self._capacity = Capacity(config, self._machines, self._faults)
         self._boots = Boots(at_once())
 
     def run(self, order: Order) -> list[dict[str, Any]]:
@@ -65,8 +56,8 @@ class Cloud:
         with self._lock:
             if order.key in self._keys:
                 return [self._machines[id_].show() for id_ in self._keys[order.key] if id_ in self._machines]
-            flavor = self._check(order)
-            count = self._room(order, flavor)
+            flavor = self._capacity.checked(order, self.shelf.names())
+            count = self._capacity.room(order, flavor)
             made = [self._make(order, flavor) for _ in range(count)]
             self._keys[order.key] = tuple(machine.id for machine in made)
             shown = [machine.show() for machine in made]
@@ -100,7 +91,7 @@ class Cloud:
         """The machine as this answer has it, which may be wrong on request; None where it isn't in it."""
         state = machine.state_at(then)
         if state:
-            state = self._faults.listed_as(machine.id, state, _what(machine.order), now, by_id=by_id)
+            state = self._faults.listed_as(machine.id, state, what(machine.order), now, by_id=by_id)
         return machine.show(state) if state else None
 
     def terminate(self, ids: Iterable[str]) -> None:
@@ -165,31 +156,12 @@ class Cloud:
     def offers(self) -> list[dict[str, Any]]:
         """Every flavor in every zone on every market that it is sold on, with its price and what is left."""
         with self._lock:
-            return [
-                {
-                    "zone": zone.name,
-                    "flavor": flavor.name,
-                    "market": market,
-                    "cpus": flavor.cpus,
-                    "memory": flavor.memory,
-                    "disk": flavor.disk,
-                    "gpus": flavor.gpus,
-                    "price": price,
-                    "left": None if zone.cores is None else self._zone_left(zone.name) // flavor.cpus,
-                }
-                for zone in self.config.zones
-                for flavor in self.config.flavors
-                for market, price in flavor.prices.items()
-            ]
+            return self._capacity.offers()
 
     def quota(self) -> dict[str, int | None]:
         """What is left of each quota, None where there is no such quota, and what is used of it."""
         with self._lock:
-            quotas, (used, cores) = self._quotas, self._used()
-        return {
-            "machines": None if quotas.machines is None else max(0, quotas.machines - used),
-            "cores": None if quotas.cores is None else max(0, quotas.cores - cores),
-        } | {"used_machines": used, "used_cores": cores}
+            return self._capacity.quota()
 
     def set_faults(self, faults: list[Fault]) -> None:
         """Replace the faults by these."""
@@ -204,7 +176,7 @@ class Cloud:
     def set_quotas(self, quotas: Quotas) -> None:
         """Replace the project's quotas; machines beyond the new ones stay."""
         with self._lock:
-            self._quotas = quotas
+            self._capacity.quotas = quotas
 
     def faults_before(self, call: str, what: What | None = None) -> list[Fault]:
         """What the API call that has just come in suffers before anything is done."""
@@ -227,88 +199,16 @@ class Cloud:
         with self._lock:
             return [self._machines[id_] for id_ in ids if id_ in self._machines]
 
-    def _check(self, order: Order) -> Flavor:
-        """The order's flavor, if this order could ever be carried out."""
-        flavor = self.config.flavor(order.flavor)
-        zones = [zone.name for zone in self.config.zones]
-        if order.count < 1:
-            raise RefusedError("bad-request", f"count is {order.count} and must be at least 1")
-        if not order.key:
-            raise RefusedError("bad-request", "a launch needs a key")
-        if flavor is None:
-            raise RefusedError("bad-request", f"there is no flavor {order.flavor!r}")
-        for what, value, known in (
-            ("image", order.image, self.shelf.names()),
-            ("zone", order.zone, zones),
-            ("market", order.market, MARKETS),
-            ("market for this flavor", order.market, flavor.prices),
-            ("role", order.role, ROLES),
-        ):
-            if value not in known:
-                raise RefusedError(
-                    "bad-request", f"there is no {what} {value!r}; there is {', '.join(known)}"
-                )
-        if len(order.user_data) > USER_DATA_LIMIT:
-            raise RefusedError(
-                "bad-request", f"user-data is {len(order.user_data)} bytes; at most {USER_DATA_LIMIT} go"
-            )
-        return flavor
-
-    def _room(self, order: Order, flavor: Flavor) -> int:
-        """How many of the machines asked for can be made now; refuses where it is none."""
-        quota = self.quota()
-        machines, cores = quota["machines"], quota["cores"]
-        allowed = min(
-            order.count,
-            order.count if machines is None else machines,
-            order.count if cores is None else cores // flavor.cpus,
-        )
-        if allowed < 1:
-            raise RefusedError(
-                "quota-exceeded", f"the project's quota leaves {machines} machines and {cores} cores"
-            )
-        now = time.time()
-        fits = min(allowed, self._zone_left(order.zone) // flavor.cpus, len(self._free_addresses()))
-        wanted = _what(order)
-        fits = sum(not self._faults.machine(FaultKind.NO_CAPACITY, wanted, now) for _ in range(fits))
-        if fits < 1:
-            raise RefusedError("no-capacity", f"{order.zone} has no room for {order.flavor} now")
-        return fits
-
-    def _used(self) -> tuple[int, int]:
-        alive = [machine for machine in self._machines.values() if machine.state in ALIVE]
-        return len(alive), sum(machine.flavor.cpus for machine in alive)
-
-    def _zone_left(self, name: str) -> int:
-        cores = next(zone.cores for zone in self.config.zones if zone.name == name)
-        if cores is None:
-            return 1_000_000
-        there = (m for m in self._machines.values() if m.order.zone == name and m.state in ALIVE)
-        return max(0, cores - sum(machine.flavor.cpus for machine in there))
-
-    def _free_addresses(self) -> list[str]:
-        """Addresses that no live machine has, in turn: one that has just become free comes back late."""
-        taken = {machine.address for machine in self._machines.values() if machine.state in ALIVE}
-        turn = self._addresses[self._next_address :] + self._addresses[: self._next_address]
-        return [address for address in turn if address not in taken]
-
     def _make(self, order: Order, flavor: Flavor) -> Machine:
-        now, free = time.time(), self._free_addresses()
-        again = self._faults.machine(FaultKind.SAME_ADDRESS, _what(order), now)
-        address = next((one for one in self._left_last() if again and one in free), free[0])
-        self._next_address = (self._addresses.index(address) + 1) % len(self._addresses)
+        now = time.time()
+        address = self._capacity.take_address(order, now)
         machine = Machine(f"i-{secrets.token_hex(8)}", order, flavor, address, dict(order.tags))
         machine.times[PENDING] = now
-        machine.has_user_data = not self._faults.machine(FaultKind.NO_USER_DATA, _what(order), now)
-        machine.wants_token = self._faults.machine(FaultKind.WANTS_TOKEN, _what(order), now)
+        machine.has_user_data = not self._faults.machine(FaultKind.NO_USER_DATA, what(order), now)
+        machine.wants_token = self._faults.machine(FaultKind.WANTS_TOKEN, what(order), now)
         self._machines[machine.id] = machine
         self._note(machine)
         return machine
-
-    def _left_last(self) -> list[str]:
-        """Addresses of ended machines, that of the latest end first."""
-        ended = (m for m in self._machines.values() if TERMINATED in m.times)
-        return [m.address for m in sorted(ended, key=lambda m: m.times[TERMINATED], reverse=True)]
 
     def _note(self, machine: Machine) -> None:
         """Write down the state that a machine has entered."""
@@ -329,7 +229,7 @@ class Cloud:
     def _boot(self, machine: Machine) -> None:
         order, now = machine.order, time.time()
         with self._lock:
-            fault = self._faults.boot(_what(order), now)
+            fault = self._faults.boot(what(order), now)
         if fault is not None:
             self._enter(machine, RUNNING)
             self._suffer(machine, fault)
@@ -418,7 +318,3 @@ class Cloud:
         old = [id_ for id_, m in self._machines.items() if m.times.get(TERMINATED, before) < before]
         for id_ in old:
             del self._machines[id_]
-
-
-def _what(order: Order) -> What:
-    return What(order.image, order.flavor, order.zone, order.market)

@@ -1,11 +1,43 @@
-"""Which machine a person means: a whole id, or the beginning of one that no other machine has."""
+"""What the ledger knows, as a person asks for it: whether a daemon is at work, and which machine is meant."""
 
+import socket
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from updraft.core.model import MachineRecord
 from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.ledger.reader import Reader
+
+SILENT_AFTER = 60.0
+START = "start it with `updraft run` or `systemctl start updraft`"
+
+
+def daemon_state(reader: Reader, now: float) -> dict[str, Any]:
+    """Whether a daemon is at work, whether it acts or waits for another, and when it last looked."""
+    note = reader.noted("controller") or {}
+    cycle = reader.last_cycle() or {}
+    looked_at = note.get("last_cycle", cycle.get("at"))
+    age = None if looked_at is None else max(0.0, now - looked_at)
+    return {
+        "alive": age is not None and age < SILENT_AFTER and process_lives(note),
+        "acting": bool(note.get("acting", False)),
+        "standing": cycle.get("standing"),
+        "host": note.get("host", ""),
+        "pid": note.get("pid"),
+        "since": note.get("started"),
+        "looked_at": looked_at,
+        "age": age,
+    }
+
+
+def process_lives(note: Mapping[str, Any]) -> bool:
+    """False where the daemon ran on this host and its process is gone. Of another host nothing is known."""
+    if "pid" not in note or note.get("host") != socket.getfqdn():
+        return True
+    return Path(f"/proc/{note['pid']}").exists()
 
 
 def machine_named(reader: Reader, wanted: str, *, gone: bool = False) -> MachineRecord:

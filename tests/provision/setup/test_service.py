@@ -17,8 +17,8 @@ from updraft import config
 from updraft.bootstrap.machine import shipped
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
-from updraft.cli.setup import service
 from updraft.ledger import Ledger
+from updraft.provision.setup import service
 
 SETTINGS = """\
 [pool]

@@ -14,7 +14,7 @@ from updraft.app import wiring
 from updraft.bootstrap.head import source
 from updraft.bootstrap.head.source import WHEEL
 from updraft.cli import main
-from updraft.cli.heads import making as headmaking
+from updraft.cli.heads import launch as headlaunch
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
 from updraft.clouds.ec2.heads import EC2Heads
@@ -92,7 +92,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(wiring, "make_driver", driver)
     monkeypatch.setattr(source, "own_source", lambda: WHEEL_AT)
     monkeypatch.setattr(
-        headmaking, "patience", lambda: Patience(headmaking.say, lambda: made.now, made.sleep, 2.0)
+        headlaunch, "patience", lambda: Patience(headlaunch.say, lambda: made.now, made.sleep, 2.0)
     )
     return made
 

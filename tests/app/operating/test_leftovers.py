@@ -9,11 +9,11 @@ import pytest
 
 from tests.rigs.forms import validate
 from updraft.app import wiring
+from updraft.app.operating.leftovers import left_over, look
 from updraft.checks import State
 from updraft.checks.asking import Answer
 from updraft.checks.leftovers import judge
 from updraft.cli import main
-from updraft.cli.operating.leftovers import left_over, look
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
@@ -95,7 +95,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setenv("UPDRAFT_CONFIG", str(found.file))
     monkeypatch.setenv("COLUMNS", "220")
     monkeypatch.setattr(wiring, "make_driver", found.driver)
-    monkeypatch.setattr("updraft.cli.operating.leftovers.time.time", lambda: found.now)
+    monkeypatch.setattr("updraft.app.operating.leftovers.time.time", lambda: found.now)
     return found
 
 

@@ -1,0 +1,47 @@
+"""The clouds of the settings as a person names them, asked all at the same time; their security groups."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from updraft.app import wiring
+from updraft.checks.asking import ask
+from updraft.clouds.networking import networking_of, why_no_networking
+from updraft.config.model import Settings
+from updraft.errors import UsageError
+from updraft.provision.heads.network import Network
+
+Row = dict[str, Any]
+
+
+def one_cloud(settings: Settings, name: str) -> str:
+    """The cloud of this name, or the only one. UsageError where that can't be."""
+    if not name and len(settings.clouds) > 1:
+        raise UsageError(f"there is more than one cloud; say one of {', '.join(settings.clouds)}")
+    return named_clouds(settings, (name,) if name else ())[0]
+
+
+def named_clouds(settings: Settings, clouds: Sequence[str]) -> list[str]:
+    """These clouds, or all. UsageError where there is none of such a name."""
+    for name in clouds:
+        if name not in settings.clouds:
+            raise UsageError(f"there is no cloud {name}; updraft.toml has {', '.join(settings.clouds)}")
+    return list(clouds or settings.clouds)
+
+
+def rows_of(
+    settings: Settings, names: Sequence[str], rows: Callable[[Settings, str], list[Row]], deadline: float
+) -> tuple[list[Row], Mapping[str, str]]:
+    """The rows of these clouds that answer, and the errors of the others; all are asked at the same time."""
+    answers = ask({name: partial(rows, settings, name) for name in names}, deadline)
+    found = [row for answer in answers.values() for row in answer.value or ()]
+    return found, {name: str(answer.error) for name, answer in answers.items() if answer.error is not None}
+
+
+def network_of(settings: Settings, cloud: str) -> Network | str:
+    """The groups of this cloud; a sentence where it has none."""
+    driver = wiring.make_driver(settings, cloud, settings.clouds[cloud])
+    groups = networking_of(driver)
+    if groups is None:
+        return why_no_networking(driver)
+    return Network(settings, cloud, groups, wiring.identity(settings))

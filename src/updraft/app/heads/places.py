@@ -1,0 +1,72 @@
+"""Where heads are: those of a pool in one cloud, and their addresses."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from updraft.app import wiring
+from updraft.clouds.base import Driver
+from updraft.clouds.heads import HeadPlace, HeadTraits, PlainHeads
+from updraft.clouds.networking import networking_of
+from updraft.config.drivers import driver_entry
+from updraft.config.model import Cloud, Settings
+from updraft.core.model import Instance
+from updraft.errors import CloudError, UsageError
+from updraft.provision.heads.machines import Heads, Patience, heads_pool
+
+
+def usual_image(settings: Settings, cloud: str) -> str:
+    """The image of the first class that is for this cloud. UsageError where there is none."""
+    for worker in settings.classes.values():
+        if cloud in settings.clouds_of(worker):
+            return settings.images_of(worker)[cloud]
+    raise UsageError(f"no class of updraft.toml names an image in cloud {cloud}; say one with --image")
+
+
+def traits_of(settings: Settings, cloud: str) -> HeadTraits:
+    """What launching heads there takes, by the cloud's driver."""
+    entry = driver_entry(settings.clouds[cloud].driver)
+    found: HeadTraits = PlainHeads()
+    if entry is not None:
+        found = getattr(import_module(entry.module), "HEADS", found)
+    return found
+
+
+def heads_of(settings: Settings, cloud: str, place: HeadPlace, patience: Patience | None = None) -> Heads:
+    """The heads of this pool there, with a driver that launches as heads need it."""
+    return Heads(_driver(settings, cloud, place), patience)
+
+
+def _driver(settings: Settings, cloud: str, place: HeadPlace) -> Driver:
+    plain = settings.clouds[cloud]
+    own: Mapping[str, object] = traits_of(settings, cloud).settings(plain.settings, place)
+    given = Cloud.model_validate({"driver": plain.driver, **own})
+    pool = settings.pool.model_copy(update={"name": heads_pool(settings.pool.name)})
+    return wiring.make_driver(settings.model_copy(update={"pool": pool}), cloud, given)
+
+
+def address_of(settings: Settings, cloud: str, machine: Instance) -> str:
+    """The address by which a machine there is reached from outside; "" where it has none, or none is told."""
+    groups = networking_of(wiring.make_driver(settings, cloud, settings.clouds[cloud]))
+    try:
+        return machine.address if groups is None else groups.address(machine.id)
+    except CloudError:
+        return ""
+
+
+def rows_of(settings: Settings, cloud: str) -> list[dict[str, Any]]:
+    """What `head list` shows of this cloud's heads. Raises CloudError."""
+    return [
+        {
+            "cloud": cloud,
+            "name": one.worker_class,
+            "id": one.id,
+            "state": str(one.state),
+            "address": address_of(settings, cloud, one),
+            "flavor": one.flavor,
+            "zone": one.zone,
+            "image": one.image,
+            "launched": one.launched_at,
+        }
+        for one in heads_of(settings, cloud, HeadPlace()).all()
+    ]

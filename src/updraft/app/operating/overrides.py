@@ -1,0 +1,89 @@
+"""What is decided of clouds while the daemon runs: written into the ledger, and shown with what is known."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from updraft import config
+from updraft.app.call import Call, who
+from updraft.core.model import Reason
+from updraft.core.settings import Limits
+from updraft.core.slots.choice import near
+from updraft.errors import LedgerError, UsageError
+from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, in_force, overrides
+from updraft.ledger.clouds import decide as write
+from updraft.ledger.reader import Reader
+from updraft.ledger.store import Ledger
+
+LIMITS = ("machines", "cores", "memory", "cost_per_hour")
+Row = dict[str, Any]
+
+
+def decide(
+    call: Call, names: Sequence[str], change: Callable[[Said, Override], Override], code: str, what: str
+) -> list[str]:
+    """Write what is decided of these clouds; the names, each once. UsageError for one that isn't there."""
+    known = known_clouds(call, names)
+    said = Said(who(), time.time())
+    with Ledger(call.place.ledger) as ledger:
+        for name in known:
+            reason = Reason(code, f"cloud {name} is {what}, says {said.who}")
+            write(ledger, name, lambda old: change(said, old), reason, said.at)
+    return known
+
+
+def known_clouds(call: Call, names: Sequence[str]) -> list[str]:
+    """These clouds, each once. Raises UsageError for one that the file doesn't have."""
+    clouds = config.parse(call.file).get("clouds")
+    there = list(clouds) if isinstance(clouds, dict) else []
+    for name in names:
+        if name not in there:
+            close = near(name, there)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(there)}"
+            raise UsageError(f"there is no cloud {name} in {call.file}; {hint}")
+    return list(dict.fromkeys(names))
+
+
+def rows_of(call: Call) -> list[Row]:
+    """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
+    settings = call.settings
+    decided, looks = _remembered(call)
+    of_file = settings.policy()
+    now = in_force(of_file, decided)
+    rows = []
+    for name, about in settings.clouds.items():
+        said, rule, limits = decided.get(name, AS_THE_FILE_SAYS), now.rule(name), now.cloud_limits[name]
+        rows.append(
+            {
+                "name": name,
+                "driver": about.driver,
+                "priority": rule.priority,
+                "disabled": None if rule.closed is None else asdict(rule.closed),
+                "leaving": rule.leaving is not None,
+                "limits": _ceilings(limits),
+                "file": {"enabled": about.enabled, "limits": _ceilings(of_file.cloud_limits[name])},
+                "switched": asdict(said.switched) if said.switched and said.enabled is not None else None,
+                "limited": asdict(said.limited) if said.limited and said.limits else None,
+                "look": looks.get(name),
+            }
+        )
+    return rows
+
+
+def _ceilings(limits: Limits) -> Row:
+    return {key: getattr(limits, key) for key in LIMITS}
+
+
+def _remembered(call: Call) -> tuple[dict[str, Override], dict[str, Row]]:
+    """What was decided, and each cloud as of the daemon's last look; nothing where there is no ledger yet."""
+    path = call.place.ledger
+    try:
+        reader = Reader(path)
+    except LedgerError:
+        if path.exists():
+            raise
+        return {}, {}
+    with reader:
+        cycle = reader.last_cycle() or {}
+        return overrides(reader), {row["name"]: row for row in cycle.get("clouds", ())}
