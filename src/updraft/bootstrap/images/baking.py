@@ -13,7 +13,7 @@ ATTR_TRIAL = "UpdraftImageTrial"
 """The attribute of the one job that may start on such a machine; its value is the launch key."""
 READY, FAILED = "updraft-image: READY", "updraft-image: FAILED:"
 BOOT_FAILED = "updraft-boot: FAILED:"
-_STOPPED = ("condor", "updraft-guard", "updraft-door")
+_STOPPED = ("condor", "updraft-agent", "updraft-door")
 GONE_AFTER = 15  # seconds: longer than HTCondor takes to start a startd again
 
 _UNIT = """\
