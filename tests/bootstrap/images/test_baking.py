@@ -2,11 +2,14 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.rigs.reading import worker, written
+from updraft.bootstrap import worker_user_data
 from updraft.bootstrap.images import unfit
 from updraft.bootstrap.images.baking import ATTR_TRIAL, bake_settings, baking_layer, verdict
 from updraft.bootstrap.machine import shipped
@@ -65,6 +68,24 @@ def test_what_is_one_machines_is_taken_out(bake: ModuleType, tmp_path: Path, pat
     assert not file.exists()
     assert all(one.exists() for one in kept)
     assert bake.scan(tmp_path, TOLD) == []
+
+
+def test_no_image_has_a_part_of_the_agent_or_a_service_that_goes_on_while_it_is_cleaned(
+    bake: ModuleType, tmp_path: Path
+) -> None:
+    """So it is all the same which updraft an image comes from: what a machine runs is in its user-data."""
+    most = written(worker_user_data(worker(market="spot", lease=(1.8e9, 1.9e9))))
+    ours = [path for path in most if re.search("agent|service", path) and "/condor.service.d/" not in path]
+    assert len(ours) >= 8
+    wants = "/etc/systemd/system/multi-user.target.wants"
+    units = [Path(path).name for path in ours if path.endswith(".service")]
+    of_old = ["/etc/updraft/guard.json", "/usr/local/lib/updraft/guard", f"{wants}/updraft-guard.service"]
+    links = [f"{wants}/{unit}" for unit in units]
+    per_boot = "/var/lib/cloud/scripts/per-boot/updraft"
+    files = [write(tmp_path, path) for path in [*ours, *links, *of_old, per_boot]]
+    bake.clean(tmp_path, TOLD)
+    assert not [file for file in files if file.exists()]
+    assert {unit for unit in units if ["systemctl", "stop", unit] not in TOLD["stop"]} == set()
 
 
 def test_the_machines_id_stays_as_an_empty_file(bake: ModuleType, tmp_path: Path) -> None:

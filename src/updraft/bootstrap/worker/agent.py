@@ -66,6 +66,7 @@ def notice_settings(interval: float, least: float) -> dict[str, Any]:
     return {
         "metadata": _METADATA,
         "startd": "condor_startd",
+        "master": "condor_master",
         "interval": interval,
         "least": least,
         "commands": {"close": ["sh", "-c", close], "vacate": ["sh", "-c", vacate]},

@@ -1,8 +1,8 @@
 """Powers this machine off when its time is over, or when there is nobody left to work for.
 
 It goes by the clock that counts from the boot, so that a wall clock set forwards or backwards ends nothing.
-What it has no patience with it adds up only as far as it has watched it itself; the machine's age goes on while
-the agent is away.
+Of what it loses patience with it adds up only what it has watched itself; the machine's age goes on while the
+agent is away.
 """
 
 import signal

@@ -75,26 +75,26 @@ class Leaving:
         return not self._steps
 
 
-def step(name: str, commands: "dict[str, list[str]]", when: str) -> None:
+def step(name: str, told: "dict[str, Any]", when: str) -> None:
     """Carry out one step; what is said against it goes to the console. {when} in a command is the end."""
     say({"close": f"the cloud takes this machine back at {when}: no new jobs"}.get(name, name))
     if name == "end":
-        send(signal.SIGQUIT, "condor_master")  # HTCondor's fast way down
+        send(signal.SIGQUIT, told["master"])  # HTCondor's fast way down
         return
-    done, said = run([word.replace("{when}", when) for word in commands[name]], 20)
+    done, said = run([word.replace("{when}", when) for word in told["commands"][name]], 20)
     if not done:
         say(said[:400])
 
 
-def leave(commands: "dict[str, list[str]]", notice: str, least: float) -> None:
+def leave(told: "dict[str, Any]", notice: str) -> None:
     """Everything from the notice to the end."""
     now = time.time()
-    end = end_of(notice, now, least)
+    end = end_of(notice, now, float(told["least"]))
     when = time.strftime("%H:%M:%SZ", time.gmtime(end))
     leaving = Leaving(now, end)
     while not leaving.done:
         for name in leaving.due(time.time()):
-            step(name, commands, when)
+            step(name, told, when)
         time.sleep(0.5)
 
 
@@ -109,6 +109,6 @@ def main(told: "dict[str, Any]") -> None:
         except OSError:
             notice = ""  # the next time; a service that is away for long says it in the guard's terms
         if re.search(r'"action"\s*:\s*"(stop|terminate|hibernate)"', notice):
-            leave(told["commands"], notice, float(told["least"]))
+            leave(told, notice)
             return
         time.sleep(float(told["interval"]))
