@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -86,6 +88,23 @@ def test_no_image_has_a_part_of_the_agent_or_a_service_that_goes_on_while_it_is_
     bake.clean(tmp_path, TOLD)
     assert not [file for file in files if file.exists()]
     assert {unit for unit in units if ["systemctl", "stop", unit] not in TOLD["stop"]} == set()
+
+
+@pytest.mark.parametrize("name", ["agent", "guard", "lease", "notice"])
+def test_no_agent_of_a_copied_disk_goes_on_by_what_its_machine_was_told(tmp_path: Path, name: str) -> None:
+    """Also one of an updraft that had three services for it."""
+    content = baking_layer("image-1").content
+    assert not isinstance(content, str)
+    [[shell, option, script]] = content["bootcmd"]
+    systemctl = write(tmp_path, "/bin/systemctl", f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\nexit 1\n')
+    systemctl.chmod(0o755)
+    state = write(tmp_path, "/var/lib/updraft/guard-state.json")
+    script = script.replace("/var/lib", f"{tmp_path}/var/lib").replace("/etc/", f"{tmp_path}/etc/")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    subprocess.run([shell, option, script], check=True, env={"PATH": path})
+    assert f"disable --now updraft-{name}.service" in (tmp_path / "calls").read_text().splitlines()
+    assert not state.exists()
+    assert ["systemctl", "stop", f"updraft-{name}.service"] in TOLD["stop"]
 
 
 def test_the_machines_id_stays_as_an_empty_file(bake: ModuleType, tmp_path: Path) -> None:

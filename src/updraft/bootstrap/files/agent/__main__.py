@@ -10,7 +10,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from traceback import format_exc
 
 from watchers.machine import say  # type: ignore[import-not-found]
 
@@ -20,8 +19,12 @@ def watch(name: str, told: "dict[str, object]") -> None:
     try:
         import_module("watchers." + name).main(told)
     except BaseException:
-        say(f"the watcher {name} has failed, and all begin again: {format_exc()}")
-        os._exit(1)
+        try:
+            from traceback import format_exc  # here, since it takes memory
+
+            say(f"the watcher {name} has failed, and all begin again: {format_exc()}")
+        finally:
+            os._exit(1)
 
 
 def main(config: str) -> None:
