@@ -156,7 +156,7 @@ def test_a_job_may_run_for_as_long_as_its_machine_may_live() -> None:
 
 def test_the_guard_is_told_what_the_spec_says() -> None:
     data = worker_user_data(worker(collectors=("head", "[fd00::2]:9700"), lifetime=77.0))
-    told = json.loads(written(data)["/etc/updraft/guard.json"]["content"])
+    told = json.loads(written(data)["/etc/updraft/agent.json"]["content"])["guard"]
     assert told["heads"] == [["head", 9618], ["fd00::2", 9700]]
     assert told["settings"]["lifetime"] == 77.0
 
@@ -240,9 +240,7 @@ def test_scripts_are_scripts(name: str) -> None:
         assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "name", ["updraft.service", "updraft-door.service", "updraft-guard.service", "updraft-notice.service"]
-)
+@pytest.mark.parametrize("name", ["updraft.service", "updraft-door.service", "updraft-agent.service"])
 def test_units_are_units(name: str, tmp_path: Path) -> None:
     verify = shutil.which("systemd-analyze")
     if verify is None:

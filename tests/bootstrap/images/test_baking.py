@@ -2,11 +2,16 @@
 
 import importlib.util
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.rigs.reading import worker, written
+from updraft.bootstrap import worker_user_data
 from updraft.bootstrap.images import unfit
 from updraft.bootstrap.images.baking import ATTR_TRIAL, bake_settings, baking_layer, verdict
 from updraft.bootstrap.machine import shipped
@@ -65,6 +70,41 @@ def test_what_is_one_machines_is_taken_out(bake: ModuleType, tmp_path: Path, pat
     assert not file.exists()
     assert all(one.exists() for one in kept)
     assert bake.scan(tmp_path, TOLD) == []
+
+
+def test_no_image_has_a_part_of_the_agent_or_a_service_that_goes_on_while_it_is_cleaned(
+    bake: ModuleType, tmp_path: Path
+) -> None:
+    """So it is all the same which updraft an image comes from: what a machine runs is in its user-data."""
+    most = written(worker_user_data(worker(market="spot", lease=(1.8e9, 1.9e9))))
+    ours = [path for path in most if re.search("agent|service", path) and "/condor.service.d/" not in path]
+    assert len(ours) >= 8
+    wants = "/etc/systemd/system/multi-user.target.wants"
+    units = [Path(path).name for path in ours if path.endswith(".service")]
+    of_old = ["/etc/updraft/guard.json", "/usr/local/lib/updraft/guard", f"{wants}/updraft-guard.service"]
+    links = [f"{wants}/{unit}" for unit in units]
+    per_boot = "/var/lib/cloud/scripts/per-boot/updraft"
+    files = [write(tmp_path, path) for path in [*ours, *links, *of_old, per_boot]]
+    bake.clean(tmp_path, TOLD)
+    assert not [file for file in files if file.exists()]
+    assert {unit for unit in units if ["systemctl", "stop", unit] not in TOLD["stop"]} == set()
+
+
+@pytest.mark.parametrize("name", ["agent", "guard", "lease", "notice"])
+def test_no_agent_of_a_copied_disk_goes_on_by_what_its_machine_was_told(tmp_path: Path, name: str) -> None:
+    """Also one of an updraft that had three services for it."""
+    content = baking_layer("image-1").content
+    assert not isinstance(content, str)
+    [[shell, option, script]] = content["bootcmd"]
+    systemctl = write(tmp_path, "/bin/systemctl", f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\nexit 1\n')
+    systemctl.chmod(0o755)
+    state = write(tmp_path, "/var/lib/updraft/guard-state.json")
+    script = script.replace("/var/lib", f"{tmp_path}/var/lib").replace("/etc/", f"{tmp_path}/etc/")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    subprocess.run([shell, option, script], check=True, env={"PATH": path})
+    assert f"disable --now updraft-{name}.service" in (tmp_path / "calls").read_text().splitlines()
+    assert not state.exists()
+    assert ["systemctl", "stop", f"updraft-{name}.service"] in TOLD["stop"]
 
 
 def test_the_machines_id_stays_as_an_empty_file(bake: ModuleType, tmp_path: Path) -> None:

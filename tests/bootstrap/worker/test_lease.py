@@ -1,14 +1,10 @@
 """A machine ends with its lease, learns of a later one, and is told nothing of leases where it has none."""
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +12,38 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.rigs.reading import cloud_config, shipped, worker, written
+from tests.rigs.agents import agent, lease_told
+from tests.rigs.reading import cloud_config, worker, written
 from tests.waiting import until
 from updraft.bootstrap import worker_user_data
-from updraft.bootstrap.worker.lease import CLOSING, GRACE
+from updraft.bootstrap.files.agent.watchers.lease import KEPT, Lease, tag
+from updraft.bootstrap.files.agent.watchers.machine import load, save
+from updraft.bootstrap.files.agent.watchers.metadata import Metadata
+from updraft.bootstrap.worker.agent import CLOSING, CONFIG, GRACE
 from updraft.core.model import Variant
 from updraft.errors import BootstrapError
 
-SCRIPT = Path(str(files("updraft.bootstrap").joinpath("files", "lease.py")))
 NOW = 1_800_000_000.0
 LATEST = 1800.0
 TOLD = {
     "asked": NOW - 30, "latest": LATEST, "end": NOW + 3600, "interval": 15.0, "closing": 60.0, "grace": 25.0,
 }  # fmt: skip
 BOOT = "5b1f"
-MODULE = shipped("lease")
-OURS = "/etc/updraft/lease.json"
 SETTINGS = "/etc/condor/config.d/90-updraft.conf"
-ENDING = {
-    OURS,
-    "/usr/local/lib/updraft/lease",
-    "/etc/systemd/system/updraft-lease.service",
-    "/var/lib/cloud/scripts/per-boot/updraft-lease",
-}
+PROGRAMS = {f"/usr/local/lib/updraft/agent/watchers/{name}.py" for name in ("lease", "metadata")}
 
 
 def test_a_plain_machine_is_told_nothing_of_leases_and_one_with_a_lease_nothing_else() -> None:
     without, leased = (cloud_config(worker_user_data(worker(lease=one))) for one in (None, (NOW - 60, NOW)))
     assert not [one for one in without["write_files"] if "lease" in one["path"]]
-    assert {one["path"] for one in leased["write_files"]} >= ENDING
-    leased["write_files"] = [one for one in leased["write_files"] if one["path"] not in ENDING]
+    told = []
+    for one in (without, leased):
+        (config,) = [entry for entry in one["write_files"] if entry["path"] == CONFIG]
+        told.append(json.loads(config.pop("content")))
+    assert told[0] == {name: one for name, one in told[1].items() if name != "lease"}
+    assert "lease" in told[1]
+    assert {one["path"] for one in leased["write_files"]} >= PROGRAMS
+    leased["write_files"] = [one for one in leased["write_files"] if one["path"] not in PROGRAMS]
     assert leased == without
     assert "AnnexName" not in written(worker_user_data(worker()))[SETTINGS]["content"]
 
@@ -53,7 +51,7 @@ def test_a_plain_machine_is_told_nothing_of_leases_and_one_with_a_lease_nothing_
 def test_a_machine_with_a_lease_is_told_its_end_and_how_the_pool_may_know_it() -> None:
     data = worker_user_data(worker(lease=(NOW - 60.4, NOW + 0.9), variant=Variant(user="eve", annex="burst")))
     found = written(data)
-    told = json.loads(found[OURS]["content"])
+    told = json.loads(found[CONFIG]["content"])["lease"]
     assert told["settings"] == {
         "asked": NOW - 61, "latest": worker().boot_deadline, "end": NOW,
         "interval": 15.0, "closing": CLOSING, "grace": GRACE,
@@ -64,7 +62,6 @@ def test_a_machine_with_a_lease_is_told_its_end_and_how_the_pool_may_know_it() -
     (line,) = [line for line in config.splitlines() if line.startswith("STARTD_ATTRS")]
     assert {"AnnexName", "IsAnnex", "UpdraftUser"} <= set(line.split())
     assert len(data) < 16384
-    assert "updraft-lease.service" in found["/var/lib/cloud/scripts/per-boot/updraft-lease"]["content"]
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("inf"), float("nan")])
@@ -103,12 +100,12 @@ def follow(
 
 def first(now: float = NOW, up: float = 1e6, new: bool = True, **changes: float) -> Any:
     """A lease at its very first look, `up` being what the boot clock says."""
-    return MODULE.Lease({**TOLD, **changes}, {}, now, up, BOOT, new)
+    return Lease({**TOLD, **changes}, {}, now, up, BOOT, new)
 
 
 def again(lease: Any, now: float, up: float, boot: str = BOOT) -> Any:
     """The lease as a program that has just been started takes it up."""
-    return MODULE.Lease(lease.told, json.loads(json.dumps(lease.state())), now, up, boot, False)
+    return Lease(lease.told, json.loads(json.dumps(lease.state())), now, up, boot, False)
 
 
 def test_jobs_run_to_the_end_of_the_lease_and_the_machine_is_off_soon_after() -> None:
@@ -214,9 +211,9 @@ def test_a_machine_that_has_lost_what_it_knew_goes_by_the_wall_clock() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"end": "x"}', '{"end": 1}', ""])
 def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "state").write_text(text)
-    assert MODULE.load(tmp_path / "state") == {}
-    MODULE.save(tmp_path / "state", first().state())
-    assert MODULE.load(tmp_path / "state") == first().state()
+    assert load(tmp_path / "state", KEPT) == {}
+    save(tmp_path / "state", first().state())
+    assert load(tmp_path / "state", KEPT) == first().state()
 
 
 @pytest.mark.parametrize(
@@ -270,61 +267,42 @@ def service() -> Iterator[ThreadingHTTPServer]:
 
 AMAZON = {("PUT", "/latest/api/token"): "t", ("GET", "/latest/meta-data/tags/instance/updraft:lease"): "42"}
 NOVA = {("GET", "/openstack/latest/meta_data.json"): json.dumps({"meta": {"updraft:lease": "43"}})}
+DEEP = {("GET", "/openstack/latest/meta_data.json"): "[" * 60_000}
 OTHERS = {("GET", "/openstack/latest/meta_data.json"): json.dumps({"meta": ["updraft:lease"]})}
 
 
-@pytest.mark.parametrize(("shown", "text"), [(AMAZON, "42"), (NOVA, "43"), (OTHERS, ""), ({}, "")])
+@pytest.mark.parametrize(
+    ("shown", "text"), [(AMAZON, "42"), (NOVA, "43"), (OTHERS, ""), (DEEP, ""), ({}, "")]
+)
 def test_the_tag_is_read_as_the_clouds_show_it(
     service: ThreadingHTTPServer, shown: dict[tuple[str, str], str], text: str
 ) -> None:
     service.RequestHandlerClass.shown = shown  # type: ignore[attr-defined]
-    assert MODULE.Metadata("127.0.0.1", service.server_address[1]).lease() == text
+    assert tag(Metadata(f"127.0.0.1:{service.server_address[1]}", 3)) == text
 
 
-def told(folder: Path, asked: float, end: float) -> dict[str, Any]:
-    """What the program is told, of a machine on which it only notes what it would do."""
-    done = folder / "done"
-    return {
-        "metadata": "127.0.0.1:1",
-        "state": str(folder / "state" / "state.json"),
-        "booted": str(folder / "booted"),
-        "commands": {word: ["sh", "-c", f"echo {word} >>{done}"] for word in ("close", "open", "vacate")},
-        "master": "no-such-process",  # there may be real ones on the machine that tests
-        "power_off": [["false"], ["sh", "-c", f"echo off >>{done}"]],
-        "patience": 0.1,
-        "settings": {
-            "asked": asked, "latest": 1800.0, "end": end, "interval": 0.1, "closing": 60.0, "grace": 0.5,
-        },
-    }  # fmt: skip
-
-
-@contextmanager
-def program(folder: Path, asked: float, end: float) -> Iterator[None]:
-    """The program at work on this machine."""
-    (folder / "lease.json").write_text(json.dumps(told(folder, asked, end)))
-    with subprocess.Popen(
-        [sys.executable, "-I", str(SCRIPT), str(folder / "lease.json")], stdout=subprocess.DEVNULL
-    ) as run:
-        try:
-            yield
-        finally:
-            run.kill()
+def test_a_session_token_that_is_none_is_no_answer(service: ThreadingHTTPServer) -> None:
+    """Some endpoint may answer every question with a page."""
+    service.RequestHandlerClass.shown = {("PUT", "/latest/api/token"): "<html>\n<body>"}  # type: ignore[attr-defined]
+    with pytest.raises(OSError, match="no answer"):
+        tag(Metadata(f"127.0.0.1:{service.server_address[1]}", 3))
 
 
 @pytest.mark.slow
 def test_the_program_vacates_and_powers_off_with_nobody_to_ask(tmp_path: Path) -> None:
     done, end = tmp_path / "done", time.time() + 0.5
-    with program(tmp_path, time.time() - 10, end):
+    with agent(tmp_path, lease=lease_told(tmp_path, time.time() - 10, end)):
         until(lambda: done.exists() and "off" in done.read_text(), 30, "it powers off", every=0.05)
     assert [word for word in done.read_text().split() if word != "close"][:2] == ["vacate", "off"]
-    assert json.loads((tmp_path / "state" / "state.json").read_text())["end"] == end
+    assert json.loads((tmp_path / "state" / "lease.json").read_text())["end"] == end
 
 
 @pytest.mark.slow
 def test_the_program_goes_on_where_the_clock_is_a_day_ahead_at_its_first_look(tmp_path: Path) -> None:
     """The lease is of yesterday, as it looks to such a clock."""
-    state = tmp_path / "state" / "state.json"
+    state = tmp_path / "state" / "lease.json"
     age = lambda: json.loads(state.read_text())["age"] if state.exists() else 0.0  # noqa: E731
-    with program(tmp_path, time.time() - 86400, time.time() - 86400 + 7200):
+    yesterday = time.time() - 86400
+    with agent(tmp_path, lease=lease_told(tmp_path, yesterday, yesterday + 7200)):
         until(lambda: age() > 1.5, 30, "it has looked for more than a second", every=0.05)
     assert not (tmp_path / "done").exists()

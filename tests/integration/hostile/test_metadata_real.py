@@ -273,7 +273,7 @@ def test_a_worker_that_can_no_longer_close_it_takes_no_new_job_and_says_why(pool
     console = lambda: pool.cloud.client().console(machine)  # noqa: E731
     until(lambda: "updraft-door: the metadata address is open" in console(), 30, "it says so")
     assert "no nftables in this kernel" in console()
-    until(lambda: "updraft-guard: metadata address open: no new jobs" in console(), 60, "it takes no jobs")
+    until(lambda: "updraft-agent: metadata address open: no new jobs" in console(), 60, "it takes no jobs")
     gone = lambda: machine not in {slot["UpdraftInstance"] for slot in pool.slots()}  # noqa: E731
     until(gone, 60, "nothing ran there: it has left the pool")
 

@@ -70,6 +70,6 @@ def test_machines_past_their_lifetime_and_those_without_a_head_power_themselves_
     # Without a claim and without a head there is nothing to stay for.
     pool.cloud.client().crash(pool.head)
     said = shut_down_from_inside(pool, machines["lonely"], 75)
-    assert re.search(r"updraft-guard: powering off: no claim and no head for [1-9]\d+ s", said)
+    assert re.search(r"updraft-agent: powering off: no claim and no head for [1-9]\d+ s", said)
     said = shut_down_from_inside(pool, machines["worker"], 75)
-    assert "updraft-guard: powering off: its lifetime and the time to finish are over" in said
+    assert "updraft-agent: powering off: its lifetime and the time to finish are over" in said

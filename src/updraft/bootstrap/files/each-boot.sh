@@ -1,7 +1,7 @@
 #!/bin/sh
 # Started by cloud-init at every boot, ahead of the site's scripts: a boot that hangs is ended too.
-systemctl enable updraft-guard.service || :
-systemctl start updraft-guard.service
+systemctl enable updraft-agent.service || :
+systemctl start updraft-agent.service
 [ -e /var/lib/updraft/booted ] || exit 0
 # At a later boot: mounts have ended, and a public address may be another one. What fails is no longer said.
 if [ -e /usr/local/lib/updraft/public-address ]; then

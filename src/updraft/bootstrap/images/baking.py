@@ -13,7 +13,9 @@ ATTR_TRIAL = "UpdraftImageTrial"
 """The attribute of the one job that may start on such a machine; its value is the launch key."""
 READY, FAILED = "updraft-image: READY", "updraft-image: FAILED:"
 BOOT_FAILED = "updraft-boot: FAILED:"
-_STOPPED = ("condor", "updraft-guard", "updraft-door")
+# The last three: of a machine that an older updraft has launched, and whose disk was copied.
+_AGENTS = ("updraft-agent", "updraft-guard", "updraft-lease", "updraft-notice")
+_STOPPED = ("condor", "updraft-door", *_AGENTS)
 GONE_AFTER = 15  # seconds: longer than HTCondor takes to start a startd again
 
 _UNIT = """\
@@ -31,12 +33,14 @@ def baking_layer(launch_key: str) -> Layer:
     """The last of the site's layers on a machine that becomes an image.
 
     Only its trial job may start there, and once the machine was drained it is cleaned and looked through.
-    What an earlier life has left on its disk is taken away before HTCondor can start.
+    What an earlier life has left on its disk is taken away before HTCondor can start, and the agent of that
+    life doesn't go on: it would end this machine by the old one's lease.
     """
+    end = f"for one in {' '.join(_AGENTS)}; do systemctl disable --now $one.service; done 2>/dev/null"
     return Layer(
         "the making of an image",
         {
-            "bootcmd": [["sh", "-c", "rm -rf /var/lib/updraft /etc/condor/tokens.d/*"]],
+            "bootcmd": [["sh", "-c", f"{end}; rm -rf /var/lib/updraft /etc/condor/tokens.d/*"]],
             "write_files": [
                 machine.file(f"{machine.CONFIG_DIR}/95-updraft-image.conf", _start(launch_key)),
                 *bake_files(bake_settings()),

@@ -1,6 +1,5 @@
 """The user-data of a worker: it joins the pool, does its work, and ends itself when it is alone."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +8,12 @@ from typing import Any
 from updraft.bootstrap import condor_config as cc
 from updraft.bootstrap import machine
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose
-from updraft.bootstrap.lean import lean
 from updraft.bootstrap.worker import accounts
+from updraft.bootstrap.worker.agent import agent_files, guard_settings, lease_settings, notice_settings
 from updraft.bootstrap.worker.cvmfs import SharedSoftware, cvmfs_files
-from updraft.bootstrap.worker.door import OPEN, door_files, drive_files
+from updraft.bootstrap.worker.door import door_files, drive_files
 from updraft.bootstrap.worker.handover import handover_files
 from updraft.bootstrap.worker.install import Install, install_files, universe_macros
-from updraft.bootstrap.worker.lease import lease_files
 from updraft.bootstrap.worker.reach import Reach, reach_files, reach_settings
 from updraft.core.machines.handover import ABSENCE
 from updraft.core.model import NOTHING, PLAIN, CloudOffer, Resources, Variant
@@ -23,18 +21,6 @@ from updraft.core.slots.terms import TAKES, annex_says, says, takes
 from updraft.errors import BootstrapError
 
 DAY = 86400.0
-
-# Root of a machine may drain it, but only under a name that the collector knows: any slot's does. The guard
-# says why.
-_DRAIN = (
-    'condor_drain -graceful -exit-on-completion -reason "updraft: $0" '
-    '"slot1@$(condor_config_val STARTD_NAME)"'
-)
-# What updraft-notice runs; the controller knows a drain of its own house by how the reason begins.
-_SLOT = '"slot1@$(condor_config_val STARTD_NAME)"'
-_WHY = "-reason 'updraft spot-notice: the cloud takes the machine back at {when}'"
-_CLOSE = f"condor_drain -graceful {_WHY} {_SLOT}"
-_VACATE = f"condor_drain -cancel {_SLOT}; condor_drain -quick {_WHY} {_SLOT}"
 
 # The last file that HTCondor reads: what an image or a layer of the class says of START holds as well.
 START = f"START = ($(START:True)) && MY.{TAKES}\n"
@@ -128,17 +114,12 @@ def worker_layers(spec: WorkerSpec) -> tuple[Layer, ...]:
             *door_files(),
             *drive_files(),
             *accounts.account_files(),
-            machine.file(f"{machine.SCRIPTS}/guard", lean("guard.py"), "0755"),
-            machine.file("/etc/updraft/guard.json", guard_settings(spec)),
-            machine.file("/etc/systemd/system/updraft-guard.service", lean("updraft-guard.service")),
-            machine.file("/var/lib/cloud/scripts/per-boot/updraft", lean("each-boot.sh"), "0755"),
+            *agent_files(_watchers(spec)),
             *handover_files(spec.pool, spec.launch_key, spec.boot_deadline, spec.reach, asks=spec.asks),
             *install_files(spec.install),
             *cvmfs_files(spec.software),
             *reach_files(spec.reach, asks=spec.asks),
-            *_notice_files(spec),
-            *lease_files(spec.lease, spec.boot_deadline, spec.guard_interval),
-            *machine.boot_files({"EXPECT": "condor_startd", "UNITS": _units(spec)}),
+            *machine.boot_files({"EXPECT": "condor_startd"}),
         ],
     }
     return (
@@ -179,58 +160,29 @@ def worker_config(spec: WorkerSpec) -> str:
     return cc.lines(settings | _slots(spec.static_slots) | _attributes(spec))
 
 
-def guard_settings(spec: WorkerSpec) -> str:
-    """What `updraft-guard` reads, as JSON; times in seconds. Holds no secret."""
-    return json.dumps(
-        {
-            "heads": [cc.split_address(address) for address in spec.collectors],
-            "state": "/var/lib/updraft/guard-state.json",
-            "failed": "/run/updraft/failed",
-            "open": OPEN,
-            "drain": ["sh", "-c", _DRAIN],
-            "power_off": [["systemctl", "poweroff"], ["shutdown", "-h", "now"], ["poweroff"]],
-            "settings": {
-                "interval": spec.guard_interval,
-                "lifetime": spec.lifetime,
-                "drain_deadline": spec.drain_deadline,
-                "head_gone_after": spec.head_gone_after,
-                # One that waits for a controller hasn't failed yet.
-                "boot_deadline": spec.boot_deadline + (ABSENCE if spec.asks else 0.0),
-                "startd_gone_after": spec.startd_gone_after,
-                "failed_boot_after": spec.failed_boot_after,
-            },
-        },
-        indent=1,
-    )
+def guard_limits(spec: WorkerSpec) -> dict[str, float]:
+    """The limits by which a machine of it is ended, in seconds."""
+    return {
+        "interval": spec.guard_interval,
+        "lifetime": spec.lifetime,
+        "drain_deadline": spec.drain_deadline,
+        "head_gone_after": spec.head_gone_after,
+        # One that waits for a controller hasn't failed yet.
+        "boot_deadline": spec.boot_deadline + (ABSENCE if spec.asks else 0.0),
+        "startd_gone_after": spec.startd_gone_after,
+        "failed_boot_after": spec.failed_boot_after,
+    }
 
 
-def notice_settings(spec: WorkerSpec) -> str:
-    """What `updraft-notice` reads, as JSON; times in seconds."""
-    return json.dumps(
-        {
-            "metadata": "169.254.169.254",
-            "interval": spec.spot_interval,
-            "least": spec.spot_least,
-            "commands": {"close": ["sh", "-c", _CLOSE], "vacate": ["sh", "-c", _VACATE]},
-        },
-        indent=1,
-    )
-
-
-def _units(spec: WorkerSpec) -> str:
-    return "updraft-notice.service" if spec.market == "spot" else ""
-
-
-def _notice_files(spec: WorkerSpec) -> list[dict[str, Any]]:
-    """The watcher for the cloud's notice, on machines that may get one."""
-    if spec.market != "spot":
-        return []
-    unit = machine.shipped("updraft-notice.service")
-    return [
-        machine.file(f"{machine.SCRIPTS}/notice", lean("notice.py"), "0755"),
-        machine.file("/etc/updraft/notice.json", notice_settings(spec)),
-        machine.file("/etc/systemd/system/updraft-notice.service", unit),
-    ]
+def _watchers(spec: WorkerSpec) -> dict[str, dict[str, Any]]:
+    """What each watcher of its agent is told; one that has nothing to watch there isn't told anything."""
+    heads = [cc.split_address(address) for address in spec.collectors]
+    told = {"guard": guard_settings(heads, guard_limits(spec))}
+    if spec.lease is not None:
+        told["lease"] = lease_settings(*spec.lease, spec.boot_deadline, spec.guard_interval)
+    if spec.market == "spot":
+        told["notice"] = notice_settings(spec.spot_interval, spec.spot_least)
+    return told
 
 
 def _slots(static: int | None) -> dict[str, str | int | bool]:

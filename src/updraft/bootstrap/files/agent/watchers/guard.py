@@ -1,27 +1,24 @@
-#!/usr/bin/python3 -I
 """Powers this machine off when its time is over, or when there is nobody left to work for.
 
-Needs nothing but Python 3.6, the oldest that cloud-init comes with. It goes by the clock that counts from the
-boot, so that a wall clock set forwards or backwards ends nothing, and it adds up only what it has watched
-itself.
+It goes by the clock that counts from the boot, so that a wall clock set forwards or backwards ends nothing.
+Of what it loses patience with it adds up only what it has watched itself; the machine's age goes on while the
+agent is away.
 """
 
-import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any, Iterable  # noqa: UP035 (as Python 3.6 has it)
 
-CONFIG = "/etc/updraft/guard.json"
+from .machine import load, power_off, processes, run, save, say, send, this_boot, uptime
+
 NO_NEW_JOBS = {"lifetime": "lifetime over", "metadata-open": "metadata address open"}
-BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)  # the name came with Python 3.7
+KEPT = {"age": float, "started": float, "up": float, "boot": str}
 
 
 class Guard:
-    """What was seen so far, and what follows from it. `settings` are those of guard.json, in seconds."""
+    """What was seen so far, and what follows from it. `settings` are told, in seconds."""
 
     def __init__(self, settings: "dict[str, float]", state: "dict[str, float]") -> None:
         self.settings = settings
@@ -71,18 +68,7 @@ class Guard:
         return ""
 
 
-def processes() -> "set[str]":
-    """The names of all processes of this machine."""
-    names = set()
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            names.add(comm.read_text().strip())
-        except OSError:
-            continue  # it has just ended
-    return names
-
-
-def reachable(heads: "list[tuple[str, int]]") -> "list[tuple[str, int]]":
+def reachable(heads: "Iterable[tuple[str, int]]") -> "list[tuple[str, int]]":
     """Address and port of the first of the collectors that takes a connection; empty where none does."""
     for host, port in heads:
         try:
@@ -98,102 +84,44 @@ def has_moved(known: "list[tuple[str, int]]", found: "list[tuple[str, int]]") ->
     return bool(known and found and known != found and not reachable(known))
 
 
-def reread() -> None:
-    """Have HTCondor look its collectors' names up again: it does so only when it reads its configuration."""
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if comm.read_text().strip() == "condor_master":
-                os.kill(int(comm.parent.name), signal.SIGHUP)
-        except OSError:
-            continue
-
-
-def say(text: str) -> None:
-    """One line on the console, and on the standard output for the journal."""
-    line = "updraft-guard: " + text
-    print(line, flush=True)  # noqa: T201 (the journal reads it)
-    try:
-        with Path("/dev/console").open("a") as console:
-            console.write(line + "\n")
-    except OSError:
-        return
-
-
 def close(command: "list[str]") -> bool:
     """Let the startd finish what runs and take nothing new; True once it is so, by whomever."""
-    try:
-        done = subprocess.run(  # as Python 3.6 has it
-            command, timeout=60, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
+    done, said = run(command, 60)
     # 10001: somebody else has begun it.
-    return done.returncode == 0 or b"10001" in done.stdout
+    return done or "10001" in said
 
 
-def power_off(commands: "list[list[str]]") -> None:
-    """Try each command in turn, with time for it to work, until the machine is off."""
-    for command in commands:
-        try:
-            subprocess.run(command, timeout=60, check=True)
-        except (OSError, subprocess.SubprocessError):
-            continue
-        time.sleep(60)
-
-
-def load(path: Path) -> "dict[str, float]":
-    """The state as it was saved last; nothing where it can't be read: then the count begins anew."""
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def save(path: Path, state: "dict[str, float]") -> None:
-    """Write the state in one step; a full disk must not end the guard."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".new").write_text(json.dumps(state))
-        path.with_suffix(".new").replace(path)
-    except OSError as error:
-        say(f"cannot save: {error}")
-
-
-def main(config: str) -> None:
+def main(told: "dict[str, Any]") -> None:
     """Look every `interval` seconds; once there is a reason to go, power off for as long as it takes."""
-    told = json.loads(Path(config).read_text())
-    settings, state_file = told["settings"], Path(told["state"])
-    heads = [(str(host), int(port)) for host, port in told["heads"]]
-    guard = Guard(settings, load(state_file))
+    settings, state_file, boot = told["settings"], Path(told["state"]), this_boot()
+    state = load(state_file, KEPT)
+    guard = Guard(settings, state)
     closed, known = False, reachable([])
-    before = time.clock_gettime(BOOTTIME)
+    # What the agent was away for counts, unless there was another boot in between.
+    before = state["up"] if state.get("boot") == boot else uptime()
     while True:
-        now = time.clock_gettime(BOOTTIME)
-        head = reachable(heads)
+        now = uptime()
+        head = reachable(told["heads"])
         if has_moved(known, head):
             say(f"the head has moved to {head[0][0]}")
-            reread()
+            # HTCondor looks its collectors' names up only when it reads its configuration.
+            send(signal.SIGHUP, "condor_master")
             known = head
         known = known or head
         why = guard.look(
             now - before,
-            processes=processes(),
+            processes=set(processes().values()),
             head=bool(head),
             boot_failed=Path(told["failed"]).exists(),
         )
         before = now
-        save(state_file, guard.state())
+        save(state_file, {**guard.state(), "up": now, "boot": boot})
         if why:
             say("powering off: " + why)
-            power_off(told["power_off"])
+            power_off(told["power_off"], 60, 60)
         code = "lifetime" if guard.over else "metadata-open" if Path(told["open"]).exists() else ""
         if code and not closed:
             closed = close([*told["drain"], code])
             if closed:
                 say(NO_NEW_JOBS[code] + ": no new jobs")
         time.sleep(settings["interval"])
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else CONFIG)

@@ -1,27 +1,24 @@
-#!/usr/bin/python3 -I
 """Ends this machine with its lease, with no word from anybody, and hears of it when the lease is changed.
 
 The lease is told with the user-data. A later one is read from the machine's own tag, through the cloud's
 metadata service: only root may ask that, and only who may write the cloud's tags may say it. Where the cloud
 doesn't show tags there, the lease that was told stays. Shortly before its end no new jobs begin; at its end
 those that run are told to save what they have, then HTCondor is ended, so that the queue has its jobs back,
-and the machine powers off. Needs Python 3.6.
+and the machine powers off.
 """
 
-import http.client
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-CONFIG = "/etc/updraft/lease.json"
+from .machine import load, power_off, processes, run, save, say, send, this_boot, uptime
+from .metadata import Metadata
+
 TAG = "updraft:lease"
-BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)  # the name came with Python 3.7
+KEPT = {"end": float, "age": float, "left": float, "doubt": float, "up": float, "boot": str}
 SLACK = 60.0
 UNKNOWN = 1e12  # seconds: the machine has been off, and nothing here counted
 
@@ -116,116 +113,20 @@ class Lease:
         return max(0.2, min(self.told["interval"], left if self.closed else abs(left - self.told["closing"])))
 
 
-class Metadata:
-    """The cloud's metadata service, asked for the one tag, as Amazon shows it or as OpenStack does."""
+def tag(metadata: Metadata) -> str:
+    """The tag's text, as Amazon shows it or as OpenStack does; nothing where it isn't shown.
 
-    def __init__(self, host: str, port: int = 80) -> None:
-        self._host, self._port = host, port
-
-    def lease(self) -> str:
-        """The tag's text; nothing where it isn't shown. Raises OSError where the service doesn't answer."""
-        seconds = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-        status, token = self._ask("PUT", "/latest/api/token", seconds)
-        headers = {"X-aws-ec2-metadata-token": token} if status == 200 else {}
-        status, text = self._ask("GET", "/latest/meta-data/tags/instance/" + TAG, headers)
-        if status == 200:
-            return text
-        status, text = self._ask("GET", "/openstack/latest/meta_data.json", {})
-        try:
-            return str(json.loads(text)["meta"][TAG]) if status == 200 else ""
-        except (KeyError, TypeError, ValueError):
-            return ""
-
-    def _ask(self, method: str, path: str, headers: "dict[str, str]") -> "tuple[int, str]":
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=3)
-        try:
-            connection.request(method, path, headers=headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(65536).decode(errors="replace")
-        except http.client.HTTPException as error:
-            raise OSError(f"no answer: {error}") from error
-        finally:
-            connection.close()
-
-
-def running() -> "dict[int, str]":
-    """The names of all processes of this machine, by their ids."""
-    found = {}
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            found[int(comm.parent.name)] = comm.read_text().strip()
-        except OSError:
-            continue  # it has just ended
-    return found
-
-
-def end_master(master: str) -> None:
-    """HTCondor's fast way down, asked by a signal: needs no collector and no right but root's."""
-    for pid, name in running().items():
-        if name == master:
-            try:
-                os.kill(pid, signal.SIGQUIT)
-            except OSError:
-                continue
-
-
-def say(text: str) -> None:
-    """One line on the console, and on the standard output for the journal."""
-    line = "updraft-lease: " + text
-    print(line, flush=True)  # noqa: T201 (the journal reads it)
+    Raises OSError where the service doesn't answer.
+    """
+    status, token = metadata.token(60)
+    status, text = metadata.get("/latest/meta-data/tags/instance/" + TAG, token if status == 200 else "")
+    if status == 200:
+        return text
+    status, text = metadata.get("/openstack/latest/meta_data.json")
     try:
-        with Path("/dev/console").open("a") as console:
-            console.write(line + "\n")
-    except OSError:
-        return
-
-
-def run(command: "list[str]", seconds: float = 10) -> bool:
-    """True where the command did it in time."""
-    try:
-        done = subprocess.run(  # as Python 3.6 has it
-            command, timeout=seconds, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
-
-
-def load(path: Path) -> "dict[str, Any]":
-    """The state as it was saved last; nothing where it can't be read."""
-    try:
-        found = json.loads(path.read_text())
-        numbers = {name: float(found[name]) for name in ("end", "age", "left", "doubt", "up")}
-        return {**numbers, "boot": str(found["boot"])}
-    except (KeyError, OSError, TypeError, ValueError):
-        return {}
-
-
-def this_boot() -> str:
-    """What tells this boot from all others."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
+        return str(json.loads(text)["meta"][TAG]) if status == 200 else ""
+    except (KeyError, RecursionError, TypeError, ValueError):
         return ""
-
-
-def save(path: Path, state: "dict[str, Any]") -> None:
-    """Write the state in one step; a full disk must not end this."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".new").write_text(json.dumps(state))
-        path.with_suffix(".new").replace(path)
-    except OSError as error:
-        say(f"cannot save: {error}")
-
-
-def power_off(master: str, commands: "list[list[str]]", patience: float) -> None:
-    """End HTCondor, so that its jobs are given back; then try each command until the machine is off."""
-    end_master(master)
-    time.sleep(min(5.0, patience))
-    for command in commands:
-        if run(command):
-            time.sleep(patience)
 
 
 def act(lease: Lease, what: str, told: "dict[str, Any]") -> None:
@@ -240,30 +141,28 @@ def act(lease: Lease, what: str, told: "dict[str, Any]") -> None:
         say(words[what])
         lease.note(what)
     if what == "off":
-        power_off(told["master"], told["power_off"], float(told["patience"]))
+        patience = float(told["patience"])
+        # HTCondor's fast way down, so that its jobs are given back.
+        send(signal.SIGQUIT, told["master"])
+        time.sleep(min(5.0, patience))
+        power_off(told["power_off"], 10, patience)
     elif what:
-        run(told["commands"][what])
+        run(told["commands"][what], 10)
 
 
-def main(config: str) -> None:
+def main(told: "dict[str, Any]") -> None:
     """Look until the lease is over; then power off for as long as it takes."""
-    told = json.loads(Path(config).read_text())
-    host, _, port = str(told["metadata"]).partition(":")
-    metadata, state_file = Metadata(host, int(port or 80)), Path(told["state"])
-    up, new = time.clock_gettime(BOOTTIME), not Path(told["booted"]).exists()
-    lease = Lease(told["settings"], load(state_file), time.time(), up, this_boot(), new)
+    metadata, state_file = Metadata(told["metadata"], 3), Path(told["state"])
+    up, new = uptime(), not Path(told["booted"]).exists()
+    lease = Lease(told["settings"], load(state_file, KEPT), time.time(), up, this_boot(), new)
     while True:
         try:
-            heard = lease.hear(metadata.lease()) if lease.vacated < 0 else False
+            heard = lease.hear(tag(metadata)) if lease.vacated < 0 else False
         except OSError:
             heard = False  # what is known holds
         if heard:
             say("the lease is until " + time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(lease.end)))
-        lease.tick(time.clock_gettime(BOOTTIME))
+        lease.tick(uptime())
         save(state_file, lease.state())
-        act(lease, lease.due(time.time(), "condor_starter" in running().values()), told)
+        act(lease, lease.due(time.time(), "condor_starter" in processes().values()), told)
         time.sleep(lease.pause(time.time()))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else CONFIG)

@@ -1,0 +1,46 @@
+"""The agent of a worker is one process: none of its watchers holds another up, and none is missed."""
+
+import signal
+import time
+from pathlib import Path
+
+from tests.rigs.agents import LOG, agent, guard_state, guard_told, lease_told
+from tests.waiting import until
+
+
+def hanging(root: Path) -> list[str]:
+    """A command that leaves `draining` in `root` and doesn't end."""
+    return ["sh", "-c", f"touch {root / 'draining'}; sleep 600"]
+
+
+def test_a_lease_ends_in_time_while_the_guards_drain_hangs(tmp_path: Path) -> None:
+    guard = guard_told(tmp_path, drain=hanging(tmp_path), settings={"lifetime": 0})
+    now, done = time.time(), tmp_path / "done"
+    with agent(tmp_path, guard=guard, lease=lease_told(tmp_path, now - 10, now + 1)):
+        until(lambda: (tmp_path / "draining").exists(), 30, "the guard drains", every=0.05)
+        seen = guard_state(tmp_path)
+        until(lambda: done.exists() and "off" in done.read_text(), 30, "the lease powers off", every=0.05)
+        assert guard_state(tmp_path) == seen, "the guard's drain still hangs"
+    said = (tmp_path / LOG).read_text()
+    assert "updraft-agent: powering off: the lease is over" in said
+    assert "lifetime over: no new jobs" not in said
+
+
+def test_a_watcher_that_raises_ends_the_process_with_a_word(tmp_path: Path) -> None:
+    guard = guard_told(tmp_path, drain=["sleep", "600"], settings={"lifetime": 0})
+    lease = lease_told(tmp_path, time.time() - 10, time.time() + 3600)
+    del lease["settings"]
+    with agent(tmp_path, guard=guard, lease=lease) as run:
+        assert run.wait(30) == 1
+    said = (tmp_path / LOG).read_text()
+    assert "updraft-agent: the watcher lease has failed, and all begin again: Traceback" in said
+    assert "KeyError: 'settings'" in said
+
+
+def test_it_ends_when_its_service_is_stopped(tmp_path: Path) -> None:
+    """Whatever its threads are at."""
+    guard = guard_told(tmp_path, drain=hanging(tmp_path), settings={"lifetime": 0})
+    with agent(tmp_path, guard=guard) as run:
+        until(lambda: (tmp_path / "draining").exists(), 30, "the guard drains", every=0.05)
+        run.terminate()
+        assert run.wait(30) == -signal.SIGTERM
