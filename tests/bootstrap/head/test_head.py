@@ -68,7 +68,7 @@ def test_a_heads_daemons_show_nobody_a_file_and_want_to_know_whom_they_call() ->
     for roles in (("central-manager", "submit"), ("central-manager",), ("submit",)):
         lines = head_config(replace(HEAD, roles=roles)).splitlines()
         config = {name: text for name, _, text in (line.partition(" = ") for line in lines)}
-        for daemon in config["DAEMON_LIST"].split():
+        for daemon in (*config["DAEMON_LIST"].split(), *["SHADOW"] * ("submit" in roles)):
             assert "FS" not in config[f"{daemon}.SEC_CLIENT_AUTHENTICATION_METHODS"].replace(",", " ").split()
             assert config[f"{daemon}.SEC_CLIENT_AUTHENTICATION"] == "REQUIRED"
     unit = written(head_user_data(HEAD))["/etc/systemd/system/updraft.service"]["content"]

@@ -185,7 +185,7 @@ def head_config(spec: HeadSpec) -> str:
     manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
     broker = spec.broker and manages
     daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
-    calling = (*daemons.split(), "SHARED_PORT", *["SHADOW"] * submits)
+    calling = (*daemons.split(), *["SHADOW"] * submits)
     made = cc.lines(
         {
             "DAEMON_LIST": daemons,

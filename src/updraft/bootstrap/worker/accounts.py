@@ -27,7 +27,7 @@ SETTINGS = {
     "SEC_READ_AUTHENTICATION": "REQUIRED",
     "ALLOW_READ": "$(ALLOW_ADMINISTRATOR)",
     "ALLOW_WRITE": "$(ALLOW_ADMINISTRATOR)",
-    **cc.without_fs("MASTER", "SHARED_PORT", "STARTD", "STARTER"),
+    **cc.without_fs("MASTER", "STARTD", "STARTER"),
 }
 """HTCondor's settings of a worker whose slots have accounts."""
 
