@@ -247,13 +247,11 @@ def _dotted(path: Path, source: Path) -> str:
 
 def _known_to(tree: ast.Module, module: str, constants: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """The constants that a module has, and those that it imports, by the names that it has for them."""
-    found = {
-        alias.asname or alias.name: constants[node.module][alias.name]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module in constants
-        for alias in node.names
-        if alias.name in constants[node.module]
-    }
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        theirs = constants.get(node.module or "", {}) if isinstance(node, ast.ImportFrom) else {}
+        if theirs and isinstance(node, ast.ImportFrom):
+            found |= {one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs}
     return {**found, **constants[module]}
 
 
