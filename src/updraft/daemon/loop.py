@@ -23,6 +23,7 @@ from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
+from updraft.daemon.usage import Usage
 from updraft.daemon.watchdog import Watchdog, interval
 from updraft.errors import LedgerError, StateLost, UpdraftError
 from updraft.ledger import Ledger, clouds
@@ -125,6 +126,7 @@ class Daemon:
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
         self._loaded = 1
+        self._usage = Usage(ledger)
         self._pruned = float("-inf")
         self._saved: tuple[float, str] = (float("-inf"), "")
         self._told: frozenset[Reason] = frozenset()
@@ -283,6 +285,7 @@ class Daemon:
         doc, told = report.document(
             cycle.snapshot, cycle.plan, standing=cycle.standing, timings=took, generation=self._loaded
         )
+        used = self._usage.look(cycle.snapshot, cycle.plan if cycle.standing is None else Plan(), policy)
         cycle = replace(cycle, plan=told)
         substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
         with self._ledger.together():
@@ -291,6 +294,8 @@ class Daemon:
                 self._ledger.learn(kind, text, now)
             self._preparer.fresh.clear()
             self._note_self(now, cycle.standing)
+            if used is not None:
+                self._ledger.book(used)
             # The document is written when something in it has changed, not each time that it grew older.
             # A clock that was set back must not keep it from that.
             if substance != self._saved[1] or abs(now - self._saved[0]) >= SAVE_EVERY:
@@ -303,6 +308,7 @@ class Daemon:
             if abs(now - self._pruned) >= PRUNE_EVERY:
                 self._ledger.prune(now)
                 self._pruned = now
+        self._usage.written()
         self._log_sources(cycle.snapshot)
         self._write_line(cycle, took)
         self._log_outcomes()

@@ -36,20 +36,30 @@ OLDEST = 366 * DAY
 """How long ago a machine may have begun that is seen for the first time: clouds say odd things."""
 MOST_JOBS = 1_000_000
 """Jobs that a machine may have begun between two looks: an ad may say any number."""
+NONE: Mapping[MachineKey, float] = {}
 FORGOTTEN = Reason("forgotten", "nothing is known of its end")
 
 
 def turn(
-    meters: Meters, seen: Mapping[MachineKey, Sighting], now: float, *, jumped: bool = False
+    meters: Meters,
+    seen: Mapping[MachineKey, Sighting],
+    now: float,
+    *,
+    jumped: bool = False,
+    booked: Mapping[MachineKey, float] = NONE,
 ) -> tuple[Meters, Booking]:
-    """What this look adds, and the meters after it. `jumped` says that the clock has, since the last look."""
+    """What this look adds, and the meters after it.
+
+    `jumped` says that the clock has, since the last look. `booked` says of machines that have no meter and
+    are in the records, since they were taken for ended once, up to when they are.
+    """
     books = Booking(now)
     last = now if meters.at is None else meters.at
     quiet = 0 <= now - last <= LONGEST and day_of(last) == day_of(now)
     for key, sighting in seen.items():
         meter = meters.machines.get(key)
         if meter is None:
-            _begin(books, sighting, meters.at, now)
+            _begin(books, sighting, meters.at, now, booked.get(key))
         elif not (quiet and meter.sighting is sighting) and not (quiet and meter.sighting == sighting):
             _go_on(books, meter, sighting, last, now, jumped=jumped)
     for key in meters.machines.keys() - seen.keys():
@@ -77,12 +87,14 @@ def _applied(
     return {key: meter for key, meter in made.items() if meter is not None}
 
 
-def _begin(books: Booking, sighting: Sighting, last: float | None, now: float) -> None:
-    """A machine that is seen for the first time: launched since the last look, or of nobody knows what past."""
-    begin = sighting.facts.begin
+def _begin(
+    books: Booking, sighting: Sighting, last: float | None, now: float, booked: float | None
+) -> None:
+    """A machine that has no meter: launched since the last look, or of nobody knows what past."""
+    begin = max(sighting.facts.begin, booked or 0.0)
     if not now - OLDEST <= begin <= now:
         begin = now
-    fresh = last is not None and begin >= last - LONGEST
+    fresh = last is not None and begin >= last - LONGEST and booked is None
     before = Sighting(sighting.facts, lives=fresh or sighting.lives, pool=ABSENT if fresh else None)
     known = ABSENT if fresh else sighting.pool
     _close(books, Meter(before, begin, known), sighting, begin, now, jumped=False)
