@@ -1,4 +1,4 @@
-"""The records of what was used: added to, kept for good, the same after a restart, bounded by day and user."""
+"""The records of what was used: added to, kept for good, the same after a restart, bounded."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -93,7 +93,8 @@ def test_an_id_that_comes_back_is_another_machine(path: Path) -> None:
         book(ledger, {T + 110: replace(busy(), facts=later)})
         book(ledger, {T + 120: replace(over(T + 120), facts=later)})
     rows = asked(
-        path, "SELECT flavor, alive FROM usage_days d JOIN usage_machines m ON m.id = d.machine ORDER BY asked"
+        path,
+        "SELECT flavor, alive FROM usage_days d JOIN usage_machines m ON m.id = d.machine ORDER BY asked",
     )
     assert rows == [("small", 20), ("large", 20)]
 
@@ -124,7 +125,7 @@ def test_days_are_cut_at_midnight_and_summed_up_then(path: Path) -> None:
 
 
 def test_what_was_paid_is_parted_by_machine(path: Path) -> None:
-    """Of 4 cores alice has 2 and bob 1 for half of the time; the rest idles, and is theirs by their shares."""
+    """Of 4 cores alice has 2 and bob 1 for half of the time; what idles is theirs by their shares."""
     bob, day = Claim("bob@pool", "", 1, 0, T), (TODAY + 1) * DAY
     facts = replace(FACTS, begin=day)
     both = Sighting(facts, True, InPool(True, (ALICE, bob), 0, T))

@@ -63,7 +63,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE usage_places (
             day INTEGER NOT NULL, cloud TEXT NOT NULL, region TEXT NOT NULL, class TEXT NOT NULL,
             flavor TEXT NOT NULL, market TEXT NOT NULL, annex TEXT NOT NULL, owner TEXT NOT NULL,
-            currency TEXT NOT NULL, source TEXT NOT NULL, machines INTEGER NOT NULL, alive REAL NOT NULL,
+            currency TEXT NOT NULL, machines INTEGER NOT NULL, alive REAL NOT NULL,
             joined REAL NOT NULL, claimed REAL NOT NULL, unseen REAL NOT NULL, doubtful REAL NOT NULL,
             room REAL NOT NULL, unseen_room REAL NOT NULL, doubtful_room REAL NOT NULL,
             gpu_room REAL NOT NULL, core_seconds REAL NOT NULL, gpu_seconds REAL NOT NULL, cost REAL NOT NULL,

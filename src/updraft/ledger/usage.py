@@ -1,4 +1,4 @@
-"""The records of what was used, in the ledger: one for each machine and UTC day, and who used it. Never pruned.
+"""The records of what was used, in the ledger: each machine by UTC days, and who used it. Never pruned.
 
 What a look adds is added to the rows that are there. A machine of which nothing changes is not written: its
 meter says since when it is as it is, and one note tells the time of the last look. A day that is over is
@@ -25,9 +25,21 @@ UNTOLD = ("", "")
 
 # A machine's columns, and what is in them.
 _MACHINE = {
-    **{"cloud": "cloud", "instance": "id", "asked": "begin", "pool": "pool", "region": "region", "zone": "zone"},
-    **{"flavor": "flavor", "market": "market", "image": "image", "class": "worker_class", "annex": "annex"},
-    **{"owner": "owner", "cores": "cores", "memory": "memory", "gpus": "gpus"},
+    "cloud": "cloud",
+    "instance": "id",
+    "asked": "begin",
+    "pool": "pool",
+    "region": "region",
+    "zone": "zone",
+    "flavor": "flavor",
+    "market": "market",
+    "image": "image",
+    "class": "worker_class",
+    "annex": "annex",
+    "owner": "owner",
+    "cores": "cores",
+    "memory": "memory",
+    "gpus": "gpus",
 }
 _SAID = ("price", "currency", "source", "benchmark", "score")
 _ADDED = (
@@ -68,7 +80,9 @@ _DAY = {
 }
 
 
-def add(rows: sqlite3.Connection, books: Booking, days: str = "usage_days", users: str = "usage_users") -> None:
+def add(
+    rows: sqlite3.Connection, books: Booking, days: str = "usage_days", users: str = "usage_users"
+) -> None:
     """Add what a look adds to the records, in the caller's transaction."""
     ids = _machines(rows, books)
     rows.executemany(
@@ -93,7 +107,9 @@ def add(rows: sqlite3.Connection, books: Booking, days: str = "usage_days", user
         [
             {
                 **{name: getattr(used, name) for name in _USED},
-                **dict(zip(("day", "machine", "user", "grp"), told.name(day, ids[key], who, group), strict=True)),
+                **dict(
+                    zip(("day", "machine", "user", "grp"), told.name(day, ids[key], who, group), strict=True)
+                ),
             }
             for (key, day, who, group), used in books.users.items()
         ],
@@ -143,10 +159,7 @@ def _machines(rows: sqlite3.Connection, books: Booking) -> dict[MachineKey, int]
     facts = {key: facts for (key, _), (facts, _) in books.machines.items()}
     rows.executemany(
         _MACHINES,
-        [
-            {column: _plain(getattr(one, name)) for column, name in _MACHINE.items()}
-            for one in facts.values()
-        ],
+        [{column: _plain(getattr(one, name)) for column, name in _MACHINE.items()} for one in facts.values()],
     )
     query = "SELECT id FROM usage_machines WHERE cloud = ? AND instance = ? AND asked = ?"
     return {
@@ -166,7 +179,9 @@ class _Told:
     def name(self, day: int, machine: int, user: str, group: str) -> tuple[int, int, str, str]:
         known = self._known.get((day, machine))
         if known is None:
-            known = self._known[day, machine] = set(self._rows.execute(self._query, (day, machine)).fetchall())
+            known = self._known[day, machine] = set(
+                self._rows.execute(self._query, (day, machine)).fetchall()
+            )
         name = (_text(user), _text(group))
         if name not in known and len(known) >= MOST_USERS:
             name = UNTOLD
@@ -205,7 +220,8 @@ def _pool_to_doc(pool: InPool | None) -> dict[str, Any] | None:
     if pool is None:
         return None
     claims = [
-        [_text(one.user), _text(one.group), one.cores, one.gpus, one.began, one.running] for one in pool.claims
+        [_text(one.user), _text(one.group), one.cores, one.gpus, one.began, one.running]
+        for one in pool.claims
     ]
     return {"joined": pool.joined, "claims": claims, "begun": pool.begun, "started": pool.started}
 

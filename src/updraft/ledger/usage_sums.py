@@ -17,12 +17,12 @@ _IDLE = "max(0.0, m.cores * (d.alive - d.unseen) - d.core_seconds)"
 _PART = "u.core_seconds / max(d.core_seconds, 1e-9)"
 
 _BY_PLACE = """
-SELECT d.day, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency, d.source,
+SELECT d.day, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency,
     count(*), sum(d.alive), sum(d.joined), sum(d.claimed), sum(d.unseen), sum(d.doubtful),
     sum(m.cores * d.alive), sum(m.cores * d.unseen), sum(m.cores * d.doubtful), sum(m.gpus * d.alive),
     sum(d.core_seconds), sum(d.gpu_seconds), sum(d.cost), sum(d.unpriced), sum(d.jobs), sum(d.lost)
 FROM {days} d JOIN usage_machines m ON m.id = d.machine WHERE d.day BETWEEN ? AND ?
-GROUP BY d.day, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency, d.source
+GROUP BY d.day, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency
 """
 _BY_PERSON = f"""
 SELECT d.day, u.user, u.grp, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency,
@@ -34,7 +34,7 @@ SELECT d.day, u.user, u.grp, m.cloud, m.region, m.class, m.flavor, m.market, m.a
 FROM {{users}} u JOIN {{days}} d ON d.day = u.day AND d.machine = u.machine
     JOIN usage_machines m ON m.id = u.machine WHERE u.day BETWEEN ? AND ?
 GROUP BY d.day, u.user, u.grp, m.cloud, m.region, m.class, m.flavor, m.market, m.annex, m.owner, d.currency
-"""
+"""  # noqa: S608 (all of it is our own)
 
 
 def by_place(days: str) -> str:
@@ -54,8 +54,8 @@ def sum_up(rows: sqlite3.Connection, day: int, *, over: bool) -> None:
     for table in (PLACES, PEOPLE, "usage_summed"):
         rows.execute(f"DELETE FROM {table} WHERE day = ?", (day,))  # noqa: S608 (names are our own)
     if over:
-        rows.execute(f"INSERT INTO {PLACES} {by_place('usage_days')}", (day, day))  # noqa: S608
-        rows.execute(f"INSERT INTO {PEOPLE} {by_person('usage_users', 'usage_days')}", (day, day))  # noqa: S608
+        rows.execute(f"INSERT INTO {PLACES} {by_place('usage_days')}", (day, day))
+        rows.execute(f"INSERT INTO {PEOPLE} {by_person('usage_users', 'usage_days')}", (day, day))
         rows.execute("INSERT INTO usage_summed (day) VALUES (?)", (day,))
 
 

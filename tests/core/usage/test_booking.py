@@ -3,6 +3,7 @@
 Covers `booking` and `days`.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -154,6 +155,18 @@ def test_a_cloud_that_is_silent_is_waited_for() -> None:
     assert (told.sum("alive"), told.sum("unseen"), told.sum("doubtful")) == (200, 0, 2000)
 
 
+def test_what_the_cloud_lists_no_more_costs_nothing_until_it_is_back() -> None:
+    looks = [(T, None), (T + 100, seen(busy(ALICE)))]
+    missing = [(T + 110 + each, seen(None, lives=False)) for each in range(0, 1000, 10)]
+    told, _ = through([*looks, *missing, (T + 1110, ended(T + 1110))])
+    assert (told.sum("alive"), told.sum("doubtful")) == (110, 0)
+    told, _ = through([*looks, *missing, (T + 1110, seen(busy(ALICE)))])
+    assert (told.sum("alive"), told.sum("unseen")) == (1110, 1000)
+    silent = [(T + 110 + each, seen(None, lives=None)) for each in range(0, 1000, 100)]
+    told, _ = through([*looks, *silent, (T + 1110, seen(None, lives=False)), (T + 1130, ended(T + 1130))])
+    assert (told.sum("alive"), told.sum("doubtful")) == (110, 1000)
+
+
 def test_a_clock_that_is_set_counts_no_time_that_was_not() -> None:
     looks = [(T, None), (T + 2, seen(busy(ALICE))), (T + 100, seen(busy(ALICE)))]
     told, _ = through([*looks, (T + 9 * DAY, seen(busy(ALICE)))], {T + 9 * DAY: True})
@@ -203,7 +216,9 @@ def test_work_is_lost_with_the_machine_only() -> None:
         assert (told.of("lost"), told.sum("lost")) == (400, 400), last
 
 
-@given(st.integers(0, 1000), st.dictionaries(st.tuples(st.text(), st.just("")), st.integers(1, 9), min_size=1))
+@given(
+    st.integers(0, 1000), st.dictionaries(st.tuples(st.text(), st.just("")), st.integers(1, 9), min_size=1)
+)
 def test_what_is_shared_out_is_all_of_it(number: int, weights: dict[tuple[str, str], int]) -> None:
     found = shared(number, weights)
     assert sum(found.values()) == number
@@ -222,17 +237,24 @@ def test_days_are_cut_where_they_end(begin: float, length: float) -> None:
 POOLS = st.one_of(
     st.none(),
     st.just(ABSENT),
-    st.builds(lambda some, n: busy(*some, begun=n), st.sets(st.sampled_from([ALICE, BOB])), st.integers(0, 9)),
+    st.builds(
+        lambda some, n: busy(*some, begun=n), st.sets(st.sampled_from([ALICE, BOB])), st.integers(0, 9)
+    ),
 )
 GAPS = st.one_of(st.floats(0.5, 30), st.floats(30, LONGEST - 1), st.floats(LONGEST + 1, 5 * DAY))
 
 
 @st.composite
-def lives(draw: st.DrawFn, gaps: st.SearchStrategy[float] = GAPS, end: bool = True) -> list[tuple[float, Sighting | None]]:
-    """The looks at one machine, from before it was asked for to its end."""
+def lives(
+    draw: st.DrawFn, gaps: st.SearchStrategy[float] = GAPS, end: bool = True, gone: bool | None = None
+) -> list[tuple[float, Sighting | None]]:
+    """The looks at one machine, from before it was asked for to its end.
+
+    `gone` False is for lives in which the cloud leaves it out now and then.
+    """
     at, looks = T + draw(st.floats(0, 10)), [(T - 1.0, None)]
     for pool in draw(st.lists(POOLS, max_size=12)):
-        alive = draw(st.sampled_from([True, True, True, None]))
+        alive = draw(st.sampled_from([True, True, True, None, gone]))
         looks.append((at, seen(pool, lives=alive)))
         at += draw(gaps)
     if end:
@@ -256,11 +278,17 @@ def test_the_days_come_to_its_lifetime(looks: list[tuple[float, Sighting | None]
             assert getattr(row, name) == pytest.approx(sum(getattr(one, name) for one in mine))
 
 
+@given(lives(gone=False))
+def test_what_is_left_out_is_no_more_than_its_lifetime(looks: list[tuple[float, Sighting | None]]) -> None:
+    told, _ = through(looks)
+    assert 0 <= told.sum("alive") + told.sum("doubtful") <= (looks[-1][0] - T) * (1 + 1e-9)
+
+
 @given(lives(st.floats(0.5, LONGEST - 1)))
 def test_each_look_holds_until_the_next(looks: list[tuple[float, Sighting | None]]) -> None:
     told, _ = through(looks)
     used: Counter[str] = Counter()
-    for (at, one), (then, _) in zip(looks, looks[1:], strict=False):
+    for (at, one), (then, _) in itertools.pairwise(looks):
         if one is not None and one.lives and one.pool is not None:
             for claim in one.pool.claims:
                 used[claim.user] += claim.cores * (then - at)  # type: ignore[assignment]
@@ -291,7 +319,9 @@ def test_a_look_that_is_lost_costs_no_more_than_itself(
         return
     whole, less = through(looks)[0], through([*looks[:gone], *looks[gone + 1 :]])[0]
     length = looks[gone + 1][0] - looks[gone][0]
-    assert less.sum("alive") + less.sum("doubtful") == pytest.approx(whole.sum("alive") + whole.sum("doubtful"))
+    assert less.sum("alive") + less.sum("doubtful") == pytest.approx(
+        whole.sum("alive") + whole.sum("doubtful")
+    )
     for user in ("alice@pool", "bob@pool"):
         assert abs(less.of("core_seconds", user) - whole.of("core_seconds", user)) <= 2 * length + 1e-6
 
@@ -308,4 +338,6 @@ def test_no_clock_makes_more_time_than_there_was(
     real = looks[-1][0] - T
     # What is within a look's length can't be told from a look.
     assert told.sum("alive") <= real + LONGEST + 1e-6
-    assert all(getattr(row, name) >= 0 for row in told.machines.values() for name in ("alive", "doubtful", "cost"))
+    assert all(
+        getattr(row, name) >= 0 for row in told.machines.values() for name in ("alive", "doubtful", "cost")
+    )

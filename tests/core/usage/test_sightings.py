@@ -59,9 +59,9 @@ def test_what_nobody_says_is_unknown() -> None:
 def test_what_was_asked_for_is_there_until_it_was_listed_once() -> None:
     new = snapshot(records=[record("m1")])
     assert look(new).lives is True
-    assert look(snapshot(records=[record("m1", seen_at=NOW - 9)])).lives is None
+    assert look(snapshot(records=[record("m1", seen_at=NOW - 9)])).lives is False
     over = snapshot(instances=[instance("m1", CloudState.TERMINATED)], records=[record("m1")])
-    assert look(over).lives is None
+    assert look(over).lives is False
 
 
 def test_an_end_is_seen_once_unless_it_is_metered() -> None:
@@ -96,7 +96,7 @@ def test_what_the_site_says_is_in_the_facts() -> None:
     assert (facts.benchmark, facts.score) == ("hepscore23", 12.5)
     free = snapshot(instances=[instance("m1")], records=[record("m1", price=None)])
     facts = look(free, policy(accounting=said)).facts
-    assert (facts.price, facts.currency, facts.source) == (None, "", "")
+    assert (facts.price, facts.currency, facts.source) == (None, "EUR", "")
 
 
 def test_whose_annex_it_is() -> None:
@@ -139,7 +139,12 @@ def test_alike_claims_are_one_and_static_slots_count() -> None:
     assert found.claims == (Claim("alice@pool", "phys", 4, 2, NOW - 9),)
     static = [
         replace(
-            slot(f"m{each}"), partitionable=False, state="Claimed", activity="Busy", user="bob@pool", begun=each
+            slot(f"m{each}"),
+            partitionable=False,
+            state="Claimed",
+            activity="Busy",
+            user="bob@pool",
+            begun=each,
         )
         for each in (1, 2)
     ]

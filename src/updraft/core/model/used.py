@@ -85,7 +85,7 @@ ABSENT = InPool(False)
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one look says of a machine: whether it lives, None where nobody can say, and what the pool says.
+    """What one look says of a machine: whether it lives (None: its cloud is silent), what the pool says.
 
     `ended` is when it was over and why, for one that is.
     """

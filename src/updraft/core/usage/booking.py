@@ -87,9 +87,7 @@ def _applied(
     return {key: meter for key, meter in made.items() if meter is not None}
 
 
-def _begin(
-    books: Booking, sighting: Sighting, last: float | None, now: float, booked: float | None
-) -> None:
+def _begin(books: Booking, sighting: Sighting, last: float | None, now: float, booked: float | None) -> None:
     """A machine that has no meter: launched since the last look, or of nobody knows what past."""
     begin = max(sighting.facts.begin, booked or 0.0)
     if not now - OLDEST <= begin <= now:
@@ -119,9 +117,10 @@ def _close(
     old, facts = meter.sighting, sighting.facts
     end = now if sighting.ended is None else min(now, sighting.ended[0])
     short = end - start <= LONGEST
-    doubtful = not short and (jumped or sighting.ended is not None)
-    settled = doubtful or bool(sighting.lives) or sighting.ended is not None or (bool(old.lives) and short)
-    if settled and end > start:
+    gone = sighting.ended is not None or sighting.lives is False
+    doubtful = not short and (jumped or gone)
+    settled = doubtful or gone or bool(sighting.lives) or (bool(old.lives) and short)
+    if settled and end > start and not (gone and old.lives is False):
         if doubtful:
             _doubtful(books, facts, start, end)
         else:

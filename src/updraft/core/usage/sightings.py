@@ -1,8 +1,8 @@
 """What one look says of each machine: whether it lives, whether it is in the pool, whose claims it has.
 
-A machine that its cloud leaves out, once it was listed, may have ended or not: that counts as unknown, until
-the rules of leaving have made up their minds or it is back. So does what the pool says while it doesn't
-answer, is too young to know of every machine, or has only ads that are older than they should be.
+A machine that its cloud leaves out, once it was listed, lives no more; should it be back, it has lived
+all the time. What a silent cloud would say isn't known, nor what the pool would while it doesn't answer, is
+too young to know of every machine, or has only ads that are older than they should be.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class Sightings:
     def of(
         self, snapshot: Snapshot, plan: Plan, policy: Policy, metered: Iterable[MachineKey]
     ) -> dict[MachineKey, Sighting]:
-        """The sighting of each machine that lives or ends by this plan, and of ended ones that are `metered`."""
+        """The sighting of each machine that lives, or ends by this plan, or has ended and is `metered`."""
         last, self._made = self._made if policy == self._policy else {}, {}
         self._policy = policy
         look = _Look(snapshot, policy)
@@ -91,8 +91,8 @@ class _Look:
         if self._clouds.get(record.cloud) is None or record.ended_at is not None:
             return None
         if instance is None:
-            return record.seen_at is None or None  # what was asked for is there, until it was listed once
-        return instance.alive or None
+            return record.seen_at is None  # what was asked for is there, until it was listed once
+        return instance.alive
 
     def knows(self, record: MachineRecord, slots: tuple[Slot, ...]) -> bool:
         """Whether the pool's word of it is to be believed."""
@@ -126,7 +126,7 @@ class _Look:
             gpus=size.gpus,
             begin=record.requested_at,
             price=record.price,
-            currency=said.currency if record.price is not None else "",
+            currency=said.currency,
             source=_source(record, said),
             benchmark=said.benchmark if score is not None else "",
             score=score,
@@ -204,4 +204,3 @@ def group_of(user: str, submitter: str) -> str:
     if not submitter or name == own:
         return ""
     return name.removesuffix(f".{own}")
-
