@@ -10,6 +10,7 @@ from updraft.cli.forms import NO_REASON, REASON, VERSION, Schema
 from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
+from updraft.cli.usage.schemas import USAGE_FORMS
 from updraft.cli.verb_schemas import (
     HEAD_FORMS,
     IMAGE_FORMS,
@@ -275,6 +276,7 @@ FORMS: Mapping[str, Schema] = {
     **POOL_FORMS,
     **LOAD_FORMS,
     **TOKEN_FORMS,
+    **USAGE_FORMS,
     **HEAD_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,

@@ -7,7 +7,6 @@ of which nobody knows, is nobody's.
 """
 
 import sqlite3
-from typing import Any
 
 PLACES, PEOPLE = "usage_places", "usage_people"
 
@@ -57,10 +56,3 @@ def sum_up(rows: sqlite3.Connection, day: int, *, over: bool) -> None:
         rows.execute(f"INSERT INTO {PLACES} {by_place('usage_days')}", (day, day))
         rows.execute(f"INSERT INTO {PEOPLE} {by_person('usage_users', 'usage_days')}", (day, day))
         rows.execute("INSERT INTO usage_summed (day) VALUES (?)", (day,))
-
-
-def unsummed(rows: Any, first: int, last: int) -> bool:
-    """Whether some day of these isn't summed up, though there may be records of it."""
-    query = """SELECT EXISTS (SELECT 1 FROM usage_days d WHERE d.day BETWEEN ? AND ?
-        AND NOT EXISTS (SELECT 1 FROM usage_summed s WHERE s.day = d.day))"""
-    return bool(rows.execute(query, (first, last)).fetchone()[0])

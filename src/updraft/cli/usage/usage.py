@@ -1,0 +1,159 @@
+"""`usage`: who used what, what it cost, and how much of what was paid was used. From the ledger alone."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from updraft import config
+from updraft.app.call import Call
+from updraft.cli.output import Column, console, is_narrow, json_option, say_json, table
+from updraft.usage.report import BY
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FORMATS = ("table", "csv", "json", "jsonl")
+Document = dict[str, Any]
+
+
+@click.group(invoke_without_command=True)
+@click.option("--by", type=click.Choice(BY), default="user", show_default=True, help="What the rows are by.")
+@click.option("--month", metavar="YYYY-MM", help="A month. Without any of these: this one.")
+@click.option("--from", "first", metavar="DAY", help="The first UTC day, as in 2026-11-01.")
+@click.option("--to", "last", metavar="DAY", help="The last one, included. Default: today.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="The form."
+)
+@json_option
+@click.pass_context
+def usage(
+    context: click.Context,
+    by: str,
+    month: str | None,
+    first: str | None,
+    last: str | None,
+    form: str,
+    as_json: bool,
+) -> None:
+    """Show who used what, what it cost at list prices, and how much of what was paid was used.
+
+    Every figure is an estimate, not the bill. Days are UTC days. docs/howto/usage.md says what is counted.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from updraft.usage.period import period
+
+    call: Call = context.obj
+    days = period(month, first, last, datetime.now(UTC).date())
+    doc = _document(call, days, by)
+    if form == "json" or as_json:
+        say_json(doc)
+    elif form == "table":
+        out = console()
+        for part in picture(doc, narrow=is_narrow(out)):
+            out.print(part)
+    else:
+        _write(doc, form)
+
+
+def _document(call: Call, days: Any, by: str) -> Document:
+    from updraft.ledger.reader import Reader
+    from updraft.ledger.usage_reading import records
+    from updraft.usage.report import document
+
+    place, settings = call.place, config.usage(call.file)
+    with Reader(place.ledger) as reader, records(reader, *days.days) as found:
+        return document(found, place.pool, days, by, settings)
+
+
+def _write(doc: Document, form: str) -> None:
+    from updraft.cli.usage.schemas import ROW
+    from updraft.usage.formats.text import write_csv, write_jsonl
+    from updraft.usage.report import lines
+
+    if form == "csv":
+        write_csv(lines(doc), ("note", "pool", "from", "to", *ROW["properties"]), sys.stdout)
+    else:
+        write_jsonl(lines(doc), sys.stdout)
+
+
+# ----------------------------------------------------------------------------------------- for people
+
+
+def picture(doc: Document, *, narrow: bool = False) -> Iterator["RenderableType"]:
+    """The report as a table, and what is to be known of it."""
+    yield f"{doc['pool']}, {doc['from']} to {doc['to']} (UTC): {doc['note']}"
+    if not doc["rows"]:
+        yield "nothing was used"
+        return
+    yield ""
+    chosen = [(column, cell) for column, cell, always in _columns(doc) if always or not narrow]
+    rows = [*doc["rows"], *({"kind": "total", "name": "", **one} for one in doc["totals"])]
+    yield table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows])
+    yield from _notes(doc)
+
+
+def _columns(doc: Document) -> Sequence[tuple[Column, Callable[[Document], str], bool]]:
+    def number(title: str, key: str, always: bool = True) -> tuple[Column, Callable[[Document], str], bool]:
+        return Column(title, right=True), lambda row: _number(row[key]), always
+
+    some = [
+        (Column(doc["by"], wide=True), _name, True),
+        number("core-hours used", "used_core_hours"),
+        number("paid", "paid_core_hours"),
+        (Column("used of paid", right=True), _percent, True),
+        number("jobs", "jobs", False),
+        number("lost", "lost_core_hours", False),
+        (Column("cost", right=True), _cost, True),
+    ]
+    for title, key in (("billed", "billed"), ("kWh", "kwh"), ("kg CO₂", "co2_kg")):
+        if any(row[key] is not None for row in doc["totals"]):
+            some.append(number(title, key))
+    return some
+
+
+_NAMES: Mapping[str, str] = {
+    "unknown": "(nobody knows who)",
+    "pool": "(used by nobody)",
+    "total": "all",
+    "group": "(no group)",
+    "annex": "(no annex)",
+}
+
+
+def _name(row: Document) -> str:
+    return str(row["name"] or _NAMES.get(row["kind"], "(none)"))
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "?"
+    return str(value) if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _percent(row: Document) -> str:
+    return "" if row["efficiency"] is None else f"{100 * row['efficiency']:.0f} %"
+
+
+def _cost(row: Document) -> str:
+    if row["cost"] is None:
+        return "?"
+    more = "+?" if row["unpriced_machine_hours"] else ""
+    return f"{row['cost']:.2f}{more} {row['currency']}".rstrip()
+
+
+def _notes(doc: Document) -> Iterator[str]:
+    unknown = sum(one["unknown_core_hours"] for one in doc["totals"])
+    doubtful = sum(one["doubtful_core_hours"] for one in doc["totals"])
+    unpriced = sum(one["unpriced_machine_hours"] for one in doc["totals"])
+    if unknown:
+        yield f"of {_number(unknown)} core-hours nobody knows what they did: no controller looked"
+    if doubtful:
+        yield f"up to {_number(doubtful)} core-hours more: nobody knows whether these machines were there"
+    if unpriced:
+        yield f"+?: the price of {_number(unpriced)} machine-hours isn't known"
+    if doc["until"]:
+        yield f"up to the look at {doc['until']}"
