@@ -72,6 +72,28 @@ class Records:
             "SELECT m.*, d.* FROM {0}.usage_days d JOIN {0}.usage_machines m ON m.id = d.machine"
         )
 
+    def machines(self) -> Iterator[Row]:
+        """Each machine that these days have a record of, with the sums of its whole life up to their end."""
+        parts = "m.cloud, m.instance, m.asked, m.pool, m.owner, m.cores, m.memory, m.image, d.*"
+        found = self.rows.execute(
+            f"""
+            WITH every AS (
+                SELECT {parts} FROM main.usage_days d JOIN main.usage_machines m ON m.id = d.machine
+                WHERE d.day <= :last AND (d.day < :first OR d.day IN (SELECT day FROM main.usage_summed))
+                UNION ALL
+                SELECT {parts} FROM temp.usage_days d JOIN temp.usage_machines m ON m.id = d.machine)
+            SELECT cloud, instance, asked, pool, owner, cores, memory, image, benchmark, score, max(day),
+                sum(alive) AS alive, sum(core_seconds) AS core_seconds, max(until) AS until,
+                max(ended) AS ended
+            FROM every GROUP BY cloud, instance, asked HAVING max(day) >= :first
+            ORDER BY asked, cloud, instance
+            """,  # noqa: S608 (names are our own)
+            {"first": self.first, "last": self.last},
+        )
+        names = [column[0] for column in found.description]
+        for row in found:
+            yield dict(zip(names, row, strict=True))
+
     def user_days(self) -> Iterator[Row]:
         """Every record of a user on a machine and day, with the machine's own of that day."""
         return self._every(

@@ -1,21 +1,23 @@
 """`usage`: who used what, what it cost, and how much of what was paid was used. From the ledger alone."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from updraft import config
 from updraft.app.call import Call
-from updraft.cli.output import Column, console, is_narrow, json_option, say_json, table
+from updraft.cli.output import Column, console, is_narrow, json_document, json_option, table
+from updraft.errors import ProblemFound, UsageError
 from updraft.usage.report import BY
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-FORMATS = ("table", "csv", "json", "jsonl")
+FORMATS = ("table", "csv", "json", "jsonl", "parquet", "focus", "apel", "auditor")
+OF_RECORDS = ("focus", "apel", "auditor")  # of which --by says nothing
 Document = dict[str, Any]
 
 
@@ -27,6 +29,12 @@ Document = dict[str, Any]
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="The form."
 )
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write it into this file.",
+)
 @json_option
 @click.pass_context
 def usage(
@@ -36,6 +44,7 @@ def usage(
     first: str | None,
     last: str | None,
     form: str,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Show who used what, what it cost at list prices, and how much of what was paid was used.
@@ -48,15 +57,11 @@ def usage(
 
     call: Call = context.obj
     days = period(month, first, last, datetime.now(UTC).date())
-    doc = _document(call, days, by)
-    if form == "json" or as_json:
-        say_json(doc)
-    elif form == "table":
-        out = console()
-        for part in picture(doc, narrow=is_narrow(out)):
-            out.print(part)
+    form = "json" if as_json else form
+    if form in OF_RECORDS:
+        _write_records(call, days, form, output)
     else:
-        _write(doc, form)
+        _write(_document(call, days, by), form, output)
 
 
 def _document(call: Call, days: Any, by: str) -> Document:
@@ -69,15 +74,51 @@ def _document(call: Call, days: Any, by: str) -> Document:
         return document(found, place.pool, days, by, settings)
 
 
-def _write(doc: Document, form: str) -> None:
+def _write_records(call: Call, days: Any, form: str, output: Path | None) -> None:
+    from updraft.cli.usage import writing
+    from updraft.ledger.reader import Reader
+    from updraft.ledger.usage_reading import records
+
+    place, settings = call.place, config.usage(call.file)
+    with Reader(place.ledger) as reader, records(reader, *days.days) as found:
+        if found is None:
+            raise ProblemFound(f"{place.ledger} has no records yet: start the daemon of this updraft")
+        with writing.opened(output) as out:
+            writing.OF_RECORDS[form](found, place.pool, settings, out)
+
+
+def _write(doc: Document, form: str, output: Path | None) -> None:
     from updraft.cli.usage.schemas import ROW
-    from updraft.usage.formats.text import write_csv, write_jsonl
+    from updraft.cli.usage.writing import opened, opened_binary
+    from updraft.usage.formats import parquet, text
     from updraft.usage.report import lines
 
-    if form == "csv":
-        write_csv(lines(doc), ("note", "pool", "from", "to", *ROW["properties"]), sys.stdout)
-    else:
-        write_jsonl(lines(doc), sys.stdout)
+    kinds = dict.fromkeys(("note", "pool", "from", "to"), "string")
+    kinds |= {name: _kind(form) for name, form in ROW["properties"].items()}
+    if form == "table":
+        if output is not None:
+            raise UsageError("a table is for people: say another --format for a file")
+        shown = console()
+        for part in picture(doc, narrow=is_narrow(shown)):
+            shown.print(part)
+        return
+    if form == "parquet":
+        with opened_binary(output) as file:
+            parquet.write(lines(doc), kinds, file)
+        return
+    with opened(output) as out:
+        if form == "csv":
+            text.write_csv(lines(doc), kinds, out)
+        elif form == "jsonl":
+            text.write_jsonl(lines(doc), out)
+        else:
+            click.echo(json_document(doc), file=out)
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """The plain type of a column: its schema may allow null besides."""
+    kind = schema.get("type", "string")
+    return kind[0] if isinstance(kind, list) else str(kind)
 
 
 # ----------------------------------------------------------------------------------------- for people
