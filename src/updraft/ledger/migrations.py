@@ -78,6 +78,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             unpriced REAL NOT NULL)""",
         "CREATE INDEX usage_people_day ON usage_people (day)",
         "CREATE TABLE usage_summed (day INTEGER PRIMARY KEY)",
+        """CREATE TABLE usage_bills (
+            day INTEGER NOT NULL, cloud TEXT NOT NULL, instance TEXT NOT NULL, currency TEXT NOT NULL,
+            billed REAL NOT NULL, PRIMARY KEY (day, cloud, instance, currency)) WITHOUT ROWID""",
     ),
 )
 

@@ -289,6 +289,11 @@ class Queries:
         with self._reading() as rows:
             return usage.meters(rows)
 
+    def used_instances(self) -> dict[str, str]:
+        """The cloud of each machine that is in the records of what was used, by its id."""
+        with self._reading() as rows:
+            return usage.instances(rows)
+
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind key."""
         with self._reading() as rows:

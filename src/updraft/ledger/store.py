@@ -302,6 +302,11 @@ class Ledger(Queries):
             usage.keep(rows, books)
             self.note(usage.LAST_LOOK, {"at": books.at}, books.at)
 
+    def put_bill(self, billed: Mapping[tuple[int, str, str, str], float]) -> None:
+        """Keep what was billed, by day, cloud, instance id and currency."""
+        with self._writing() as rows:
+            usage.put_bill(rows, billed)
+
     def booked(self, machines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
         """Up to when each of these (cloud and id) is in the records; one that isn't in them is left out."""
         with self._reading() as rows:

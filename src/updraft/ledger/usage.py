@@ -141,6 +141,21 @@ def meters(rows: Any) -> Meters:
     return Meters(at, {one.sighting.facts.key: one for one in found})
 
 
+def put_bill(rows: sqlite3.Connection, billed: Mapping[tuple[int, str, str, str], float]) -> None:
+    """Keep what was billed (by day, cloud, instance id, currency), in place of an earlier bill of these."""
+    rows.executemany(
+        "INSERT OR REPLACE INTO usage_bills (day, cloud, instance, currency, billed) VALUES (?, ?, ?, ?, ?)",
+        [(*map(_plain, line), amount) for line, amount in billed.items()],
+    )
+
+
+def instances(rows: Any) -> dict[str, str]:
+    """The cloud of each machine that is in the records, by its id: the latest one where two clouds use it."""
+    if not has_usage(rows):
+        return {}
+    return dict(rows.execute("SELECT instance, cloud FROM usage_machines ORDER BY asked").fetchall())
+
+
 def booked(rows: Any, keys: Iterable[MachineKey]) -> dict[MachineKey, float]:
     """Up to when each of these is in the records; one that isn't in them is left out."""
     query = """SELECT max(d.until) FROM usage_days d JOIN usage_machines m ON m.id = d.machine
@@ -156,7 +171,8 @@ def has_usage(rows: Any) -> bool:
 
 def _machines(rows: sqlite3.Connection, books: Booking) -> dict[MachineKey, int]:
     """Write down the machines, and the number of each."""
-    facts = {key: facts for (key, _), (facts, _) in books.machines.items()}
+    facts = {key: meter.sighting.facts for key, meter in books.meters.items() if meter is not None}
+    facts.update((key, facts) for (key, _), (facts, _) in books.machines.items())
     rows.executemany(
         _MACHINES,
         [{column: _plain(getattr(one, name)) for column, name in _MACHINE.items()} for one in facts.values()],

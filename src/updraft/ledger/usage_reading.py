@@ -14,7 +14,7 @@ from updraft.core.model.used import Booking
 from updraft.core.usage.booking import pending
 from updraft.ledger import usage
 from updraft.ledger.reader import Reader
-from updraft.ledger.usage_sums import PEOPLE, PLACES, by_person, by_place
+from updraft.ledger.usage_sums import PEOPLE, PLACES, bills, bills_of_people, by_person, by_place
 
 Row = dict[str, Any]
 DIMENSIONS = {
@@ -65,6 +65,17 @@ class Records:
         )
         names = ("name", "cloud", "currency", *sums)
         return [dict(zip(names, row, strict=True)) for row in found]
+
+    def bills(self, dimension: str, *, idle: bool) -> list[Row]:
+        """What an imported bill says, by this dimension (or "machine"); with `idle` users pay what idled."""
+        if dimension in ("user", "group"):
+            query = bills_of_people(f"u.{DIMENSIONS[dimension]}", idle=idle)
+        elif dimension == "machine":
+            query = bills("m.cloud || '/' || m.instance")
+        else:
+            query = bills(f"m.{DIMENSIONS[dimension]}" if dimension else "''")
+        found = self.rows.execute(query, (self.first, self.last))
+        return [dict(zip(("name", "cloud", "currency", "billed"), row, strict=True)) for row in found]
 
     def machine_days(self) -> Iterator[Row]:
         """Every record of a machine and day, in the order of days."""

@@ -36,6 +36,29 @@ GROUP BY d.day, u.user, u.grp, m.cloud, m.region, m.class, m.flavor, m.market, m
 """  # noqa: S608 (all of it is our own)
 
 
+_MACHINE = "m.id = (SELECT max(id) FROM main.usage_machines WHERE cloud = b.cloud AND instance = b.instance)"
+
+
+def bills(name: str) -> str:
+    """The query for what was billed, by an expression of machines (`m`), from one day to another."""
+    return (
+        f"SELECT {name}, m.cloud, b.currency, sum(b.billed) FROM main.usage_bills b "  # noqa: S608
+        f"JOIN main.usage_machines m ON {_MACHINE} WHERE b.day BETWEEN ? AND ? GROUP BY 1, 2, 3"
+    )
+
+
+def bills_of_people(name: str, *, idle: bool) -> str:
+    """The same by an expression of users' parts (`u`): of what they used, and what idled if they pay it."""
+    part = f"u.core_seconds / {_ROOM}" + (f" + {_IDLE} / {_ROOM} * {_PART}" if idle else "")
+    return (
+        f"SELECT {name}, m.cloud, b.currency, sum(b.billed * ({part})) FROM main.usage_bills b "  # noqa: S608
+        f"JOIN main.usage_machines m ON {_MACHINE} "
+        "JOIN main.usage_days d ON d.day = b.day AND d.machine = m.id "
+        "JOIN main.usage_users u ON u.day = d.day AND u.machine = d.machine "
+        "WHERE b.day BETWEEN ? AND ? GROUP BY 1, 2, 3"
+    )
+
+
 def by_place(days: str) -> str:
     """The query for sums by place of the machines' days in this table, from one day to another."""
     return _BY_PLACE.format(days=days)

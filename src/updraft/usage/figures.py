@@ -46,6 +46,10 @@ class Figures:
                 mine, theirs = (mine, theirs or 0.0) if mine is not None else (theirs, 0.0)
             setattr(self, one.name, None if mine is None or theirs is None else mine + theirs)
 
+    def bill(self, amount: float) -> None:
+        """Add what a bill says."""
+        self.billed = (self.billed or 0.0) + amount
+
 
 def place(row: Row, settings: Usage) -> Figures:
     """The figures of machines, of a sum of their records."""

@@ -37,20 +37,29 @@ def document(records: Records | None, pool: str, period: Period, by: str, settin
 def _found(records: Records, by: str, settings: Usage) -> dict[Key, Figures]:
     if by == "machine":
         alone = ((_machine(row), _alone(row)) for row in records.machine_days())
-        return _added((("machine", name, row["currency"]), place(row, settings)) for name, row in alone)
-    if by not in _PEOPLE:
-        return _added(
+        found = _added((("machine", name, row["currency"]), place(row, settings)) for name, row in alone)
+    elif by in _PEOPLE:
+        found = _added((_person(by, row), person(row, settings)) for row in records.people(by))
+    else:
+        found = _added(
             ((by, row["name"], row["currency"]), place(row, settings)) for row in records.places(by)
         )
-    people = _added((_person(by, row), person(row, settings)) for row in records.people(by))
+    for row in records.bills(by, idle=settings.idle_paid_by == "users"):
+        found.setdefault(_person(by, row), Figures()).bill(row["billed"])
+    if by in _PEOPLE:
+        _add_rest(found, _totals(records, settings))
+    return found
+
+
+def _add_rest(found: dict[Key, Figures], totals: dict[Key, Figures]) -> None:
+    """What nobody used, or is charged with, by currency."""
     parts: dict[str, Figures] = {}
-    for (_, _, currency), figures in people.items():
+    for (_, _, currency), figures in found.items():
         parts.setdefault(currency, Figures()).add(figures)
-    for (_, _, currency), whole in _totals(records, settings).items():
+    for (_, _, currency), whole in totals.items():
         left = rest(whole, parts.get(currency, Figures()))
-        if left.paid or left.cost or left.doubtful:
-            people["pool", "", currency] = left
-    return people
+        if left.paid or left.cost or left.doubtful or left.billed:
+            found["pool", "", currency] = left
 
 
 def _machine(row: Row) -> str:
@@ -58,12 +67,15 @@ def _machine(row: Row) -> str:
 
 
 def _person(by: str, row: Row) -> Key:
-    known = row["name"] or by == "group"
+    known = row["name"] or by != "user"
     return (by if known else "unknown", row["name"], row["currency"])
 
 
 def _totals(records: Records, settings: Usage) -> dict[Key, Figures]:
-    return _added((("all", "", row["currency"]), place(row, settings)) for row in records.places(""))
+    found = _added((("all", "", row["currency"]), place(row, settings)) for row in records.places(""))
+    for row in records.bills("", idle=False):
+        found.setdefault(("all", "", row["currency"]), Figures()).bill(row["billed"])
+    return found
 
 
 def _alone(row: Row) -> Row:

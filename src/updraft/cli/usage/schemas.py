@@ -55,5 +55,19 @@ USAGE_FORMS: Mapping[str, Schema] = {
         idle_paid_by={"enum": ["users", "pool"], "description": "Who is charged for idle cores."},
         rows=listing(ROW, "The dearest first."),
         totals=listing(form("All of a currency.", **FIGURES), "By currency."),
-    )
+    ),
+    "usage import": form(
+        "What was read of a bill.",
+        version=VERSION,
+        rows=value("integer", "Rows of the files."),
+        machine_days=value("integer", "Machines and days that it says something of."),
+        billed={
+            "type": "object",
+            "description": "What was billed for these, by currency.",
+            "additionalProperties": {"type": "number"},
+        },
+        others=value("integer", "Rows of resources that are no machines of this pool."),
+        unread=value("integer", "Rows that can't be read, and are left out."),
+        why=value("string", "What is wrong with the first of them, or null.", none=True),
+    ),
 }

@@ -1,5 +1,6 @@
 """`usage`: who used what, what it cost, and how much of what was paid was used. From the ledger alone."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,6 +120,55 @@ def _kind(schema: Mapping[str, Any]) -> str:
     """The plain type of a column: its schema may allow null besides."""
     kind = schema.get("type", "string")
     return kind[0] if isinstance(kind, list) else str(kind)
+
+
+@usage.command(name="import")
+@json_option
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="BILL.csv")
+@click.pass_obj
+def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
+    """Put what a cloud has billed beside the estimates.
+
+    BILL.csv is the cloud's cost and usage report in FOCUS form. All files of one report go into one call: a
+    later import takes the place of what an earlier one said of the same machines and days.
+    """
+    from updraft.app.call import who
+    from updraft.core.model import Reason
+    from updraft.ledger import Ledger
+    from updraft.ledger.reader import Reader
+    from updraft.usage.bills import read
+
+    place = call.place
+    with Reader(place.ledger) as reader:
+        bill = read(files, reader.used_instances())
+    if bill.billed:
+        with Ledger(place.ledger) as ledger, ledger.together():
+            ledger.put_bill(bill.billed)
+            text = f"{who()} imported a bill of {len(bill.billed)} machine-days"
+            ledger.event(time.time(), "bill", "", Reason("bill-imported", text))
+    doc: Document = {
+        "rows": bill.rows,
+        "machine_days": len(bill.billed),
+        "billed": _by_currency(bill.billed),
+        "others": bill.others,
+        "unread": bill.unread,
+        "why": bill.why or None,
+    }
+    if as_json:
+        click.echo(json_document(doc))
+        return
+    for currency, amount in doc["billed"].items():
+        click.echo(f"{amount:.2f} {currency} of {len(bill.billed)} machine-days imported")
+    click.echo(f"{bill.others} of {bill.rows} rows are of no machine of this pool, and are left out")
+    if bill.unread:
+        raise ProblemFound(f"{bill.unread} rows can't be read and are left out, the first one: {bill.why}")
+
+
+def _by_currency(billed: Mapping[tuple[int, str, str, str], float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for (_, _, _, currency), amount in billed.items():
+        found[currency] = found.get(currency, 0.0) + amount
+    return {currency: round(amount, 6) for currency, amount in sorted(found.items())}
 
 
 # ----------------------------------------------------------------------------------------- for people
