@@ -59,7 +59,9 @@ def test_lists_of_commands_say_whole_sentences(name: str) -> None:
 
 def _leaves(path: str, command: click.Command) -> list[tuple[str, click.Command]]:
     if isinstance(command, click.Group):
-        return [leaf for name, inner in command.commands.items() for leaf in _leaves(f"{path} {name}", inner)]
+        alone = [(path, command)] if command.invoke_without_command else []
+        inner = [leaf for name, one in command.commands.items() for leaf in _leaves(f"{path} {name}", one)]
+        return [*alone, *inner]
     return [(path, command)]
 
 

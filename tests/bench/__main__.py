@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import rows
-from tests.bench.daemon import ec2, projects, tenclouds, whole
+from tests.bench.daemon import ec2, projects, tenclouds, usage, whole
 from tests.bench.decision import buying, decide, matching
 from tests.bench.pool import burst, cycle, ec2live, headinit, live, queue
 from tests.bench.rows import Measured, Row, spread
@@ -324,6 +324,7 @@ class Bench:
             *self.large_rows(),
             *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
             *cycle.rows(lambda: dict(self.once("cycle_5000"))),
+            *usage.rows(self._folder),
             *apidown.rows(),
             *burst.rows(lambda: self.once("hundred")),
             Row(

@@ -45,8 +45,13 @@ class Column:
 
 def say_json(document: Mapping[str, Any]) -> None:
     """Print a document with the version of its form first."""
+    click.echo(json_document(document))
+
+
+def json_document(document: Mapping[str, Any]) -> str:
+    """The text of a document with the version of its form first."""
     text = json.dumps({"version": JSON_VERSION, **document}, indent=2, ensure_ascii=False, default=list)
-    click.echo(json_text(text))
+    return json_text(text)
 
 
 def json_text(text: str) -> str:

@@ -79,7 +79,8 @@ def commands_page() -> str:
 
 def _commands(path: str, command: click.Command) -> Iterator[str]:
     if isinstance(command, click.Group):
-        yield f"## updraft {path}\n\n{_plain_help(command)}"
+        alone = f"\n\n{_options(command)}" if command.invoke_without_command else ""
+        yield f"## updraft {path}\n\n{_plain_help(command)}{alone}"
         for name, inner in command.commands.items():
             yield from _commands(f"{path} {name}", inner)
         return

@@ -27,6 +27,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "machines": ("watching.status:machines", "List the machines, each with its phase and the reason."),
     "cloud": ("operating.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
     "annex": ("annexes.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
+    "usage": ("usage.usage:usage", "Who used what, what it cost, and how much of it was used."),
     "events": ("watching.events:events", "Show what happened, and why."),
     "simulate": ("simulating.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("watching.explain:explain", "Why a job waits; what will become of a machine."),

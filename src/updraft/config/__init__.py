@@ -15,6 +15,7 @@ from updraft.errors import ConfigAbsent, ConfigError
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
+    from updraft.config.tables.usage import Usage
 
 DEFAULT_STATE_DIR = "/var/lib/updraft"
 LEDGER_FILE = "ledger.sqlite"
@@ -78,6 +79,21 @@ def place(path: Path) -> Place:
     if not isinstance(name, str) or not isinstance(state_dir, str):
         raise ConfigError(f"{path}: [pool] has no usable name or state_dir; see `updraft config check`")
     return Place(file=path, pool=name, state_dir=path.parent / state_dir)
+
+
+def usage(path: Path) -> "Usage":
+    """What this configuration says of the records of what was used, the rest of the file unchecked.
+
+    Raises ConfigError, for the whole file, where that is wrong.
+    """
+    from pydantic import ValidationError
+
+    from updraft.config.tables.usage import Usage
+
+    try:
+        return Usage.model_validate(parse(path).get("usage", {}))
+    except ValidationError:
+        return load(path).usage
 
 
 def parse(path: Path) -> dict[str, object]:

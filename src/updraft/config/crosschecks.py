@@ -42,6 +42,13 @@ def _is_secret(key: str) -> bool:
 
 def contradictions(settings: Settings) -> Iterator[Fault]:
     """Settings that are possible one by one, and not together."""
+    for name in settings.usage.clouds:
+        if name not in settings.clouds:
+            known = ", ".join(settings.clouds)
+            yield (
+                ("usage", "clouds", name),
+                f"there is no [clouds.{name}]; the clouds of this file are {known}",
+            )
     for name, worker in settings.classes.items():
         where = ("classes", name)
         yield from _clouds(settings, worker, where)

@@ -10,6 +10,7 @@ from updraft.config.tables.annexes import Annexes
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
+from updraft.config.tables.usage import Energy, Usage
 from updraft.config.tables.worker import WorkerClass
 
 # The tables of the file in the order of the reference; NAME stands for what the site chooses.
@@ -23,6 +24,8 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("users.NAME", UserLimits),
     ("demand", Demand),
     ("annexes", Annexes),
+    ("usage", Usage),
+    ("usage.clouds.NAME", Energy),
     ("timings", Timings),
     ("network", Network),
 )

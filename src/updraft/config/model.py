@@ -17,6 +17,7 @@ from updraft.config.tables.cvmfs import advertised
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.universes import container_attributes
+from updraft.config.tables.usage import Usage
 from updraft.config.tables.worker import WorkerClass
 from updraft.config.values.checks import (
     checked_host,
@@ -229,6 +230,7 @@ class Settings(Part):
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
     demand: Demand = Demand()
     annexes: Annexes = Annexes()
+    usage: Usage = Usage()
     timings: Timings = Timings()
     network: Network = Network()
 
@@ -246,6 +248,21 @@ class Settings(Part):
             groups_trusted=bool(self.pool.trust_groups),
             annex_budgets=budgets(self.annexes, self.users),
             threshold=self.demand.as_core(),
+            accounting=self.accounting(),
+        )
+
+    def accounting(self) -> core.Accounting:
+        """What is written into the records of what was used, beside what is seen."""
+        regions = {name: cloud.settings.get("region", "") for name, cloud in self.clouds.items()}
+        return core.Accounting(
+            currency=self.usage.currency,
+            regions={name: said for name, said in regions.items() if isinstance(said, str)},
+            priced={
+                name: frozenset(flavor for flavor, price in cloud.prices.items() if price is not None)
+                for name, cloud in self.clouds.items()
+            },
+            benchmark=self.usage.benchmark,
+            scores=self.usage.scores,
         )
 
     def clouds_of(self, worker: WorkerClass) -> tuple[str, ...]:

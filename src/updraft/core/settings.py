@@ -168,6 +168,22 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Accounting:
+    """What the site says of its money and its machines, for the records of what was used.
+
+    `currency` is that of all prices, "" where the site doesn't say. `regions` are the clouds' own words for
+    where they are. `priced` are the flavors (by cloud) whose prices the site has set. `benchmark` names what
+    `scores` are: of one core of a flavor, by name or pattern; the first that fits counts.
+    """
+
+    currency: str = ""
+    regions: Mapping[str, str] = field(default_factory=dict)
+    priced: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    benchmark: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All that a site has decided that the core has to know.
 
@@ -180,7 +196,7 @@ class Policy:
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
     that carries another's isn't ours. "" where the pool has none, as in a simulation. `threshold` is what
-    demand nothing is bought for.
+    demand nothing is bought for. `accounting` decides nothing: it is for the records.
     """
 
     pool: str
@@ -196,6 +212,7 @@ class Policy:
     identity: str = ""
     threshold: Threshold = Threshold()
     groups_trusted: bool = False
+    accounting: Accounting = Accounting()
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

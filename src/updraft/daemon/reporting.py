@@ -13,6 +13,7 @@ from updraft.core.settings import Policy
 from updraft.daemon import report
 from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
+from updraft.daemon.usage import Usage
 from updraft.errors import LedgerError
 from updraft.ledger import Ledger, clouds
 from updraft.observe import Observer
@@ -48,6 +49,7 @@ class Reporter:
         self._log = structlog.get_logger("updraft").bind(pool=pool)
         self._host = host
         self._started = started
+        self._usage = Usage(ledger)
         self._pruned = float("-inf")
         self._saved: tuple[float, str] = (float("-inf"), "")
         self._told: frozenset[Reason] = frozenset()
@@ -67,6 +69,7 @@ class Reporter:
         doc, told = report.document(
             cycle.snapshot, cycle.plan, standing=cycle.standing, timings=took, generation=generation
         )
+        used = self._usage.look(cycle.snapshot, cycle.plan if cycle.standing is None else Plan(), policy)
         cycle = replace(cycle, plan=told)
         substance = report.substance(doc) + repr((policy.clouds, policy.cloud_limits))
         with self._ledger.together():
@@ -75,6 +78,8 @@ class Reporter:
                 self._ledger.learn(kind, text, now)
             self._preparer.fresh.clear()
             self._note_self(now, cycle.standing, clock)
+            if used is not None:
+                self._ledger.book(used)
             # The document is written when something in it has changed, not each time that it grew older.
             # A clock that was set back must not keep it from that.
             if substance != self._saved[1] or abs(now - self._saved[0]) >= SAVE_EVERY:
@@ -87,6 +92,7 @@ class Reporter:
             if abs(now - self._pruned) >= PRUNE_EVERY:
                 self._ledger.prune(now)
                 self._pruned = now
+        self._usage.written()
         self._log_sources(cycle.snapshot)
         self._write_line(cycle, took)
         self._log_outcomes()

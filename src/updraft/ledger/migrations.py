@@ -39,6 +39,49 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ("ALTER TABLE requests ADD COLUMN detail TEXT NOT NULL DEFAULT '{}'",),
     ("CREATE TABLE annexes (name TEXT PRIMARY KEY, since REAL NOT NULL, doc TEXT NOT NULL)",),
+    (
+        """CREATE TABLE usage_machines (
+            id INTEGER PRIMARY KEY, cloud TEXT NOT NULL, instance TEXT NOT NULL, pool TEXT NOT NULL,
+            region TEXT NOT NULL, zone TEXT NOT NULL, flavor TEXT NOT NULL, market TEXT NOT NULL,
+            image TEXT NOT NULL, class TEXT NOT NULL, annex TEXT NOT NULL, owner TEXT NOT NULL,
+            cores INTEGER NOT NULL, memory INTEGER NOT NULL, gpus INTEGER NOT NULL, asked REAL NOT NULL,
+            UNIQUE (cloud, instance, asked))""",
+        """CREATE TABLE usage_days (
+            day INTEGER NOT NULL, machine INTEGER NOT NULL, began REAL NOT NULL, until REAL NOT NULL,
+            alive REAL NOT NULL, joined REAL NOT NULL, claimed REAL NOT NULL, unseen REAL NOT NULL,
+            doubtful REAL NOT NULL, core_seconds REAL NOT NULL, gpu_seconds REAL NOT NULL, cost REAL NOT NULL,
+            unpriced REAL NOT NULL, jobs INTEGER NOT NULL, lost REAL NOT NULL, price REAL,
+            currency TEXT NOT NULL, source TEXT NOT NULL, benchmark TEXT NOT NULL, score REAL,
+            ended TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (day, machine)) WITHOUT ROWID""",
+        """CREATE TABLE usage_users (
+            day INTEGER NOT NULL, machine INTEGER NOT NULL, user TEXT NOT NULL, grp TEXT NOT NULL,
+            core_seconds REAL NOT NULL, gpu_seconds REAL NOT NULL, jobs INTEGER NOT NULL, lost REAL NOT NULL,
+            PRIMARY KEY (day, machine, user, grp)) WITHOUT ROWID""",
+        """CREATE TABLE usage_meters (
+            cloud TEXT NOT NULL, machine TEXT NOT NULL, doc TEXT NOT NULL,
+            PRIMARY KEY (cloud, machine)) WITHOUT ROWID""",
+        """CREATE TABLE usage_places (
+            day INTEGER NOT NULL, cloud TEXT NOT NULL, region TEXT NOT NULL, class TEXT NOT NULL,
+            flavor TEXT NOT NULL, market TEXT NOT NULL, annex TEXT NOT NULL, owner TEXT NOT NULL,
+            currency TEXT NOT NULL, machines INTEGER NOT NULL, alive REAL NOT NULL,
+            joined REAL NOT NULL, claimed REAL NOT NULL, unseen REAL NOT NULL, doubtful REAL NOT NULL,
+            room REAL NOT NULL, unseen_room REAL NOT NULL, doubtful_room REAL NOT NULL,
+            gpu_room REAL NOT NULL, core_seconds REAL NOT NULL, gpu_seconds REAL NOT NULL, cost REAL NOT NULL,
+            unpriced REAL NOT NULL, jobs INTEGER NOT NULL, lost REAL NOT NULL)""",
+        "CREATE INDEX usage_places_day ON usage_places (day)",
+        """CREATE TABLE usage_people (
+            day INTEGER NOT NULL, user TEXT NOT NULL, grp TEXT NOT NULL, cloud TEXT NOT NULL,
+            region TEXT NOT NULL, class TEXT NOT NULL, flavor TEXT NOT NULL, market TEXT NOT NULL,
+            annex TEXT NOT NULL, owner TEXT NOT NULL, currency TEXT NOT NULL, machines INTEGER NOT NULL,
+            core_seconds REAL NOT NULL, gpu_seconds REAL NOT NULL, jobs INTEGER NOT NULL, lost REAL NOT NULL,
+            idle_core_seconds REAL NOT NULL, cost REAL NOT NULL, idle_cost REAL NOT NULL,
+            unpriced REAL NOT NULL)""",
+        "CREATE INDEX usage_people_day ON usage_people (day)",
+        "CREATE TABLE usage_summed (day INTEGER PRIMARY KEY)",
+        """CREATE TABLE usage_bills (
+            day INTEGER NOT NULL, cloud TEXT NOT NULL, instance TEXT NOT NULL, currency TEXT NOT NULL,
+            billed REAL NOT NULL, PRIMARY KEY (day, cloud, instance, currency)) WITHOUT ROWID""",
+    ),
 )
 
 

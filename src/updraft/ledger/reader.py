@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model.used import Meters
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
+from updraft.ledger import usage
 from updraft.ledger.migrations import check_version
 from updraft.ledger.rows import (
     annex_from_doc,
@@ -281,6 +283,16 @@ class Queries:
                 return []
             found = rows.execute("SELECT name, doc FROM annexes ORDER BY name").fetchall()
             return [(str(name), _annex(doc)) for name, doc in found]
+
+    def meters(self) -> Meters:
+        """The meters of the machines that aren't over, as the last look left them."""
+        with self._reading() as rows:
+            return usage.meters(rows)
+
+    def used_instances(self) -> dict[str, str]:
+        """The cloud of each machine that is in the records of what was used, by its id."""
+        with self._reading() as rows:
+            return usage.instances(rows)
 
     def learned(self) -> dict[str, str]:
         """The ad text learned for each kind key."""

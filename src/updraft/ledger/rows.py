@@ -28,7 +28,7 @@ _NESTED = ("drain", "wanted_drain", "end", "let_go", "end_failed")
 
 
 @contextmanager
-def _decoding() -> Iterator[None]:
+def decoding() -> Iterator[None]:
     """A document that can't be read back is damage to the file, as a bad page is."""
     try:
         yield
@@ -70,7 +70,7 @@ def annex_to_doc(annex: Annex) -> str:
 
 def annex_from_doc(doc: str) -> Annex:
     """The annex that `annex_to_doc` wrote."""
-    with _decoding():
+    with decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _ANNEX_FIELDS}
         values["stopped"] = _reason(values["stopped"])
         for name in ("clouds", "flavors", "security_groups"):
@@ -80,7 +80,7 @@ def annex_from_doc(doc: str) -> Annex:
 
 def launch_from_doc(doc: str) -> LaunchRecord:
     """The launch that `launch_to_doc` wrote."""
-    with _decoding():
+    with decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _LAUNCH_FIELDS}
         values["resources"] = Resources(**values["resources"])
         values["state"] = LaunchState(values["state"])
@@ -91,7 +91,7 @@ def launch_from_doc(doc: str) -> LaunchRecord:
 
 def machine_from_doc(doc: str) -> MachineRecord:
     """The machine that `machine_to_doc` wrote."""
-    with _decoding():
+    with decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _MACHINE_FIELDS}
         values["resources"] = Resources(**values["resources"])
         values["drain"] = _drain(values["drain"])
@@ -114,7 +114,7 @@ def at_work_to_doc(machines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def at_work_from_doc(doc: str) -> frozenset[tuple[str, str]]:
     """The machines of what `at_work_to_doc` made, as JSON; none of an empty text."""
-    with _decoding():
+    with decoding():
         found = json.loads(doc or "{}")
         return frozenset((str(cloud), str(one)) for cloud, ids in found.items() for one in ids)
 
@@ -126,7 +126,7 @@ def untaken_to_doc(groups: Mapping[str, Untaken]) -> dict[str, Any]:
 
 def untaken_from_doc(doc: str) -> dict[str, Untaken]:
     """What `untaken_to_doc` made, as JSON; nothing of an empty text."""
-    with _decoding():
+    with decoding():
         return {
             str(key): Untaken(
                 int(one["times"]), float(one["since"]), float(one["until"]), int(one["running"])

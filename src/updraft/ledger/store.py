@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason, Untaken
+from updraft.core.model.used import Booking
 from updraft.errors import LedgerError
+from updraft.ledger import usage
 from updraft.ledger.migrations import migrate
 from updraft.ledger.reader import AT_WORK, AT_WORK_AT, UNTAKEN, Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
@@ -292,6 +294,23 @@ class Ledger(Queries):
                 "INSERT OR REPLACE INTO notes (key, at, doc) VALUES (?, ?, ?)",
                 (key, at, clean(dict(doc))),
             )
+
+    def book(self, books: Booking) -> None:
+        """Add what a look adds to the records of what was used, and note that it is in them."""
+        with self._writing() as rows:
+            usage.add(rows, books)
+            usage.keep(rows, books)
+            self.note(usage.LAST_LOOK, {"at": books.at}, books.at)
+
+    def put_bill(self, billed: Mapping[tuple[int, str, str, str], float]) -> None:
+        """Keep what was billed, by day, cloud, instance id and currency."""
+        with self._writing() as rows:
+            usage.put_bill(rows, billed)
+
+    def booked(self, machines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
+        """Up to when each of these (cloud and id) is in the records; one that isn't in them is left out."""
+        with self._reading() as rows:
+            return usage.booked(rows, machines)
 
     def drop_note(self, key: str) -> None:
         """Forget the note of this key. One that isn't there is fine."""

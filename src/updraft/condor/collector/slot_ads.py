@@ -38,6 +38,7 @@ PROJECTION = [
     *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
     *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
+    *("ChildEnteredCurrentState", "EnteredCurrentState"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
     "UpdateSequenceNumber",
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),

@@ -143,6 +143,8 @@ def slot(ad: Any, pool: str) -> Slot:
         submitter="" if partitionable else text(ad, "AccountingGroup"),
         fault=_fault(ad),
         schedds=_schedds(ad),
+        since=0.0 if partitionable else float(integer(ad, "EnteredCurrentState")),
+        begun=max(0, integer(ad, "JobStarts")) if has(ad, "JobStarts") else None,
     )
 
 
@@ -221,7 +223,7 @@ def _children(ad: Any) -> tuple[Child, ...]:
         name: items(ad, f"Child{name}")
         for name in (
             *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser", "AccountingGroup"),
-            "RetirementTimeRemaining",
+            *("RetirementTimeRemaining", "EnteredCurrentState"),
         )
     }
 
@@ -238,6 +240,7 @@ def _children(ad: Any) -> tuple[Child, ...]:
             user=word(at("RemoteUser", i)),
             retirement=seconds(at("RetirementTimeRemaining", i)),
             submitter=word(at("AccountingGroup", i)),
+            since=seconds(at("EnteredCurrentState", i)) or 0.0,
         )
         for i, state in enumerate(states)
     )

@@ -88,7 +88,8 @@ class Child:
 
     `retirement` is how many seconds its job may still run in a graceful drain, None where that isn't known.
     `user` is whose claim it is, as the schedd has authenticated that user; `submitter` what the negotiator
-    calls that one, where the job has an accounting group.
+    calls that one, where the job has an accounting group. `since` is when it came into this state, 0 where
+    that isn't known.
     """
 
     state: str
@@ -97,6 +98,7 @@ class Child:
     user: str = ""
     retirement: float | None = None
     submitter: str = ""
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,9 @@ class Slot:
     `kind` is the key of the `Kind` that it is matched as; `free` is what a partitionable slot has left;
     `job_starts` is the startd's own counter of claims and jobs, None where it has none; `heard` is when the
     collector last heard of it; `started` when its startd started; `user` and `submitter` whose claim a static
-    one has, as in `Child`; `fault` what in its ad makes no sense and counts as nothing, in words; `schedds`
-    whose jobs are in it.
+    one has, as in `Child`, and `since` as there; `fault` what in its ad makes no sense and counts as nothing,
+    in words; `schedds` whose jobs are in it; `begun` how many jobs were begun in it and its children since
+    the startd started, None where it doesn't say.
     """
 
     name: str
@@ -133,6 +136,8 @@ class Slot:
     fault: str = ""
     schedds: tuple[str, ...] = ()
     submitter: str = ""
+    since: float = 0.0
+    begun: int | None = None
 
     @property
     def patience(self) -> float:

@@ -1,0 +1,1 @@
+"""What other programs take: a report, or the records themselves, in their forms."""

@@ -1,0 +1,118 @@
+"""A report of what was used: by user, group, annex, cloud, class, flavor or machine, and in all."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from updraft.config.tables.usage import Usage
+from updraft.ledger.usage_reading import Records, Row
+from updraft.usage import NOT_THE_BILL
+from updraft.usage.figures import Figures, person, place, rest, told
+from updraft.usage.period import Period, moment
+
+BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
+_PEOPLE = ("user", "group")
+Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
+
+
+def document(records: Records | None, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
+    """The report as JSON values; `records` None is a ledger that has none yet."""
+    found = {} if records is None else _found(records, by, settings)
+    totals: dict[str, Figures] = {}
+    for (_, _, currency), figures in ({} if records is None else _totals(records, settings)).items():
+        totals.setdefault(currency, Figures()).add(figures)
+    return {
+        "estimate": True,
+        "note": NOT_THE_BILL,
+        "pool": pool,
+        "from": period.first.isoformat(),
+        "to": period.last.isoformat(),
+        "by": by,
+        "until": None if records is None or records.at is None else moment(records.at),
+        "idle_paid_by": settings.idle_paid_by,
+        "rows": [_row(key, figures) for key, figures in sorted(found.items(), key=_order)],
+        "totals": [{"currency": name, **told(one)} for name, one in sorted(totals.items())],
+    }
+
+
+def _found(records: Records, by: str, settings: Usage) -> dict[Key, Figures]:
+    if by == "machine":
+        alone = ((_machine(row), _alone(row)) for row in records.machine_days())
+        found = _added((("machine", name, row["currency"]), place(row, settings)) for name, row in alone)
+    elif by in _PEOPLE:
+        found = _added((_person(by, row), person(row, settings)) for row in records.people(by))
+    else:
+        found = _added(
+            ((by, row["name"], row["currency"]), place(row, settings)) for row in records.places(by)
+        )
+    for row in records.bills(by, idle=settings.idle_paid_by == "users"):
+        found.setdefault(_person(by, row), Figures()).bill(row["billed"])
+    if by in _PEOPLE:
+        _add_rest(found, _totals(records, settings))
+    return found
+
+
+def _add_rest(found: dict[Key, Figures], totals: dict[Key, Figures]) -> None:
+    """What nobody used, or is charged with, by currency."""
+    parts: dict[str, Figures] = {}
+    for (_, _, currency), figures in found.items():
+        parts.setdefault(currency, Figures()).add(figures)
+    for (_, _, currency), whole in totals.items():
+        left = rest(whole, parts.get(currency, Figures()))
+        if left.paid or left.cost or left.doubtful or left.billed:
+            found["pool", "", currency] = left
+
+
+def _machine(row: Row) -> str:
+    return f"{row['cloud']}/{row['instance']}"
+
+
+def _person(by: str, row: Row) -> Key:
+    known = row["name"] or by != "user"
+    return (by if known else "unknown", row["name"], row["currency"])
+
+
+def _totals(records: Records, settings: Usage) -> dict[Key, Figures]:
+    found = _added((("all", "", row["currency"]), place(row, settings)) for row in records.places(""))
+    for row in records.bills("", idle=False):
+        found.setdefault(("all", "", row["currency"]), Figures()).bill(row["billed"])
+    return found
+
+
+def _alone(row: Row) -> Row:
+    """A single record, as a sum of records is."""
+    cores = row["cores"]
+    return {
+        **row,
+        "machines": 1,
+        "room": cores * row["alive"],
+        "unseen_room": cores * row["unseen"],
+        "doubtful_room": cores * row["doubtful"],
+        "gpu_room": row["gpus"] * row["alive"],
+    }
+
+
+def _added(some: Iterable[tuple[Key, Figures]]) -> dict[Key, Figures]:
+    found: dict[Key, Figures] = {}
+    for key, figures in some:
+        if key in found:
+            found[key].add(figures)
+        else:
+            found[key] = figures
+    return found
+
+
+def _order(item: tuple[Key, Figures]) -> tuple[Any, ...]:
+    """The dearest first, then who used most; what is nobody's comes last."""
+    (sort, name, currency), figures = item
+    return (sort == "pool", -figures.cost, -figures.paid, name, currency)
+
+
+def _row(key: Key, figures: Figures) -> dict[str, Any]:
+    sort, name, currency = key
+    return {"kind": sort, "name": name, "currency": currency, **told(figures)}
+
+
+def lines(doc: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a report, each with what it is a row of: for forms that have nothing around their rows."""
+    for row in doc["rows"]:
+        yield {"note": doc["note"], "pool": doc["pool"], "from": doc["from"], "to": doc["to"], **row}
