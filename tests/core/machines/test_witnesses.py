@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import updraft
@@ -232,10 +232,20 @@ def blind() -> st.SearchStrategy[Lies]:
     )
 
 
+ALL = frozenset(IDS)
+# An ad that doesn't say when it was heard, after looks at which nothing was seen of anybody.
+UNHEARD = [
+    (2, Moment(2.0, Lies(left_out=ALL, always_denied=ALL, lost_ads=ALL))),
+    (1, Moment(12.0, Lies(left_out=ALL, always_denied=ALL, lost_ads=ALL, collector_silent=True))),
+    (1, Moment(2.0, Lies(left_out=frozenset({"i-0"}), absurd=(("i-0", "unheard"),)))),
+]
+
+
 @given(
     st.lists(st.sampled_from(["works", "idle"]), min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(1, 4), a_moment(st.one_of(blind(), lies()))), max_size=6),
 )
+@example(["works"] * 3, UNHEARD)
 def test_4_what_lives_counts_against_limits_whatever_the_sources_say(
     there: list[str], spells: list[tuple[int, Moment]]
 ) -> None:

@@ -217,11 +217,14 @@ def borne_out(machine: Machine, snapshot: Snapshot, policy: Policy) -> bool:
     """Whether the pool bears out that a machine has ended of which its cloud says so; it counts until then.
 
     A collector that doesn't answer, or that was started anew and hasn't heard of every machine yet, can't.
+    Nor can an ad that doesn't say when it was heard (0): that may have been after the cloud's answer.
     """
     record, collector = machine.record, snapshot.collector
     ours = record.terminate_asked_at is not None or closed_for_good(record)
-    if ours or record.joined_at is None or machine.slots:
+    if ours or record.joined_at is None:
         return True
+    if machine.slots:
+        return all(slot.heard > 0 for slot in machine.slots)
     if not isinstance(collector, Known) or unsettled(snapshot, policy):
         return False
     return _vouches(collector.value.started, record, snapshot.now, policy)
