@@ -52,7 +52,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Set up": ("demo", "init", "import", "config", "check", "head", "service", "userdata"),
-    "Watch": ("status", "machines", "explain", "events", "plan"),
+    "Watch": ("status", "machines", "explain", "events", "plan", "usage"),
     "Operate": (
         *("run", "drain", "undrain", "terminate", "annex", "cloud", "adopt", "disown", "tokens"),
         *("destroy", "leftovers"),
