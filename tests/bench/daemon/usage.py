@@ -1,9 +1,9 @@
-"""The records of what was used: a report of a month of 1,000,000 machine-days, and what a cycle pays for them.
+"""The records of what was used: a report of 1,000,000 machine-days, and what a cycle pays for them.
 
-`python -m tests.bench.daemon.usage report|cycle FOLDER` prints what it measured as JSON. The report is a whole
-process, `updraft usage --by user --month`, on a ledger with 33,333 machines on each of 30 days, half of them
-with two users; the last day isn't over. The cycles are those of `whole`, 1,000 machines of which every second
-one is full of jobs.
+`python -m tests.bench.daemon.usage report|cycle FOLDER` prints what it measured as JSON. The report is a
+whole process, `updraft usage --by user --month`, on a ledger with 33,333 machines on each of 30 days, half of
+them with two users; the last day isn't over. The cycles are those of `whole`, 1,000 machines of which every
+second one is full of jobs.
 """
 
 import json
@@ -46,12 +46,13 @@ image = "image-1"
 
 def fill(folder: Path) -> float:
     """Write the records; how many seconds the last of the sums of a day took."""
-    rng = random.Random(1)  # noqa: S311 - a made-up pool is no secret
+    rng = random.Random(1)
     took = 0.0
     with Ledger(folder / "ledger.sqlite") as ledger, ledger._writing() as rows:
         rows.executemany(
-            "INSERT INTO usage_machines VALUES (?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', "
-            "8, 16384, 0, ?)",
+            "INSERT INTO usage_machines (id, cloud, instance, pool, region, zone, flavor, market, image, "
+            "class, annex, owner, cores, memory, gpus, asked) "
+            "VALUES (?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', 8, 16384, 0, ?)",
             [
                 (n, f"c{n % CLOUDS}", f"i-{n:08x}", f"flavor-{n % FLAVORS}", f"class-{n % 5}", FIRST * DAY)
                 for n in range(1, MACHINES + 1)
