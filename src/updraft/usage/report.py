@@ -7,17 +7,17 @@ from updraft.config.tables.usage import Usage
 from updraft.ledger.usage_reading import Records, Row
 from updraft.usage import NOT_THE_BILL
 from updraft.usage.figures import Figures, person, place, rest, told
-from updraft.usage.period import Period, moment
+from updraft.usage.period import Period, date_of, moment
 
 BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
 _PEOPLE = ("user", "group")
 Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
 
 
-def document(records: Records | None, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
-    """The report as JSON values; `records` None is a ledger that has none yet."""
-    totals = {} if records is None else _totals(records, settings)
-    found = {} if records is None else _found(records, by, settings, totals)
+def document(records: Records, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
+    """The report as JSON values."""
+    totals = _totals(records, settings)
+    found = _found(records, by, settings, totals)
     return {
         "estimate": True,
         "note": NOT_THE_BILL,
@@ -25,7 +25,8 @@ def document(records: Records | None, pool: str, period: Period, by: str, settin
         "from": period.first.isoformat(),
         "to": period.last.isoformat(),
         "by": by,
-        "until": None if records is None or records.at is None else moment(records.at),
+        "since": None if records.since is None else date_of(records.since).isoformat(),
+        "until": None if records.at is None else moment(records.at),
         "idle_paid_by": settings.idle_paid_by,
         "rows": [_row(key, figures) for key, figures in sorted(found.items(), key=_order)],
         "totals": [{"currency": key[-1], **told(one)} for key, one in sorted(totals.items())],
