@@ -217,17 +217,15 @@ def test_work_is_lost_with_the_machine_only() -> None:
 
 
 def test_claims_come_to_no_more_than_was_sold() -> None:
-    looks = [(T, None), (T + 100, seen(busy(twice, replace(twice, user="eve")))), (T + 200, seen())]
-    told, _ = through(looks)
+    """Twice as many jobs as cores, and an ad that lies: it is theirs by their shares, and no more than all."""
     greedy = replace(BOB, cores=10**9, began=-1e12)
     told, _ = through([(T, None), (T + 100, seen(busy(ALICE, greedy))), (T + 200, ended(T + 200, None))])
     assert told.sum("core_seconds") == pytest.approx(4 * 100)
     assert told.of("core_seconds", "bob@pool") == pytest.approx(4 * 100, abs=1e-3)
     assert told.sum("lost") <= 4 * 200
     twice = replace(ALICE, cores=4)
-    told, _ = through(
-        [(T, None), (T + 100, seen(busy(twice, replace(twice, user="eve")))), (T + 200, seen())]
-    )
+    both = busy(twice, replace(twice, user="eve"))
+    told, _ = through([(T, None), (T + 100, seen(both)), (T + 200, seen())])
     assert told.of("core_seconds") == pytest.approx(2 * 100)
 
 
