@@ -136,7 +136,8 @@ def test_a_table_for_people(site: Path, capsys: Capture) -> None:
     assert "(used by nobody)" in out
     assert "1.20 EUR" in out
     assert "the price of 1 machine-hours isn't known" in out
-    assert run(capsys, "usage", "--month", "2026-10")[1].splitlines()[-1] == "nothing was used"
+    _, out, _ = run(capsys, "usage", "--month", "2026-10")
+    assert out.splitlines()[-2:] == ["there are no records of before 2026-11-01", "nothing was used"]
 
 
 def test_a_spreadsheets_csv_and_lines_of_json(site: Path, capsys: Capture) -> None:
@@ -153,6 +154,12 @@ def test_a_spreadsheets_csv_and_lines_of_json(site: Path, capsys: Capture) -> No
 
 
 def test_a_site_without_records_is_told_so(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger, ledger._writing() as rows:
+        rows.execute("DELETE FROM notes")
+    for more in ((), ("--format", "apel")):
+        code, out, err = run(capsys, "usage", *MONTH, *more)
+        assert (code, out, len(err.splitlines())) == (1, "", 1)
+        assert "no records of what was used yet" in err
     for file in (site / "state").iterdir():
         file.unlink()
     code, _, err = run(capsys, "usage", *MONTH)

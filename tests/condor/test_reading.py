@@ -50,6 +50,8 @@ def test_a_busy_slot() -> None:
     assert seen.busy
     assert seen.accepting
     assert seen.job_starts == 14  # ten jobs, four claims
+    assert seen.begun == 10
+    assert [child.since for child in seen.children] == [1795240547.0, *[1795240548.0] * 3]
     assert seen.instance_id == ""  # another pool's mark, or none, makes it nobody of ours
     assert seen.user == ""
 

@@ -33,17 +33,22 @@ _PEOPLE_SUMS = (
     *("machines", "core_seconds", "gpu_seconds", "jobs", "lost", "idle_core_seconds", "cost", "idle_cost"),
     "unpriced",
 )
+_FIRSTS = ("SELECT min(day) FROM main.usage_days", "SELECT min(day) FROM temp.usage_days")
 _TABLES = ("usage_machines", "usage_days", "usage_users")
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of the days from `first` to `last`, as they were at the look `at`; None before any."""
+    """The records of the days from `first` to `last`, as they were at the look `at`; None before any.
+
+    `since` is the first day of which there are any at all.
+    """
 
     rows: Any
     first: int
     last: int
     at: float | None
+    since: int | None
 
     def places(self, dimension: str) -> list[Row]:
         """Machines, summed by this dimension ("" for all together), by cloud and currency."""
@@ -143,7 +148,9 @@ def records(reader: Reader, first: int, last: int) -> Iterator[Records | None]:
             within = {key: one for key, one in books.machines.items() if first <= key[1] <= last}
             used = {key: one for key, one in books.users.items() if first <= key[1] <= last}
             usage.add(rows, Booking(books.at, within, used))  # type: ignore[arg-type]
-            yield Records(rows, first, last, meters.at)
+            firsts = [rows.execute(text).fetchone()[0] for text in _FIRSTS]
+            since = min((day for day in firsts if day is not None), default=None)
+            yield Records(rows, first, last, meters.at, since)
         finally:
             rows.execute("ROLLBACK")
 

@@ -1,25 +1,23 @@
 """A report of what was used: by user, group, annex, cloud, class, flavor or machine, and in all."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from updraft.config.tables.usage import Usage
 from updraft.ledger.usage_reading import Records, Row
 from updraft.usage import NOT_THE_BILL
 from updraft.usage.figures import Figures, person, place, rest, told
-from updraft.usage.period import Period, moment
+from updraft.usage.period import Period, date_of, moment
 
 BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
 _PEOPLE = ("user", "group")
 Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
 
 
-def document(records: Records | None, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
-    """The report as JSON values; `records` None is a ledger that has none yet."""
-    found = {} if records is None else _found(records, by, settings)
-    totals: dict[str, Figures] = {}
-    for (_, _, currency), figures in ({} if records is None else _totals(records, settings)).items():
-        totals.setdefault(currency, Figures()).add(figures)
+def document(records: Records, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
+    """The report as JSON values."""
+    totals = _totals(records, settings)
+    found = _found(records, by, settings, totals)
     return {
         "estimate": True,
         "note": NOT_THE_BILL,
@@ -27,14 +25,15 @@ def document(records: Records | None, pool: str, period: Period, by: str, settin
         "from": period.first.isoformat(),
         "to": period.last.isoformat(),
         "by": by,
-        "until": None if records is None or records.at is None else moment(records.at),
+        "since": None if records.since is None else date_of(records.since).isoformat(),
+        "until": None if records.at is None else moment(records.at),
         "idle_paid_by": settings.idle_paid_by,
         "rows": [_row(key, figures) for key, figures in sorted(found.items(), key=_order)],
-        "totals": [{"currency": name, **told(one)} for name, one in sorted(totals.items())],
+        "totals": [{"currency": key[-1], **told(one)} for key, one in sorted(totals.items())],
     }
 
 
-def _found(records: Records, by: str, settings: Usage) -> dict[Key, Figures]:
+def _found(records: Records, by: str, settings: Usage, totals: Mapping[Key, Figures]) -> dict[Key, Figures]:
     if by == "machine":
         alone = ((_machine(row), _alone(row)) for row in records.machine_days())
         found = _added((("machine", name, row["currency"]), place(row, settings)) for name, row in alone)
@@ -47,11 +46,11 @@ def _found(records: Records, by: str, settings: Usage) -> dict[Key, Figures]:
     for row in records.bills(by, idle=settings.idle_paid_by == "users"):
         found.setdefault(_person(by, row), Figures()).bill(row["billed"])
     if by in _PEOPLE:
-        _add_rest(found, _totals(records, settings))
+        _add_rest(found, totals)
     return found
 
 
-def _add_rest(found: dict[Key, Figures], totals: dict[Key, Figures]) -> None:
+def _add_rest(found: dict[Key, Figures], totals: Mapping[Key, Figures]) -> None:
     """What nobody used, or is charged with, by currency."""
     parts: dict[str, Figures] = {}
     for (_, _, currency), figures in found.items():

@@ -50,8 +50,9 @@ def fill(folder: Path) -> float:
     took = 0.0
     with Ledger(folder / "ledger.sqlite") as ledger, ledger._writing() as rows:
         rows.executemany(
-            "INSERT INTO usage_machines VALUES "
-            "(?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', 8, 16384, 0, ?)",
+            "INSERT INTO usage_machines (id, cloud, instance, pool, region, zone, flavor, market, image, "
+            "class, annex, owner, cores, memory, gpus, asked) "
+            "VALUES (?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', 8, 16384, 0, ?)",
             [
                 (n, f"c{n % CLOUDS}", f"i-{n:08x}", f"flavor-{n % FLAVORS}", f"class-{n % 5}", FIRST * DAY)
                 for n in range(1, MACHINES + 1)

@@ -40,6 +40,7 @@ SLOT_NAMES = (
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "State"),
     *("Activity", "PartitionableSlot", "ChildState", "ChildActivity", "ChildCpus", "ChildMemory"),
     *("ChildRemoteUser", "ChildRetirementTimeRemaining", "JobStarts", "ClaimRequests", "Offline"),
+    *("ChildEnteredCurrentState", "EnteredCurrentState"),
     *("Start", "LastHeardFrom", "DaemonStartTime", "RetirementTimeRemaining", "UpdraftPool"),
     *("UpdraftInstance", "UpdraftLaunch", "AuthenticatedIdentity", "Draining", "DrainReason"),
     *("RemoteUser", "MyAddress", "Machine", "Requirements", "Arch"),
@@ -84,6 +85,8 @@ def test_any_slot_is_read_within_bounds(ad: Any) -> None:
     assert all(map(within, (seen.total, seen.free, *(child.resources for child in seen.children))))
     assert all(abs(one) < LARGEST for one in (seen.heard, seen.started))
     assert abs(seen.job_starts or 0) < 2 * LARGEST
+    assert abs(seen.begun or 0) < LARGEST
+    assert all(abs(one) < LARGEST for one in (seen.since, *(child.since for child in seen.children)))
     assert seen.patience == float("inf") or abs(seen.patience) < LARGEST
     made = snapshot(collector=Known(CollectorView((seen,), 0.0), 1_000_000.0))
     assert (ODD_SLOT in {one.code for one in plan(made, policy()).warnings}) == bool(seen.fault)

@@ -206,14 +206,27 @@ def test_jobs_are_counted_by_the_machine_and_shared_by_cores() -> None:
 
 
 def test_work_is_lost_with_the_machine_only() -> None:
-    running = replace(ALICE, cores=4, began=T + 50)
+    running = replace(ALICE, cores=2, began=T + 50)
     waiting = replace(BOB, running=False)
     looks = [(T, None), (T + 10, seen(busy(begun=0))), (T + 100, seen(busy(running, waiting)))]
     told, _ = through([*looks, (T + 150, seen(busy(waiting))), (T + 160, seen())])
     assert told.sum("lost") == 0, "its job ended before"
     for last in (ended(T + 150), ended(T + 150, None), seen(), ended(T + 150, busy(running))):
         told, _ = through([*looks, (T + 150, last), (T + 160, ended(T + 160))])
-        assert (told.of("lost"), told.sum("lost")) == (400, 400), last
+        assert (told.of("lost"), told.sum("lost")) == (200, 200), last
+
+
+def test_claims_come_to_no_more_than_was_sold() -> None:
+    """Twice as many jobs as cores, and an ad that lies: it is theirs by their shares, no more than all."""
+    greedy = replace(BOB, cores=10**9, began=-1e12)
+    told, _ = through([(T, None), (T + 100, seen(busy(ALICE, greedy))), (T + 200, ended(T + 200, None))])
+    assert told.sum("core_seconds") == pytest.approx(4 * 100)
+    assert told.of("core_seconds", "bob@pool") == pytest.approx(4 * 100, abs=1e-3)
+    assert told.sum("lost") <= 4 * 200
+    twice = replace(ALICE, cores=4)
+    both = busy(twice, replace(twice, user="eve"))
+    told, _ = through([(T, None), (T + 100, seen(both)), (T + 200, seen())])
+    assert told.of("core_seconds") == pytest.approx(2 * 100)
 
 
 @given(

@@ -42,7 +42,13 @@ MACHINE_NAMES = (
     *("ChildDisk", "ChildGPUs", "ChildName", "ChildRemoteUser", "ChildAccountingGroup", "ChildGlobalJobId"),
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "RemoteUser", "AccountingGroup", "Offline"),
     *("GlobalJobId", "JobStarts", "ClaimRequests", "TotalSlotGPUs", "UpdateSequenceNumber", "UpdraftCloud"),
-    *("UpdraftVariant", "AuthenticatedIdentity", "Machine", "EnteredCurrentState", "ChildEnteredCurrentState"),
+    *(
+        "UpdraftVariant",
+        "AuthenticatedIdentity",
+        "Machine",
+        "EnteredCurrentState",
+        "ChildEnteredCurrentState",
+    ),
 )
 _NUMBERS = (
     *("0", "-1", "1e308", "-1e308", 'real("NaN")', 'real("INF")', "9223372036854775807", "0.5", "1/0"),

@@ -51,6 +51,7 @@ USAGE_FORMS: Mapping[str, Schema] = {
             "to": value("string", "The last UTC day, included."),
         },
         by={"enum": list(BY), "description": "What the rows are by."},
+        since=value("string", "The first day of which there are any records, or null.", none=True),
         until=value("string", "The last look that is in it (UTC), or null.", none=True),
         idle_paid_by={"enum": ["users", "pool"], "description": "Who is charged for idle cores."},
         rows=listing(ROW, "The dearest first."),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,10 @@ from updraft.usage.report import BY
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from updraft.ledger.usage_reading import Records
+    from updraft.usage.bills import Bill
+    from updraft.usage.period import Period
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet", "focus", "apel", "auditor")
 OF_RECORDS = ("focus", "apel", "auditor")  # of which --by says nothing
@@ -65,27 +70,35 @@ def usage(
         _write(_document(call, days, by), form, output)
 
 
-def _document(call: Call, days: Any, by: str) -> Document:
-    from updraft.ledger.reader import Reader
+@contextmanager
+def _records(place: config.Place, days: "Period") -> Iterator["Records"]:
+    """The records of these days. Raises ProblemFound where there are none yet: that isn't nothing."""
+    from updraft.ledger import Reader
     from updraft.ledger.usage_reading import records
+
+    with Reader(place.ledger) as reader, records(reader, *days.days) as found:
+        if found is None or found.at is None:
+            raise ProblemFound(
+                f"{place.ledger} has no records of what was used yet: they begin when the daemon of this "
+                "updraft is started"
+            )
+        yield found
+
+
+def _document(call: Call, days: "Period", by: str) -> Document:
     from updraft.usage.report import document
 
     place, settings = call.place, config.usage(call.file)
-    with Reader(place.ledger) as reader, records(reader, *days.days) as found:
+    with _records(place, days) as found:
         return document(found, place.pool, days, by, settings)
 
 
-def _write_records(call: Call, days: Any, form: str, output: Path | None) -> None:
+def _write_records(call: Call, days: "Period", form: str, output: Path | None) -> None:
     from updraft.cli.usage import writing
-    from updraft.ledger.reader import Reader
-    from updraft.ledger.usage_reading import records
 
     place, settings = call.place, config.usage(call.file)
-    with Reader(place.ledger) as reader, records(reader, *days.days) as found:
-        if found is None:
-            raise ProblemFound(f"{place.ledger} has no records yet: start the daemon of this updraft")
-        with writing.opened(output) as out:
-            writing.OF_RECORDS[form](found, place.pool, settings, out)
+    with _records(place, days) as found, writing.opened(output) as out:
+        writing.OF_RECORDS[form](found, place.pool, settings, out)
 
 
 def _write(doc: Document, form: str, output: Path | None) -> None:
@@ -132,20 +145,7 @@ def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
     BILL.csv is the cloud's cost and usage report in FOCUS form. All files of one report go into one call: a
     later import takes the place of what an earlier one said of the same machines and days.
     """
-    from updraft.app.call import who
-    from updraft.core.model import Reason
-    from updraft.ledger import Ledger
-    from updraft.ledger.reader import Reader
-    from updraft.usage.bills import read
-
-    place = call.place
-    with Reader(place.ledger) as reader:
-        bill = read(files, reader.used_instances())
-    if bill.billed:
-        with Ledger(place.ledger) as ledger, ledger.together():
-            ledger.put_bill(bill.billed)
-            text = f"{who()} imported a bill of {len(bill.billed)} machine-days"
-            ledger.event(time.time(), "bill", "", Reason("bill-imported", text))
+    bill = _imported(call.place, files)
     doc: Document = {
         "rows": bill.rows,
         "machine_days": len(bill.billed),
@@ -164,6 +164,23 @@ def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
         raise ProblemFound(f"{bill.unread} rows can't be read and are left out, the first one: {bill.why}")
 
 
+def _imported(place: config.Place, files: tuple[Path, ...]) -> "Bill":
+    """What these files say of the pool's machines, once it is written down."""
+    from updraft.app.call import who
+    from updraft.core.model import Reason
+    from updraft.ledger import Ledger, Reader
+    from updraft.usage.bills import read
+
+    with Reader(place.ledger) as reader:
+        bill = read(files, reader.used_instances())
+    if bill.billed:
+        with Ledger(place.ledger) as ledger, ledger.together():
+            ledger.put_bill(bill.billed)
+            text = f"{who()} imported a bill of {len(bill.billed)} machine-days"
+            ledger.event(time.time(), "bill", "", Reason("bill-imported", text))
+    return bill
+
+
 def _by_currency(billed: Mapping[tuple[int, str, str, str], float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for (_, _, _, currency), amount in billed.items():
@@ -177,6 +194,8 @@ def _by_currency(billed: Mapping[tuple[int, str, str, str], float]) -> dict[str,
 def picture(doc: Document, *, narrow: bool = False) -> Iterator["RenderableType"]:
     """The report as a table, and what is to be known of it."""
     yield f"{doc['pool']}, {doc['from']} to {doc['to']} (UTC): {doc['note']}"
+    if doc["since"] is None or doc["from"] < doc["since"]:
+        yield f"there are no records of before {doc['since'] or doc['until']}"
     if not doc["rows"]:
         yield "nothing was used"
         return

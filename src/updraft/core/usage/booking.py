@@ -9,7 +9,7 @@ A machine of which nothing has changed costs nothing: its meter says since when 
 of the last look does for all. `pending` is what meters add that isn't in the records yet.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from updraft.core.model import Reason
@@ -170,9 +170,12 @@ def _count_lost(books: Booking, meter: Meter, sighting: Sighting, end: float) ->
     if not left and sighting.ended is None:
         return
     running = known if left or pool is None else pool
-    for claim in () if running is None else running.claims:
+    claims = () if running is None else running.claims
+    scale = _scale(sighting.facts, claims)
+    for claim in claims:
         if claim.running:
-            lost = claim.cores * max(0.0, end - (claim.began or meter.since))
+            began = max(claim.began or meter.since, sighting.facts.begin)
+            lost = claim.cores * scale * max(0.0, end - began)
             _row(books, sighting.facts, day_of(end), end, end).lost += lost
             _user(books, sighting.facts.key, day_of(end), (claim.user, claim.group)).lost += lost
 
@@ -194,17 +197,27 @@ def _alive(books: Booking, facts: Facts, begin: float, end: float, pool: InPool 
         elif pool.joined:
             row.joined += seconds
             row.claimed += seconds if pool.claims else 0.0
-            _claims(books, row, facts.key, day, pool.claims, seconds)
+            _claims(books, row, facts, day, pool.claims, seconds)
 
 
 def _claims(
-    books: Booking, row: MachineDay, key: MachineKey, day: Day, claims: Iterable[Claim], seconds: float
+    books: Booking, row: MachineDay, facts: Facts, day: Day, claims: Sequence[Claim], seconds: float
 ) -> None:
+    scale = _scale(facts, claims)
     for claim in claims:
-        user = _user(books, key, day, (claim.user, claim.group))
+        user = _user(books, facts.key, day, (claim.user, claim.group))
         for one in (row, user):
-            one.core_seconds += claim.cores * seconds
+            one.core_seconds += claim.cores * scale * seconds
             one.gpu_seconds += claim.gpus * seconds
+
+
+def _scale(facts: Facts, claims: Sequence[Claim]) -> float:
+    """By what the cores of claims are multiplied, so that they come to no more than the cloud sold.
+
+    A site may let its machines run more jobs than they have cores, and an ad may say any number.
+    """
+    total = sum(claim.cores for claim in claims)
+    return facts.cores / total if 0 < facts.cores < total else 1.0
 
 
 def _doubtful(books: Booking, facts: Facts, begin: float, end: float) -> None:
