@@ -172,8 +172,9 @@ def test_honest_sentences_stay(text: str) -> None:
 
 
 @given(_HONEST)
+@example("Password: the")
 def test_honest_words_stay(text: str) -> None:
-    if "assword:" in text.split(" ")[-2:-1]:
+    if any(word.endswith("assword:") for word in text.split(" ")[-2:-1]):
         return  # a last word after "password:" is one
     assert _without_last(scrub(text), text)
 
