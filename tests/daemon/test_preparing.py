@@ -99,6 +99,21 @@ def test_a_note_of_the_pace_that_makes_no_sense_is_none(rig: Rig) -> None:
     assert rig.look().pace.most is None
 
 
+def test_at_once_it_is_what_is_learned_and_then_prepared(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = CloudOffer("c1", "z1", None, "on-demand", Resources(2, 4096, 1 << 20), 0.1)  # type: ignore[arg-type]
+    monkeypatch.setattr(rig.driver, "offers", Sold(rig, odd))
+    seeing = Seeing(rig)
+    for idle in (2, 3):
+        rig.pool.queues["schedd"].idle = idle
+        seen, preparer = seeing._observer.look(rig.clock()), seeing.preparer
+        before = preparer.prepare(seen, preparer.learn(seen, policy()), policy())
+        at_once = preparer.at_once(seen, policy())
+        assert at_once.snapshot == before.snapshot
+        assert at_once.snapshot.offers
+        assert at_once.snapshot.left_out
+        rig.clock.forward(2)
+
+
 def test_offers_are_what_a_class_may_take(rig: Rig) -> None:
     worker = WorkerClass(
         "big", "g1", ("c1",), flavors=("l*", "medium"), images={"c1": "img"}, markets=("on-demand",)

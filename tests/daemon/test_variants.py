@@ -22,7 +22,7 @@ from updraft.daemon import Daemon, Parts
 from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.observe import VIRTUAL, Observer
-from updraft.sim.virtual.engine import real_kind
+from updraft.sim.sites import real_kind
 
 ASK = Resources(1, 1024, 1024)
 

@@ -13,9 +13,9 @@ import pytest
 from tests.rigs.sim.simtools import engine, shape
 from updraft import config, importers
 from updraft.core.settings import Policy
+from updraft.sim.engine import Engine
 from updraft.sim.rivals import cloud_scheduler, csv2
 from updraft.sim.rivals.elastiq import ElastiqRule, Numbers
-from updraft.sim.virtual.engine import Engine
 from updraft.sim.workloads.workload import Arrival, burst
 
 pytestmark = pytest.mark.slow

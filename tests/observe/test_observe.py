@@ -167,14 +167,17 @@ def test_running_jobs_are_asked_for_only_where_a_plan_has_to_know(rig: Rig) -> N
     assert any(asked)
 
 
-def test_offers_are_asked_for_at_their_own_pace(rig: Rig) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_offers_are_asked_for_at_their_own_pace_also_where_clouds_are_asked_alone(
+    rig: Rig, alone: bool
+) -> None:
     look = observer(rig)
     for _ in range(31):
-        look.look(rig.clock())
+        seen = look.look_at_clouds(rig.clock()) if alone else look.look(rig.clock()).clouds
         rig.clock.forward(2)
     calls = rig.site.calls_by_name()
-    assert (calls["machines"], calls["offers"]) == (31, 2)
-    assert calls["quota"] <= 5
+    assert (calls["machines"], calls["offers"], calls["quota"]) == (31, 2, 4)
+    assert isinstance(seen["c1"].machines, Known)
 
 
 def test_a_quota_that_can_not_be_had_is_known_by_its_last_answer_for_a_while(

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.rigs.sim.simtools import Killer, Watch, engine, policy, shape
-from updraft.sim.virtual.engine import Crash, Engine
-from updraft.sim.virtual.pool import Pace
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Crash, Engine
 from updraft.sim.workloads.workload import burst as jobs
 
 HOUR = 3600.0

@@ -24,9 +24,9 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Engine
 from updraft.sim.rivals.elastiq import Elastiq, ElastiqRule, Numbers, Seen, hosts_of
-from updraft.sim.virtual.engine import Engine
-from updraft.sim.virtual.pool import Pace
 from updraft.sim.workloads.workload import Arrival, burst, stream
 
 HOUR = 3600.0

@@ -55,8 +55,8 @@ def test_in_the_daemon_s_own_world_too() -> None:
     made = engine(wishes(), {"f": tuning}, workload=work())
     assert made.run(7200, lambda: len(made.pool.jobs) == 9 and made.pool.finished())
     for machine in made.pool.machines.values():
-        starts = sum(slot.job_starts for slot in machine.slots)
-        place = (machine.instance.zone, machine.instance.market)
+        starts = sum(room.starts for room in machine.rooms)
+        place = (machine.bought.zone, machine.bought.market)
         assert starts, f"{place} was bought for nothing"
         assert place in WISHES
     assert made.result().launched == 2 * len(WISHES)

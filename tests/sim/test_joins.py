@@ -8,8 +8,8 @@ from tests.rigs.sim.simtools import WHOLE, engine, policy, shape
 from updraft.core.model import JoinPace, Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
-from updraft.sim.virtual.engine import Decide, Engine
-from updraft.sim.virtual.pool import Pace
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Decide, Engine
 from updraft.sim.workloads.workload import burst
 
 pytestmark = pytest.mark.slow

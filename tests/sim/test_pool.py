@@ -3,37 +3,41 @@
 import pytest
 
 from updraft.clouds.base import TAG_CLASS, LaunchRequest
-from updraft.clouds.fake import FakeCloud, FakeInstance, Site, site_settings
+from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.condor.base import ControllerAd
-from updraft.core.matching.match import Matcher
 from updraft.core.model import CloudOffer, DrainMode, Kind, Resources, Slot
 from updraft.core.settings import WorkerClass
 from updraft.core.slots.catalogue import imagine
 from updraft.errors import DrainRefused, PoolTimeout
-from updraft.sim.virtual.clock import Timeline
-from updraft.sim.virtual.machine import CLAIM_WORKLIFE
-from updraft.sim.virtual.pool import CLASSAD_LIFETIME, SimPool
-from updraft.sim.virtual.schedd import LEASE, JobState
+from updraft.sim.conditions import Pace
+from updraft.sim.sites import Joining
 from updraft.sim.workloads.workload import Arrival, Shape, burst, stream
+from updraft.sim.world.agenda import Agenda
+from updraft.sim.world.bought import Bought
+from updraft.sim.world.fastpool import CLASSAD_LIFETIME
+from updraft.sim.world.fastqueue import LEASE
+from updraft.sim.world.pool import JobState, SimPool
 
 ONE = Resources(1, 1000, 1024)
+CLAIM_WORKLIFE = Pace().worklife
 
 
 class World:
     """A pool with one fake cloud whose machines boot in exactly 20 s."""
 
     def __init__(self, static_slots: int | None = None, **boot: object) -> None:
-        self.timeline = Timeline()
+        self.timeline = Agenda()
         boots = [{"start": "8s", "join": "12s", "spread": 0, **boot}]
         self.site = Site("f", site_settings("f", {"boots": boots}), self.timeline)
         self.cloud = FakeCloud(self.site, "p")
         self.worker = WorkerClass("w", "g", ("f",), static_slots=static_slots)
-        self.pool = SimPool("p", self.timeline, [self.site], self.kind, Matcher().judge)
+        self.pool = SimPool(self.timeline, Pace())
+        Joining(self.site, "p", self.pool, self.timeline, self.kind)
         self._launches = 0
 
-    def kind(self, cloud: str, instance: FakeInstance) -> Kind:
-        offer = CloudOffer(cloud, instance.zone, instance.flavor_name, "on-demand", instance.flavor.resources)
-        return imagine(self.worker, offer, "worker", "p", f"w/g/f/{instance.flavor_name}")
+    def kind(self, bought: Bought) -> Kind:
+        offer = CloudOffer(bought.cloud, bought.zone, bought.flavor, "on-demand", bought.resources)
+        return imagine(self.worker, offer, "worker", "p", f"w/g/f/{bought.flavor}")
 
     def launch(self, flavor: str = "medium", count: int = 1) -> list[str]:
         self._launches += 1
@@ -225,7 +229,7 @@ def test_requeued_jobs_of_a_dead_machine_run_again() -> None:
     world.run(110)
     assert world.states()[JobState.COMPLETED] == 1
     world.run(LEASE + 10)
-    assert world.pool.jobs[0].run == 2
+    assert world.pool.jobs[0].runs == 2
 
 
 def test_a_job_on_a_machine_that_is_told_to_end_counts_as_killed() -> None:
@@ -283,7 +287,7 @@ def test_a_schedd_that_is_down_times_out_and_its_jobs_run_on() -> None:
     world.launch()
     world.submit(job())
     world.run(30)
-    world.pool.queues["head"].silent_until = world.timeline() + 100
+    world.pool.silence_schedd("head", world.timeline() + 100)
     with pytest.raises(PoolTimeout):
         world.pool.demand("head", running=False, deadline=5)
     world.run(100)
@@ -317,7 +321,7 @@ def test_the_same_seed_makes_the_same_jobs() -> None:
 
 
 def test_what_is_due_at_one_time_happens_in_order() -> None:
-    timeline, seen = Timeline(), list[int]()
+    timeline, seen = Agenda(), list[int]()
     for number in (1, 2, 3):
         timeline.after(5, lambda number=number: seen.append(number))  # type: ignore[misc]
     timeline.after(1, lambda: seen.append(0))

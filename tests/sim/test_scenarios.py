@@ -1,6 +1,6 @@
 """Whole stories in virtual time: the real decisions on fake clouds, each with what must never happen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -25,14 +25,12 @@ from updraft.core.model import (
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
 from updraft.ledger import Ledger
-from updraft.sim.virtual.engine import Decide, Engine
-from updraft.sim.virtual.machine import SimMachine
-from updraft.sim.virtual.memory import MemoryLedger
-from updraft.sim.virtual.negotiator import Match
-from updraft.sim.virtual.pool import Pace
-from updraft.sim.virtual.schedd import SimSchedd
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Decide, Engine
 from updraft.sim.workloads.workload import burst as jobs
 from updraft.sim.workloads.workload import bursts, stream
+from updraft.sim.world.fleet import Claim
+from updraft.sim.world.memory import MemoryLedger
 
 HOUR = 3600.0
 
@@ -68,11 +66,10 @@ def test_on_the_real_ledger_it_comes_to_the_same(tmp_path: Path) -> None:
         assert on_disk.run_to_zero(HOUR)
         assert on_disk.result() == in_memory.result()
         now = on_disk.timeline()
-        # The one keeps who is at work in a place of its own, the other in their records: nobody is.
         seen = ledger.view(now)
         assert seen.at_work is not None
         assert not seen.at_work.machines
-        assert replace(seen, at_work=None) == in_memory.ledger.view(now)
+        assert seen == in_memory.ledger.view(now)
 
 
 @pytest.mark.slow
@@ -154,7 +151,7 @@ def test_a_cloud_that_is_slow_to_show_its_machines_gets_no_more_of_them(lag: str
 def test_the_jobs_of_a_machine_that_dies_run_again_within_a_minute() -> None:
     sim = engine(policy(), workload=jobs(8, shapes=(shape(400, WHOLE),)))
     watch = Watch(sim)
-    assert sim.run(200, lambda: sum(len(queue.running) for queue in sim.pool.queues.values()) == 8)
+    assert sim.run(200, lambda: sim.pool.life.queue.running == 8)
     victim = next(iter(sim.pool.machines))
     doomed = [job for job in sim.pool.jobs if victim in job.slot.split("@")]
     sim.sites["f"].kill(victim)
@@ -236,7 +233,7 @@ def test_while_a_schedd_is_down_nothing_is_drained() -> None:
     watch = Watch(sim)
     sim.run(60)
     begin = sim.timeline()
-    sim.pool.queues["head"].silent_until = begin + 1200
+    sim.pool.silence_schedd("head", begin + 1200)
     sim.run(1200)
     assert sim.alive() > 0
     assert watch.between(begin, begin + 1200, Drain, Terminate) == []
@@ -249,7 +246,7 @@ def test_a_schedd_that_stays_down_keeps_machines_for_half_an_hour_only() -> None
     sim = engine(policy(), workload=jobs(20, shapes=(shape(60),)))
     watch = Watch(sim)
     sim.run(90)
-    sim.pool.queues["head"].silent_until = sim.timeline() + 10 * HOUR
+    sim.pool.silence_schedd("head", sim.timeline() + 10 * HOUR)
     assert sim.run(HOUR, lambda: sim.alive() == 0)
     assert watch.between(0, sim.timeline() - 600, Drain) == []
     assert not any(job.killed for job in sim.pool.jobs)
@@ -261,9 +258,9 @@ def test_two_schedds_one_down_the_others_jobs_go_on() -> None:
     sim = engine(policy(), workload=work)
     watch = Watch(sim)
     sim.run(10)
-    sim.pool.queues["second"].silent_until = sim.timeline() + 600
-    sim.run(300, lambda: all(job.state == "completed" for job in sim.pool.queues["head"].jobs.values()))
-    assert all(job.state == "completed" for job in sim.pool.queues["head"].jobs.values())
+    sim.pool.silence_schedd("second", sim.timeline() + 600)
+    sim.run(300, lambda: all(job.state == "completed" for job in sim.pool.jobs if job.group.schedd == "head"))
+    assert all(job.state == "completed" for job in sim.pool.jobs if job.group.schedd == "head")
     assert watch.of(Drain) == []
     assert sim.run_to_zero(HOUR)
     watch.closing()
@@ -413,15 +410,13 @@ class Cap:
 
     def __init__(self, sim: Engine, most: int) -> None:
         self.most = most
-        self._cycle = sim.pool._negotiator.cycle
-        sim.pool._negotiator.cycle = self  # type: ignore[assignment,method-assign]
+        self._machines = sim.pool.listed
+        self._cycle = sim.pool.life.matchmaker.cycle
+        sim.pool.life.matchmaker.cycle = self  # type: ignore[assignment,method-assign]
 
-    def __call__(
-        self, queues: Iterable[SimSchedd], machines: Iterable[SimMachine], now: float
-    ) -> Iterator[Match]:
-        members = list(machines)
-        busy = sum(1 for machine in members for _ in machine.claims())
-        return islice(self._cycle(queues, members, now), max(0, self.most - busy))
+    def __call__(self, now: float) -> Iterator[Claim]:
+        busy = sum(machine.claims for machine in self._machines.values())
+        return islice(self._cycle(now), max(0, self.most - busy))
 
 
 def launched(watch: Watch, since: float = 0.0) -> int:

@@ -5,7 +5,7 @@ import pytest
 from tests.rigs.fairness import fair
 from tests.rigs.sim.simtools import ONE, Watch, engine
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.sim.virtual.engine import Engine
+from updraft.sim.engine import Engine
 from updraft.sim.workloads.workload import Arrival
 
 CAP = 160
@@ -35,8 +35,8 @@ def running(sim: Engine) -> dict[str, int]:
     """Cores by user, by the claims of all machines."""
     cores = dict.fromkeys(USERS, 0)
     for machine in sim.pool.machines.values():
-        for _, claim in machine.claims():
-            cores[claim.owner] += claim.resources.cpus
+        for claim in (claim for room in machine.rooms for claim in room.claims):
+            cores[claim.group.owner] += claim.share.cpus
     return cores
 
 

@@ -108,7 +108,7 @@ class Actor:
                 self._ledger.event(snapshot.now, kind, machine, reason)
         self._step("plan: recorded")
         unmarked = self._tag_retiring(plan)
-        tasks = self._tasks(plan, sightings(self._ledger, snapshot), unmarked)
+        tasks = self._tasks(plan, sightings(self._ledger, snapshot, plan), unmarked)
         return self._lanes.run((*tasks, *self._tell_leases(snapshot)))
 
     def under_way(self) -> tuple[UnderWay, ...]:

@@ -1,8 +1,19 @@
 """What an actor goes by: the instances and slots that a look has shown, with the ledger as it is now."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from updraft.core.model import Instance, Known, Plan, Reason, Slot, Snapshot
+from updraft.core.model import (
+    Drain,
+    Instance,
+    Known,
+    Plan,
+    Reason,
+    Slot,
+    Snapshot,
+    Terminate,
+    Undrain,
+)
 from updraft.ledger import Ledger
 
 Key = tuple[str, str]
@@ -10,7 +21,9 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """One cycle's: nothing here changes, so that threads need no lock. What changes is in the ledger.
+    """One cycle's, of the machines that its plan closes, opens or ends.
+
+    Nothing here changes, so that threads need no lock. What changes is in the ledger.
 
     An action may come after its cycle, so it reads a machine's record when it needs it and keeps none.
     """
@@ -30,13 +43,17 @@ class Sightings:
         return tuple(s for s in self.slots.get((cloud, machine), ()) if s.launch_key == launch)
 
 
-def sightings(ledger: Ledger, snapshot: Snapshot) -> Sightings:
-    """What this look has shown."""
-    return Sightings(ledger, _instances(snapshot), _slots(snapshot))
+def sightings(ledger: Ledger, snapshot: Snapshot, plan: Plan) -> Sightings:
+    """What this look has shown of the machines that the plan is about."""
+    closed = {(one.cloud, one.machine) for one in plan.actions if isinstance(one, Drain | Undrain)}
+    ended = {(one.cloud, id_) for one in plan.actions if isinstance(one, Terminate) for id_ in one.machines}
+    return Sightings(ledger, _instances(snapshot, closed | ended), _slots(snapshot, closed))
 
 
 def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
     """What happened to machines since the last look: (machine, joined or gone, with words)."""
+    if not plan.records:
+        return []
     before = {(r.cloud, r.id): r for r in snapshot.ledger.machines}
     found: list[tuple[str, str, Reason]] = []
     for record in plan.records:
@@ -52,19 +69,22 @@ def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
     return found
 
 
-def _instances(snapshot: Snapshot) -> dict[Key, Instance]:
+def _instances(snapshot: Snapshot, wanted: AbstractSet[Key]) -> dict[Key, Instance]:
     found = {}
-    for name, view in snapshot.clouds.items():
+    for name in {cloud for cloud, _ in wanted} & snapshot.clouds.keys():
+        view = snapshot.clouds[name]
         source = view.machines if isinstance(view.machines, Known) else view.machines.last
-        if source is not None:
-            found.update({(name, instance.id): instance for instance in source.value})
+        for instance in source.value if source is not None else ():
+            if (name, instance.id) in wanted:
+                found[name, instance.id] = instance
     return found
 
 
-def _slots(snapshot: Snapshot) -> dict[Key, tuple[Slot, ...]]:
+def _slots(snapshot: Snapshot, wanted: AbstractSet[Key]) -> dict[Key, tuple[Slot, ...]]:
     source = snapshot.collector if isinstance(snapshot.collector, Known) else snapshot.collector.last
     found: dict[Key, tuple[Slot, ...]] = {}
-    for slot in source.value.slots if source is not None else ():
+    for slot in source.value.slots if source is not None and wanted else ():
         key = (slot.cloud, slot.instance_id)
-        found[key] = (*found.get(key, ()), slot)
+        if key in wanted:
+            found[key] = (*found.get(key, ()), slot)
     return found

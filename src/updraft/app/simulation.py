@@ -14,8 +14,8 @@ from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.sweep import Setting
-from updraft.sim.virtual.clock import START
 from updraft.sim.workloads.sources import DAY, Gaps, Workload, days_of, first_of, fitted, lines_of
+from updraft.sim.world.agenda import START
 from updraft.sim.world.stock import Saved, slots_of
 
 SCHEDD = "schedd:"

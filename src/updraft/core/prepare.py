@@ -34,8 +34,15 @@ def prepare(
         seen, by = without(seen, learned.spared, learned.why), policy_without(policy, learned.spared)
     catalogue = catalogue or OfferCatalogue(told(learned.kinds))
     made = unjudged(seen, by, observation.templates, learned.templates, catalogue, apart=learned.apart)
+    return finished(made, observation, learned)
+
+
+def finished(made: Snapshot, observation: Observation, learned: Learned) -> Snapshot:
+    """What was made of this observation, with what was learned of it."""
+    known = made.kinds.keys() <= learned.kinds.keys()
     return replace(
-        _judged(made, learned),
+        made if known else _without_unjudged(made, learned),
+        verdicts=learned.verdicts,
         now=learned.at,
         pace=after_look(learned.pace, observation.collector, observation.ledger, learned.at),
         left_out=(*warnings(learned.spared, observation.annexes, learned.why), *observation.left_out),
@@ -116,15 +123,12 @@ def unjudged(
     )
 
 
-def _judged(made: Snapshot, learned: Learned) -> Snapshot:
-    """The same with the verdicts, and without kinds that the judge was not asked about."""
-    if made.kinds.keys() <= learned.kinds.keys():
-        return replace(made, verdicts=learned.verdicts)
+def _without_unjudged(made: Snapshot, learned: Learned) -> Snapshot:
+    """The same without kinds that the judge was not asked about."""
     return replace(
         made,
         offers=tuple(one for one in made.offers if one.kind in learned.kinds),
         kinds={key: kind for key, kind in made.kinds.items() if key in learned.kinds},
-        verdicts=learned.verdicts,
     )
 
 

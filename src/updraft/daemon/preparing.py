@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from updraft.core.limits import pace
 from updraft.core.model import JobGroup, Kind, Learned, Observation, Prepared, Snapshot, Verdicts
-from updraft.core.prepare import answers, apart, prepare, to_learn, unjudged, waiting
+from updraft.core.prepare import answers, apart, finished, prepare, to_learn, unjudged, waiting
 from updraft.core.settings import Policy
 from updraft.core.slots.offers import CATALOGUE, Kinds, OfferCatalogue
 from updraft.core.sparing import LOOKED_AT, Sparing
@@ -78,6 +78,10 @@ class Preparer:
 
     def learn(self, observation: Observation, policy: Policy) -> Learned:
         """What is known besides this observation. Of the judge this may take a while: see `PATIENCE`."""
+        return self._learn(observation, policy)[0]
+
+    def _learn(self, observation: Observation, policy: Policy) -> tuple[Learned, Snapshot]:
+        """The same, and what was made of the observation on the way."""
         begun = self._stopwatch()
         self._take_up(observation)
 
@@ -89,7 +93,7 @@ class Preparer:
             return self._ask(some, by, observation, min(PATIENCE, max(0.0, left)))
 
         made, told_apart = self._sparing.made(first, again, answers(observation), policy)
-        return Learned(
+        learned = Learned(
             at=observation.now + (self._stopwatch() - begun),
             templates=self._templates,
             pace=self._pace,
@@ -99,20 +103,24 @@ class Preparer:
             spared=self._sparing.spared,
             why=self._sparing.why,
         )
+        return learned, made
 
     def prepare(self, observation: Observation, learned: Learned, policy: Policy) -> Prepared:
         """The snapshot that is to be decided about, and what it was made of: what `core.prepare` says.
 
         The observation may be a later one than that of which this was learned, with what was done since.
         """
-        snapshot = prepare(observation, learned, policy, self._catalogue)
-        self._pace = snapshot.pace
-        collector = self._same.collector(snapshot.collector)
-        return Prepared(observation, learned, replace(snapshot, collector=collector))
+        return self._prepared(prepare(observation, learned, policy, self._catalogue), observation, learned)
 
     def at_once(self, observation: Observation, policy: Policy) -> Prepared:
         """The same, with nothing done in between."""
-        return self.prepare(observation, self.learn(observation, policy), policy)
+        learned, made = self._learn(observation, policy)
+        return self._prepared(finished(made, observation, learned), observation, learned)
+
+    def _prepared(self, snapshot: Snapshot, observation: Observation, learned: Learned) -> Prepared:
+        self._pace = snapshot.pace
+        collector = self._same.collector(snapshot.collector)
+        return Prepared(observation, learned, replace(snapshot, collector=collector))
 
     def _ask(
         self, some: Snapshot, policy: Policy, observation: Observation, deadline: float

@@ -78,16 +78,16 @@ class Boots:
     ) -> tuple[Reason, ...]:
         """What is known now, after asking for one console more; nothing is waited for."""
         now = clock()
-        up = {one.id for one in instances if one.alive}
-        booting = [
+        young = [
             one.id
             for one in records
-            if one.cloud == self._cloud
-            and one.id in up
-            and one.joined_at is None
+            if one.joined_at is None
+            and one.cloud == self._cloud
             and one.end is None
             and FIRST <= now - one.requested_at < LATEST
         ]
+        up = {one.id for one in instances if one.alive} if young else frozenset()
+        booting = [one for one in young if one in up]
         before = self._asker.asked_at
         if booting and not 0 <= now - (math.inf if before is None else before) < AGAIN:
             machine = min(booting, key=lambda one: (self._asked.get(one, 0.0), one))

@@ -90,11 +90,15 @@ class _Cloud:
         )
         self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, asking=asking)
         self.quota: Asker[Quota] = Asker(what, stale_after=late, asking=asking)
+        self._driver: Driver | None = None
+        self._remembers: Remembering | None = None
         self.by_id = ById(what, late, asking)
         self.boots = Boots(name, late, asking)
 
     def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
-        remembers = driver if isinstance(driver, Remembering) else None
+        if driver is not self._driver:
+            self._driver, self._remembers = driver, driver if isinstance(driver, Remembering) else None
+        remembers = self._remembers
         self.machines.ask(remembers.aged_machines if remembers else driver.machines, now)
         if _due(self.offers, now, deadlines.offers_every, deadlines.retry_every):
             self.offers.ask(driver.offers, now)
@@ -188,11 +192,19 @@ class Observer:
             left_out=odd,
         )
 
-    def _ask_first(self, now: float) -> None:
+    def look_at_clouds(self, now: float) -> Mapping[str, CloudView]:
+        """What the clouds say, asked as at each look: for a simulation in which nobody else has news."""
+        self._ask_clouds(now)
+        return self._cloud_views(self._stopwatch(), lambda: now)
+
+    def _ask_clouds(self, now: float) -> None:
         for name, driver in self.drivers.items():
             if name not in self._clouds:
                 self._clouds[name] = _Cloud(name, self._deadlines, self._asking)
             self._clouds[name].ask(driver, now, self._deadlines)
+
+    def _ask_first(self, now: float) -> None:
+        self._ask_clouds(now)
         pool, deadline = self.pool, self._deadlines.pool
         # The names first: with one child for both questions, they would come after thousands of slots.
         self._schedds.ask_names(pool, deadline, now)

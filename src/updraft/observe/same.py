@@ -14,6 +14,7 @@ class Same(Generic[T]):
 
     def __init__(self, key: Callable[[T], object]) -> None:
         self._key = key
+        self._given: Sequence[T] = ()
         self._last: tuple[T, ...] = ()
 
     def of(self, found: Sequence[T]) -> tuple[T, ...]:
@@ -21,21 +22,21 @@ class Same(Generic[T]):
 
         No object is in it twice: two that are alike stay two. A list that is equal is the last one.
         """
-        if found is self._last:
+        if found is self._given or found is self._last:
             return self._last
-        old = {self._key(one): one for one in self._last}
-        made = []
-        for one in found:
-            known = old.pop(self._key(one), None)
-            made.append(known if known is not None and known == one else one)
-        same = len(made) == len(self._last) and all(map(_is, made, self._last))
-        if not same:
+        self._given, last = found, self._last
+        # Most lists differ in a few places from the last one: only there objects have to be compared.
+        same = len(found) == len(last)
+        other = [at for at, one in enumerate(found) if not same or one is not last[at]]
+        old = {self._key(one): one for one in ([last[at] for at in other] if same else last)}
+        made = list(found)
+        for at in other:
+            known = old.pop(self._key(made[at]), None)
+            if known is not None and (known is made[at] or known == made[at]):
+                made[at] = known
+        if not same or any(made[at] is not last[at] for at in other):
             self._last = tuple(made)
         return self._last
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 class SameSources:
@@ -50,6 +51,8 @@ class SameSources:
         if not isinstance(source, Known):
             return source
         slots = self._slots.of(source.value.slots)
+        if slots is source.value.slots:
+            return source
         return replace(source, value=replace(source.value, slots=slots))
 
     def cloud(self, name: str, view: CloudView) -> CloudView:
@@ -57,4 +60,7 @@ class SameSources:
         if not isinstance(view.machines, Known):
             return view
         same = self._instances.setdefault(name, Same(lambda instance: instance.id))
-        return replace(view, machines=replace(view.machines, value=same.of(view.machines.value)))
+        machines = same.of(view.machines.value)
+        if machines is view.machines.value:
+            return view
+        return replace(view, machines=replace(view.machines, value=machines))

@@ -49,14 +49,16 @@ class _Question(Generic[T]):
 
     def __init__(self, call: Callable[[], T | Aged[T]], at: float, asking: Asking) -> None:
         self.at = at
-        self._stopwatch = asking.stopwatch
+        self._stopwatch, self._wait = asking.stopwatch, asking.wait
         self.took = 0.0
         self.value: T | Aged[T] | None = None
         self.error: Exception | None = None
-        self.done = threading.Event()
+        self.done: threading.Event | None = None
+        self.ended = False
         if asking.inline:
             self._run(call)
         else:
+            self.done = threading.Event()
             threading.Thread(target=self._run, args=(call,), daemon=True, name="updraft-ask").start()
 
     def _run(self, call: Callable[[], T | Aged[T]]) -> None:
@@ -67,7 +69,13 @@ class _Question(Generic[T]):
             self.error = error
         finally:
             self.took = self._stopwatch() - begun
-            self.done.set()
+            self.ended = True
+            if self.done is not None:
+                self.done.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the call has ended, after waiting for it for so long at the most."""
+        return self.ended or (self.done is not None and self._wait(self.done, max(0.0, seconds)))
 
 
 def _dated(question: _Question[T]) -> Known[T]:
@@ -114,7 +122,7 @@ class Asker(Generic[T]):
         if question is not None:
             # A source that is slow is waited for once, and then only looked at: it holds nobody else up.
             patience = 0.0 if self._waited else self._patience(patience)
-            if self._asking.wait(question.done, max(0.0, patience)):
+            if question.wait(patience):
                 self._question = None
                 self._take(question, now)
             else:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from updraft.core.model import CloudOffer
-from updraft.sim.virtual.clock import START
+from updraft.sim.world.agenda import START
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,27 @@ class SimCloud:
     cores: int | None = None
     boots: Boots | None = None
     tells_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the pool's parts are, in seconds.
+
+    `negotiation` is from one cycle of the negotiator to the next, `first` from the beginning to the first of
+    them (None: as long as from one to the next), `start` from a match to the job's start,
+    `reuse` from the end of a job to the start of the next in the same claim, `exit` from an accepted atomic
+    drain to the end of the startd's ads, `worklife` how old a claim may be that takes another job. `joins` is
+    how many machines its collector takes in a second, None for any number: then it says nothing of what it
+    has to do.
+    """
+
+    negotiation: float = 5.0
+    start: float = 1.0
+    reuse: float = 0.2
+    exit: float = 4.0
+    worklife: float = 1200.0
+    joins: float | None = None
+    first: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +87,10 @@ class Conditions:
     begins: float = START
     horizon: float | None = None
     thorough: bool = False
+
+    @property
+    def pace(self) -> Pace:
+        """How fast the pool is under these conditions."""
+        # Half a period after the looks: neither waits for the other in the real world.
+        first = self.negotiation / 2
+        return Pace(self.negotiation, self.start, self.reuse, self.exit, self.worklife, first=first)

@@ -7,7 +7,7 @@ from updraft.clouds.base import TAG_POOL
 from updraft.clouds.fake import FakeInstance, site_settings
 from updraft.core.model import Action, Drain, Known, Plan, Resources, Snapshot, Terminate
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.sim.virtual.engine import Crash, Engine
+from updraft.sim.engine import Crash, Engine
 from updraft.sim.workloads.workload import Shape
 
 ONE = Resources(1, 1000, 1024)

@@ -12,12 +12,11 @@ from tests.rigs.sim.stage import ONE, Stage, launched
 from tests.rigs.snapshots import NOW, group, instance, offer, policy, slot, snapshot
 from updraft.core.model import Drain, Launch, Resources, Snapshot, Terminate
 from updraft.core.settings import Limits
-from updraft.sim.conditions import Conditions
+from updraft.sim.conditions import Conditions, Pace
 from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.rivals import RIVALS, Rival
 from updraft.sim.rivals.buying import OneFlavor
 from updraft.sim.rivals.google import Google
-from updraft.sim.virtual.pool import Pace
 from updraft.sim.workloads.workload import Arrival, burst, bursts, stream
 from updraft.sim.world.simulation import simulate
 

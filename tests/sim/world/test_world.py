@@ -21,11 +21,11 @@ from updraft.core.model import (
     Terminate,
 )
 from updraft.core.plan import plan as core_plan
-from updraft.core.settings import Limits, Policy, Timings, WorkerClass
+from updraft.core.settings import Limits, Policy, Spare, Timings, WorkerClass
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Engine
 from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.reports.metrics import metrics
-from updraft.sim.virtual.engine import Engine
-from updraft.sim.virtual.pool import Pace
 from updraft.sim.workloads.workload import Arrival, Shape, burst, bursts, stream
 from updraft.sim.world.outcome import Outcome
 from updraft.sim.world.simulation import Boots, Conditions, SimCloud, simulate
@@ -234,6 +234,22 @@ def test_requirements_are_matched() -> None:
     outcome = simulate(work, policy(), cloud(offer(2, price=0.01), offer(4)))
     settled(outcome)
     assert set(outcome.machines.flavor) == {"c4"}
+
+
+def test_room_that_is_kept_ready_is_bought_and_kept() -> None:
+    usual = policy(spare=(Spare(3, ONE),))
+    outcome = simulate(stream(1, at=1800.0), usual, cloud(), conditions=Conditions(horizon=3600.0))
+    assert (outcome.series.booted[-10:] >= 4).all(), "room for three jobs of one core, on machines of two"
+    assert np.isnan(outcome.machines.ended_at).sum() >= 2
+    assert outcome.jobs.first_start[0] - outcome.jobs.submitted[0] < 60.0, "the job found the room"
+
+
+def test_machines_that_are_each_one_user_s_are_bought_for_those_who_wait() -> None:
+    shape = Shape(ONE, 100.0, spread=0.0)
+    work = [*stream(2, every=0.0, shape=shape), *stream(2, every=0.0, shape=shape, owner="grace")]
+    outcome = simulate(work, policy(owner_only=True), cloud(offer(8)))
+    settled(outcome)
+    assert len(outcome.machines) == 2, "one for each of the two"
 
 
 def test_static_slots_take_one_job_each() -> None:

@@ -10,8 +10,8 @@ from updraft.cli.output import console
 from updraft.clouds.fake import site_settings
 from updraft.core.model import Forget, Phase, Plan, Resources, Snapshot
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.sim.virtual.engine import Engine, Result
-from updraft.sim.virtual.pool import Pace
+from updraft.sim.conditions import Pace
+from updraft.sim.engine import Engine, Result
 from updraft.sim.workloads.workload import DISK, GIB, Shape, burst
 
 POOL = "demo"

@@ -67,8 +67,8 @@ def read(note: Mapping[str, Any]) -> JoinPace:
 
 
 def after_look(pace: JoinPace, collector: Source[CollectorView], ledger: LedgerView, now: float) -> JoinPace:
-    """The pace after another look; as it was while no collector answers."""
-    if not isinstance(collector, Known):
+    """The pace after another look; as it was while no collector answers, or says anything of itself."""
+    if not isinstance(collector, Known) or not (collector.value.loads or pace.seen or pace.calm):
         return pace
     return paced(pace, collector.value.loads, _coming(ledger), now)
 

@@ -53,6 +53,7 @@ class OfferCatalogue:
         self._make = kinds
         self._made: dict[str, tuple[object, Kind | None]] = {}
         self._stocked: tuple[object, tuple[Offer, ...], dict[str, Kind]] | None = None
+        self._there: tuple[object, object, object, dict[str, Kind]] | None = None
 
     def stock(
         self,
@@ -109,7 +110,9 @@ class OfferCatalogue:
 
         `bought` is what the machines of a kind were bought as, where that tells its zone and market.
         """
-        bought = bought or {}
+        bought, last = bought or {}, self._there
+        if last is not None and last[0] is slots and last[1:3] == (templates, bought):
+            return dict(last[3])
         found: dict[str, Kind] = {}
         for slot in slots:
             text = templates.get(slot.kind)
@@ -119,7 +122,9 @@ class OfferCatalogue:
             kind = self._once(slot.kind, text, partial(self._make.learned, slot.kind, text, item, 1))
             if kind is not None:
                 found[slot.kind] = kind
-        return found
+        if isinstance(slots, tuple):
+            self._there = (slots, dict(templates), dict(bought), found)
+        return dict(found)
 
     def _kind(
         self,

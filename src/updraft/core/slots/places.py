@@ -7,6 +7,7 @@ were bought: fewer kinds, and one ad that teaches for all of them. Where a job s
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
 from updraft.core.model import CloudOffer, CollectorView, Known, MachineRecord, Slot, Source
@@ -20,12 +21,13 @@ def read(policy: Policy, jobs: Iterable[str]) -> bool:
     """Whether these jobs' ads (or requirements), or a class's attributes, can depend on zone, market or
     price."""
     texts = [text for worker in policy.classes.values() for text in worker.attributes.values()]
-    return any(
-        name in low
-        for text in chain(texts, jobs)
-        if "pdraft" in (low := text.lower()) or "maximum" in low
-        for name in _READ
-    )
+    return any(map(_reads, chain(texts, jobs)))
+
+
+@lru_cache(maxsize=4096)  # mostly those of the last look
+def _reads(text: str) -> bool:
+    low = text.lower()
+    return ("pdraft" in low or "maximum" in low) and any(name in low for name in _READ)
 
 
 @dataclass(frozen=True, slots=True)

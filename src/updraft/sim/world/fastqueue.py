@@ -2,25 +2,22 @@
 
 import math
 from collections import deque
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from updraft.core.demand.runtimes import expected
-from updraft.core.model import JobGroup, Known, Resources, RunningJob, ScheddView, Source, Verdict
-from updraft.sim.virtual.schedd import LEASE, job_ad
+from updraft.core.model import JobGroup, Resources, RunningJob, ScheddView, Verdict
 from updraft.sim.workloads.workload import Arrival
 
 if TYPE_CHECKING:
     from updraft.sim.world.fleet import Claim
 
+LEASE = 2400.0  # HTCondor's JOB_DEFAULT_LEASE_DURATION
 _HOUR = 3600.0
 _ALIKE = math.log(1.1)  # estimates that differ by less than a tenth are one
 _FADE_AT = 1000.0
 
-Suspects = AbstractSet[tuple[str, str]]
-"""Machines, by cloud and id, of which only the schedds can tell whether jobs still run there."""
 Front = tuple[int, float, int]
 """By what jobs of one owner are sorted: minus the priority, the time of arrival, the number."""
 
@@ -54,7 +51,11 @@ class Group:
 
 @dataclass(slots=True)
 class JobTable:
-    """Columns of jobs while they are simulated; times are POSIX seconds, None is never."""
+    """Columns of jobs while they are simulated; times are POSIX seconds, NaN is never.
+
+    `runs` counts its starts, `kills` the runs that an order of the controller ended, `losses` those that
+    ended with their machine's own death, `slot` is where it ran last.
+    """
 
     group: list[Group] = field(default_factory=list)
     submitted: list[float] = field(default_factory=list)
@@ -67,13 +68,18 @@ class JobTable:
     ran: list[float] = field(default_factory=list)
     runs: list[int] = field(default_factory=list)
     kills: list[int] = field(default_factory=list)
+    losses: list[int] = field(default_factory=list)
+    slot: list[str] = field(default_factory=list)
     claim: list["Claim | None"] = field(default_factory=list)
 
 
 class FastQueue:
-    """All schedds together. A job waits in a line, is `starting` once matched, runs, and ends."""
+    """All schedds together. A job waits in a line, is `starting` once matched, runs, and ends.
 
-    def __init__(self) -> None:
+    `names` are schedds that are there before any job comes.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self.jobs = JobTable()
         self.waiting: dict[str, dict[Group, None]] = {}
         self.idle = 0
@@ -81,11 +87,11 @@ class FastQueue:
         self.running = 0
         self.running_cores = 0
         self.done = 0
-        self.known: list[Group] = []
+        self.silent_until: dict[str, float] = {}
         self._active: dict[int, Claim] = {}
         self._groups: dict[tuple[object, ...], Group] = {}
-        self._shown: dict[str, dict[Group, None]] = {}
-        self._totals: dict[str, int] = {}
+        self._shown: dict[str, dict[Group, None]] = {name: {} for name in names}
+        self._totals: dict[str, int] = dict.fromkeys(self._shown, 0)
         self._views: dict[str, ScheddView] = {}
         self._finished: dict[tuple[str, str], tuple[float, float]] = {}
         self._learned: set[str] = set()
@@ -106,6 +112,8 @@ class FastQueue:
         jobs.ran.append(0.0)
         jobs.runs.append(0)
         jobs.kills.append(0)
+        jobs.losses.append(0)
+        jobs.slot.append("")
         jobs.claim.append(None)
         self._enqueue(number, group, first=False)
         return number
@@ -143,6 +151,7 @@ class FastQueue:
         claim = jobs.claim[job]
         if claim is not None:
             self._active[job] = claim
+            jobs.slot[job] = claim.name
         if jobs.runs[job] == 1:
             jobs.first_start[job] = now
         group.starting -= 1
@@ -184,31 +193,24 @@ class FastQueue:
 
     # --------------------------------------------------------------------------------------- what it shows
 
-    def views(self, now: float, suspects: Suspects | None) -> dict[str, Source[ScheddView]]:
-        """What each schedd answers; with `suspects`, also which jobs it believes to run on them and on others
-        that don't just work: nobody asks for more."""
+    @property
+    def schedds(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._shown)
+
+    def answers(self, name: str, now: float) -> bool:
+        """Whether this schedd isn't silent."""
+        return not self.silent_until or now >= self.silent_until.get(name, now)
+
+    def view(self, name: str, now: float, *, running: bool) -> ScheddView:
+        """What a schedd answers; with `running` also which jobs it believes to run, and where."""
         self._relearn()
-        found: dict[str, Source[ScheddView]] = {}
-        for name in sorted(self._shown):
-            view = self._views.get(name)
-            if view is None or suspects is not None or view.running is not None:
-                view = self._view(name, now, suspects)
-                self._views[name] = view
-            found[name] = Known(view, now)
-        return found
-
-    def groups(self) -> list[JobGroup]:
-        """The groups with waiting jobs, as they were last shown."""
-        return [g for name in sorted(self._shown) if (v := self._views.get(name)) for g in v.groups]
-
-    def _view(self, name: str, now: float, suspects: Suspects | None) -> ScheddView:
-        groups = tuple(group.shown or self.shown(group) for group in self._shown[name])
-        return ScheddView(
-            groups=groups,
-            running=None if suspects is None else tuple(self._running(name, now, suspects)),
-            idle_total=sum(group.idle for group in groups),
-            running_total=self._totals[name],
-        )
+        view = self._views.get(name)
+        if view is None:
+            groups = tuple(group.shown or self.shown(group) for group in self._shown[name])
+            idle = sum(group.idle for group in groups)
+            view = self._views[name] = ScheddView(groups, None, idle, self._totals[name])
+        return replace(view, running=tuple(self._running(name, now))) if running else view
 
     def shown(self, group: Group) -> JobGroup:
         """The group as a query shows it."""
@@ -236,14 +238,11 @@ class FastQueue:
         )
         return group.shown
 
-    def _running(self, name: str, now: float, suspects: Suspects) -> Iterator[RunningJob]:
+    def _running(self, name: str, now: float) -> Iterator[RunningJob]:
         groups = self.jobs.group
         for job, claim in self._active.items():
-            worker = claim.room.worker
-            if worker.open and (worker.cloud, worker.id) not in suspects:
-                continue
             if groups[job].schedd == name:
-                died = worker.died_at
+                died = claim.room.worker.died_at
                 since = now if died is None else died
                 yield RunningJob(name, f"{job}.0", claim.name, groups[job].owner, since + LEASE)
 
@@ -321,5 +320,19 @@ class FastQueue:
                 estimate=None if about is None else math.exp(about * _ALIKE),
                 longest=longest,
             )
-            self.known.append(group)
         return group
+
+
+def job_ad(arrival: Arrival) -> str:
+    """What matching reads of such a job, as a ClassAd."""
+    request = arrival.request
+    gpus = f"RequestGPUs = {request.gpus}; " if request.gpus else ""
+    requirements = (
+        '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
+        f"(TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && ({arrival.requirements})"
+    )
+    return (
+        f'[ MyType = "Job"; Owner = "{arrival.owner}"; JobUniverse = 5; JobStatus = 1; '
+        f"RequestCpus = {request.cpus}; RequestMemory = {request.memory}; RequestDisk = {request.disk}; "
+        f"{gpus}Requirements = {requirements}; Rank = 0.0 ]"
+    )

@@ -10,16 +10,17 @@ from updraft.core.model import (
     DrainMode,
     Instance,
     Kind,
-    LaunchRecord,
     Resources,
     Slot,
     Verdict,
 )
-from updraft.sim.virtual.machine import UPDATE_INTERVAL
+from updraft.sim.world.bought import Bought
 from updraft.sim.world.fastqueue import Group
 
+UPDATE_INTERVAL = 300.0  # HTCondor's default: a slot ad that doesn't change is sent so often
+
 Place = tuple[str, Resources]
-"""A kind of slot and what is free of it: slots that are alike in both are as good as one another."""
+"""How a slot is matched and what is free of it: slots that are alike in both are as good as one another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,9 +43,10 @@ class Claim:
     run: int = 0
     running: bool = False
 
-    def runs(self, running: bool) -> None:
+    def runs(self, running: bool, now: float) -> None:
         """A job runs in it from now on, or none."""
         self.running = running
+        self.room.worker.counts(1 if running else -1, now)
         self.shown = self.busy if running else self.idle
         if not running:
             self.job = -1
@@ -80,12 +82,21 @@ class Room:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One machine, from its request to its end. Times are POSIX seconds, None is never."""
+    """One machine, from its request to its end. Times are POSIX seconds, None is never.
+
+    `kind` is what its slots really are; slots of one `matched` are alike to every job: those of its kind,
+    unless the pool tells them apart. `at_work` counts the jobs that run on it, and `used` the seconds in
+    which any did, up to the last time that none did any more.
+    """
 
     id: str
-    launch: LaunchRecord
+    bought: Bought
     kind: Kind
     asked_at: float
+    address: str = ""
+    matched: str = ""
+    cloud: str = ""
+    launch_key: str = ""
     state: CloudState = CloudState.PENDING
     joined_at: float | None = None
     stop_asked_at: float | None = None
@@ -94,16 +105,19 @@ class Worker:
     drain_reason: str = ""
     exited: bool = False
     listed: bool = False
+    silent: bool = False
     retiring: bool = False
     heard: float = 0.0
     claims: int = 0
     rooms: list[Room] = field(default_factory=list)
     instance: Instance | None = None
+    at_work: int = 0
+    used: float = 0.0
+    _since: float = 0.0
 
-    @property
-    def cloud(self) -> str:
-        """Whose it is."""
-        return self.launch.cloud
+    def __post_init__(self) -> None:
+        self.cloud, self.launch_key = self.bought.cloud, self.bought.launch_key
+        self.matched = self.kind.key
 
     @property
     def works(self) -> bool:
@@ -113,17 +127,31 @@ class Worker:
     @property
     def open(self) -> bool:
         """True while it takes new jobs."""
-        return self.listed and self.works and self.drain is None
+        return self.works and self.drain is None
 
     @property
     def busy(self) -> bool:
         """True while anything is claimed, also between two jobs."""
         return self.claims > 0
 
+    def counts(self, sign: int, now: float) -> None:
+        """One job more runs on it, or (negative) one less."""
+        if not self.at_work:
+            self._since = now
+        self.at_work += sign
+        if not self.at_work:
+            self.used += self._worked(now)
+
+    def used_by(self, now: float) -> float:
+        """For how many seconds of its life up to now any job has run on it."""
+        return self.used + (self._worked(now) if self.at_work else 0.0)
+
+    def _worked(self, now: float) -> float:
+        return max(0.0, (now if self.died_at is None else min(now, self.died_at)) - self._since)
+
     def joins(self, now: float) -> None:
         """Its startd is there."""
         self.joined_at = self.heard = now
-        self.listed = True
         self.rooms = [
             Room(f"slot{number}@{self.id}@sim", self, self.kind.resources)
             for number in range(1, self.kind.slots + 1)
@@ -157,7 +185,8 @@ class Worker:
             job_starts=room.starts,
             draining=self.drain is not None,
             drain_reason=self.drain_reason,
-            launch_key=self.launch.key,
+            launch_key=self.launch_key,
+            address=self.address,
             accepting=self.drain is None,
             user=children[0].user if children and not kind.partitionable else "",
         )
@@ -165,20 +194,22 @@ class Worker:
     def show(self) -> Instance:
         """The instance as its cloud shows it."""
         if self.instance is None:
-            launch = self.launch
+            bought = self.bought
             self.instance = Instance(
                 id=self.id,
-                cloud=launch.cloud,
+                cloud=bought.cloud,
                 state=self.state,
                 launched_at=self.asked_at,
-                worker_class=launch.worker_class,
-                launch_key=launch.key,
-                generation=launch.generation,
+                worker_class=bought.worker_class,
+                launch_key=bought.launch_key,
+                generation=bought.generation,
                 retiring=self.retiring,
-                zone=launch.zone,
-                flavor=launch.flavor,
-                market=launch.market,
-                image=launch.image,
+                zone=bought.zone,
+                flavor=bought.flavor,
+                market=bought.market,
+                image=bought.image,
+                variant=bought.variant,
+                identity=bought.identity,
             )
         return self.instance
 
@@ -208,15 +239,12 @@ class Floor:
     def add(self, worker: Worker, now: float) -> None:
         """A machine joins the pool."""
         worker.joins(now)
-        self.workers[worker.id] = worker
-        self._shown[worker.id] = ()
-        self.booted_cores += worker.launch.resources.cpus
-        self._await_update(worker)
-        self.changed(worker, now)
+        self.booted_cores += worker.bought.resources.cpus
+        self._list(worker, now)
 
     def stops(self, worker: Worker) -> None:
         """Its startd runs no more; its ads may still be there."""
-        self.booted_cores -= worker.launch.resources.cpus
+        self.booted_cores -= worker.bought.resources.cpus
         self._place(worker)
 
     def unlist(self, worker: Worker) -> None:
@@ -228,12 +256,26 @@ class Floor:
             self._slots = None
             self._place(worker)
 
+    def advertises(self, worker: Worker, now: float) -> None:
+        """Its startd advertises itself to a collector that may have no ad of it any more."""
+        if worker.works and not worker.silent:
+            self._list(worker, now)
+
     def changed(self, worker: Worker, now: float) -> None:
-        """Something about its slots is different, and the collector hears of it at once."""
-        worker.heard = now
+        """Something about its slots is different: the collector hears of it at once, if of anything."""
+        if not worker.silent:
+            worker.heard = now
         if worker.listed:
-            self._stale[worker] = None
+            if not worker.silent:
+                self._stale[worker] = None
             self._place(worker)
+
+    def _list(self, worker: Worker, now: float) -> None:
+        worker.listed = True
+        self.workers[worker.id] = worker
+        self._shown[worker.id] = ()
+        self.changed(worker, now)
+        self._await_update(worker)
 
     # ------------------------------------------------------------------------------------------ what is seen
 
@@ -241,7 +283,7 @@ class Floor:
         """What the collector shows."""
         while self._updates and self._updates[0][0] <= now:
             worker = heapq.heappop(self._updates)[2]
-            if worker.works and worker.listed and worker.joined_at is not None:
+            if worker.works and worker.listed and not worker.silent and worker.joined_at is not None:
                 if now - worker.heard >= self._update:
                     worker.heard = now - (now - worker.joined_at) % UPDATE_INTERVAL
                     self._stale[worker] = None
@@ -289,13 +331,13 @@ class Floor:
 
     def _place(self, worker: Worker) -> None:
         """Put the machine's slots where they now belong."""
-        kind, takes = worker.kind.key, worker.open
+        matched, takes = worker.matched, worker.listed and worker.open
         for room in worker.rooms:
             before = room.place
             if takes and room.free.cpus > 0:
                 if before is not None and before[1] is room.free:
                     continue
-                room.place = (kind, room.free)
+                room.place = (matched, room.free)
                 self.places.setdefault(room.place, {})[room] = None
                 if before == room.place:
                     continue

@@ -1,33 +1,32 @@
 """A ledger in memory that forgets what no look asks for: it doesn't grow with the time that is simulated."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from updraft.core.model import AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
 from updraft.core.settings import DAY
-from updraft.sim.virtual.memory import MemoryLedger
+from updraft.sim.world.memory import MemoryLedger
 
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
 
 
 class LeanLedger(MemoryLedger):
-    """Live machines, launches that may still bring some, both of the last day, and boots.
-
-    `at_work` is who was busy at the last decision, where its maker says so.
-    """
+    """Live machines, launches that may still bring some, both of the last day, and boots. No events."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.at_work: AtWork | None = None
         self._ended: deque[tuple[float, tuple[str, str]]] = deque()
         self._asked: deque[tuple[float, str]] = deque()
         self._launches: tuple[LaunchRecord, ...] | None = None
+        self._machines: tuple[MachineRecord, ...] | None = None
 
     def view(self, now: float) -> LedgerView:
         """What a look asks for; machines stand in the order in which they were made."""
         since = now - DAY
         while self._ended and self._ended[0][0] < since:
             self.machines.pop(self._ended.popleft()[1], None)
+            self._machines = None
         while self._asked and self._asked[0][0] < since:
             if self.launches[self._asked[0][1]].state in _OPEN:
                 break
@@ -35,8 +34,9 @@ class LeanLedger(MemoryLedger):
             self._launches = None
         if self._launches is None:
             self._launches = tuple(self.launches.values())
-        machines = tuple(self.machines.values())
-        return LedgerView(self._launches, machines, dict(self._boots), self.at_work, self.untaken)
+        if self._machines is None:
+            self._machines = tuple(self.machines.values())
+        return LedgerView(self._launches, self._machines, dict(self._boots), self.at_work, self.untaken)
 
     def intend(self, record: LaunchRecord) -> None:
         """Write down a launch before the cloud is asked."""
@@ -60,6 +60,7 @@ class LeanLedger(MemoryLedger):
         """Write down machines as they are now known, and the boot of each that has just joined."""
         machines = self.machines
         for record in records:
+            self._machines = None
             key = (record.cloud, record.id)
             before = machines.get(key)
             if before is not None and before.joined_at is None and record.joined_at is not None:
@@ -67,3 +68,8 @@ class LeanLedger(MemoryLedger):
             machines[key] = record
             if record.ended_at is not None:
                 self._ended.append((record.ended_at, key))
+
+    def event(
+        self, at: float, kind: str, subject: str, reason: Reason, detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """Nobody reads what happened: the outcome tells it."""

@@ -6,24 +6,32 @@ waits for the next cycle, and so does every other that asks for the same and may
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from updraft.core.model import Kind, Resources, Verdict
-from updraft.sim.virtual.negotiator import HALF_LIFE, LEAST_PRIORITY
+from updraft.core.model import Resources, Shares, Verdict
 from updraft.sim.world.fastqueue import FastQueue, Front, Group
-from updraft.sim.world.fleet import Claim, Floor, Place, Room
+from updraft.sim.world.fleet import Claim, Floor, Place, Room, Worker
 
-Judge = Callable[[Group, Kind], Verdict]
+HALF_LIFE = 86400.0  # PRIORITY_HALFLIFE
+LEAST_PRIORITY = 0.5
+PRIORITY_FACTOR = 1000.0  # DEFAULT_PRIO_FACTOR
+
+Judge = Callable[[Group, Worker], Verdict]
 _Shape = tuple[Resources, tuple[str, ...]]
 
 
 class Matchmaker:
-    """Keeps users' priorities between cycles. `judge` says whether a group may run on a slot, and how."""
+    """Keeps users' priorities between cycles. `judge` says whether a group may run on a slot, and how.
 
-    def __init__(self, queue: FastQueue, floor: Floor, judge: Judge) -> None:
+    `factors` are the users' priority factors: who has twice another's gets half as much. Who has none has the
+    usual one, as has everybody where there are no factors.
+    """
+
+    def __init__(self, queue: FastQueue, floor: Floor, judge: Judge, factors: Mapping[str, float]) -> None:
         self._queue = queue
         self._floor = floor
         self._judge = judge
+        self._factors = factors
         self._priority: dict[str, float] = {}
         self._held: dict[str, int] = {}
         self._cycle_at: float | None = None
@@ -46,7 +54,7 @@ class Matchmaker:
         while turns and not shelf.empty:
             _, owner = turns[0]
             if owner not in lines:
-                lines[owner] = self._line(owner)
+                lines[owner] = self._line(owner, now)
             claim = self._next(lines[owner], shelf, now)
             if claim is None:
                 heapq.heappop(turns)
@@ -57,9 +65,18 @@ class Matchmaker:
                 heapq.heappush(lines[owner], (self._queue.front(group), group.serial, group))
             heapq.heapreplace(turns, (self._weight(owner), owner))
 
-    def _line(self, owner: str) -> list[tuple[Front, int, Group]]:
+    def shares(self) -> Shares | None:
+        """What the collector is told of this: effective priorities; None where no factors are set."""
+        names = {*self._priority, *self._factors}
+        return Shares({name: self._effective(name) for name in sorted(names)}) if self._factors else None
+
+    def _line(self, owner: str, now: float) -> list[tuple[Front, int, Group]]:
         queue = self._queue
-        line = [(queue.front(group), group.serial, group) for group in queue.waiting[owner]]
+        line = [
+            (queue.front(group), group.serial, group)
+            for group in queue.waiting[owner]
+            if queue.answers(group.schedd, now)
+        ]
         heapq.heapify(line)
         return line
 
@@ -77,7 +94,10 @@ class Matchmaker:
         return None
 
     def _weight(self, owner: str) -> float:
-        return (1 + self._held.get(owner, 0)) * self._priority.get(owner, LEAST_PRIORITY)
+        return (1 + self._held.get(owner, 0)) * self._effective(owner)
+
+    def _effective(self, owner: str) -> float:
+        return self._priority.get(owner, LEAST_PRIORITY) * self._factors.get(owner, PRIORITY_FACTOR)
 
     def _age(self, now: float) -> None:
         """Real user priority: it follows the cores in use, with the half-life of a day."""
@@ -94,7 +114,7 @@ class _Shelf:
     def __init__(self, floor: Floor, judge: Judge) -> None:
         self._judge = judge
         self._places = floor.places
-        self._kinds = {place[0]: next(iter(rooms)).worker.kind for place, rooms in self._places.items()}
+        self._workers = {place[0]: next(iter(rooms)).worker for place, rooms in self._places.items()}
         self._heaps: dict[_Shape, list[tuple[int, int, int, Place]]] = {}
         self._shapes: dict[Group, _Shape] = {}
         self._count = 0
@@ -111,7 +131,7 @@ class _Shelf:
             rooms = self._places.get(heap[0][3])
             if rooms:
                 room = next(iter(rooms))
-                share = room.share(self._judge(group, room.worker.kind), group.request)
+                share = room.share(self._judge(group, room.worker), group.request)
                 if share is not None:
                     return room, share
             heapq.heappop(heap)
@@ -127,8 +147,8 @@ class _Shelf:
     def _heap(self, group: Group) -> list[tuple[int, int, int, Place]]:
         shape = self._shapes.get(group)
         if shape is None:
-            kinds = tuple(key for key, kind in self._kinds.items() if self._judge(group, kind).copies > 0)
-            shape = self._shapes[group] = (group.request, kinds)
+            fits = tuple(name for name, one in self._workers.items() if self._judge(group, one).copies > 0)
+            shape = self._shapes[group] = (group.request, fits)
         heap = self._heaps.get(shape)
         if heap is None:
             heap = self._heaps[shape] = []
@@ -137,7 +157,7 @@ class _Shelf:
         return heap
 
     def _push(self, heap: list[tuple[int, int, int, Place]], shape: _Shape, place: Place) -> None:
-        (request, kinds), (kind, free) = shape, place
-        if kind in kinds and free.holds(request):
+        (request, fits), (matched, free) = shape, place
+        if matched in fits and free.holds(request):
             self._count += 1
             heapq.heappush(heap, (free.cpus, free.memory, self._count, place))

@@ -9,10 +9,9 @@ import numpy as np
 from updraft.core.settings import Limits, Policy
 from updraft.sim.conditions import Conditions
 from updraft.sim.workloads.workload import Arrival
-from updraft.sim.world.deeds import Deeds
 from updraft.sim.world.fastcloud import FastCloud
-from updraft.sim.world.fastpool import FastPool
 from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
+from updraft.sim.world.pool import SimPool
 
 _CENT = 1e-6  # costs are sums of floats: less than this is no violation
 _Row = tuple[float, int, int, int, int, int, int, float]
@@ -25,15 +24,13 @@ class Recorder:
         self,
         policy: Policy,
         conditions: Conditions,
-        pool: FastPool,
+        pool: SimPool,
         clouds: Mapping[str, FastCloud],
-        deeds: Deeds,
     ) -> None:
         self._policy = policy
         self._begins = conditions.begins
-        self._pool = pool
+        self._pool, self._life = pool, pool.life
         self._clouds = clouds
-        self._deeds = deeds
         self._rows: list[_Row] = []
         self._violations: Counter[str] = Counter()
         self.cycles = 0
@@ -43,7 +40,7 @@ class Recorder:
         """Write down this cycle."""
         self.cycles += 1
         self.decisions += decided
-        queue, floor, clouds = self._pool.queue, self._pool.floor, self._clouds.values()
+        queue, floor, clouds = self._life.queue, self._life.floor, self._clouds.values()
         machines = sum(cloud.paid_machines for cloud in clouds)
         cores = sum(cloud.paid_cores for cloud in clouds)
         cost = sum(cloud.cost for cloud in clouds)
@@ -85,9 +82,9 @@ class Recorder:
             series=self._series(),
             begun=0.0,
             ended=now - self._begins,
-            killed=self._pool.killed,
-            lost=self._pool.lost,
-            refused_drains=self._deeds.refused_drains,
+            killed=self._life.killed,
+            lost=self._life.lost,
+            refused_drains=self._pool.refused_drains,
             cycles=self.cycles,
             decisions=self.decisions,
             calls=dict(calls),
@@ -95,7 +92,7 @@ class Recorder:
         )
 
     def _jobs(self, arrivals: Sequence[Arrival], now: float) -> JobColumns:
-        table = self._pool.queue.jobs
+        table = self._life.queue.jobs
         ran = list(table.ran)
         for job, claim in enumerate(table.claim):
             if claim is not None and claim.running and claim.job == job:
@@ -115,7 +112,8 @@ class Recorder:
         )
 
     def _machines(self) -> MachineColumns:
-        everyone = self._deeds.everyone
+        made = [worker for cloud in self._clouds.values() for worker in cloud.made]
+        everyone = sorted(made, key=lambda worker: worker.asked_at)
 
         def times(moments: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
             plain = [math.nan if moment is None else moment for moment in moments]
@@ -125,12 +123,12 @@ class Recorder:
             asked_at=times([worker.asked_at for worker in everyone]),
             joined_at=times([worker.joined_at for worker in everyone]),
             ended_at=times([worker.stop_asked_at or worker.died_at for worker in everyone]),
-            cpus=np.array([worker.launch.resources.cpus for worker in everyone], dtype=np.int64),
-            price=np.array([worker.launch.price or 0.0 for worker in everyone], dtype=np.float64),
-            worker_class=tuple(worker.launch.worker_class for worker in everyone),
-            cloud=tuple(worker.launch.cloud for worker in everyone),
-            flavor=tuple(worker.launch.flavor for worker in everyone),
-            market=tuple(worker.launch.market for worker in everyone),
+            cpus=np.array([worker.bought.resources.cpus for worker in everyone], dtype=np.int64),
+            price=np.array([worker.bought.price or 0.0 for worker in everyone], dtype=np.float64),
+            worker_class=tuple(worker.bought.worker_class for worker in everyone),
+            cloud=tuple(worker.bought.cloud for worker in everyone),
+            flavor=tuple(worker.bought.flavor for worker in everyone),
+            market=tuple(worker.bought.market for worker in everyone),
         )
 
     def _series(self) -> SeriesColumns:

@@ -1,7 +1,7 @@
-"""A simulation that is fast enough for whole traces: the real decision in a lean world of virtual time.
+"""A simulated world: jobs arrive, the daemon's own parts look, decide and act, and time passes.
 
-`updraft.sim.virtual.engine` runs the daemon's own observer and actor and serves to test them; this runs
-nothing but the decision itself, on snapshots of which everything that hasn't changed is used again.
+It is fast enough for whole traces, since its pool and its clouds keep their state in columns and show again
+what hasn't changed, and since the decision is left out where nothing can come of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,25 +9,25 @@ from functools import partial
 
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.witnesses import doubted_after
-from updraft.core.model import AtWork, Plan, Snapshot
+from updraft.core.model import AtWork
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import DAY, Policy
 from updraft.core.slots.places import read
 from updraft.sim.conditions import Boots, Conditions, SimCloud
+from updraft.sim.controller import Controller, Decide
 from updraft.sim.workloads.workload import Arrival
 from updraft.sim.world.agenda import Agenda
-from updraft.sim.world.deeds import Deeds
+from updraft.sim.world.bought import Brings
 from updraft.sim.world.fastcloud import FastCloud
-from updraft.sim.world.fastpool import FastPool
+from updraft.sim.world.fleet import UPDATE_INTERVAL
+from updraft.sim.world.judge import Judge
 from updraft.sim.world.leanledger import LeanLedger
 from updraft.sim.world.outcome import Outcome
+from updraft.sim.world.pool import SimPool
 from updraft.sim.world.recording import Recorder
-from updraft.sim.world.seeing import Seeing
 from updraft.sim.world.steady import Steady
 
 __all__ = ["Boots", "Conditions", "Decide", "SimCloud", "World", "simulate"]
-
-Decide = Callable[[Snapshot, Policy], Plan]
 
 LINGERS = 3600.0  # seconds without any change after which what is left is taken to stay for good
 STALLED = DAY  # the same while jobs still wait: rests after failures are long over then
@@ -71,42 +71,50 @@ class World:
         self._arrivals = sorted(workload, key=lambda arrival: arrival.at)
         self._arrived = 0
         self._served = (conditions.begins, 0)  # when a job last ran, and how many were done then
-        self.agenda = Agenda(conditions.begins)
-        self.pool = FastPool(conditions, self.agenda, doubted_after(policy))
-        self.clouds = {
-            name: FastCloud(name, sold, conditions, self.agenda, up=self.pool.joins, down=self.pool.down)
-            for name, sold in clouds.items()
-        }
-        self.ledger = LeanLedger()
-        apart = read(policy, {arrival.requirements for arrival in self._arrivals})
-        self.deeds = Deeds(
-            policy,
-            self.clouds,
-            self.ledger,
-            self.agenda,
-            apart=apart,
-            close=self.pool.close,
-            reopen=self.pool.reopen,
-            unlist=self.pool.unlist,
-            requeue=self.pool.requeue,
+        agenda = self.agenda = Agenda(conditions.begins)
+        self.pool = SimPool(
+            agenda,
+            conditions.pace,
+            schedds=sorted({arrival.schedd for arrival in self._arrivals}),
+            started=conditions.begins - DAY,
+            # Places are told apart only where somebody asks for one: fewer sorts of slots are looked through.
+            apart=read(policy, {arrival.requirements for arrival in self._arrivals}),
+            # Ads that don't change are shown anew just often enough that none is doubted.
+            update=max(UPDATE_INTERVAL, doubted_after(policy) - 2 * conditions.cycle),
         )
-        self._seeing = Seeing(policy, self.pool, self.clouds, self.ledger, self.agenda, apart=apart)
-        self._recorder = Recorder(policy, conditions, self.pool, self.clouds, self.deeds)
+        self._brings = Brings(policy)
+        self.clouds = {name: self._cloud(name, sold) for name, sold in clouds.items()}
+        self.ledger = LeanLedger()
+        self.controller = Controller(
+            policy, pool=self.pool, drivers=self.clouds, ledger=self.ledger, clock=agenda, matcher=Judge()
+        )
+        self._recorder = Recorder(policy, conditions, self.pool, self.clouds)
         self._steady: Steady | None = None
         if decide is core_plan:
             self._remember_decisions()
+        else:
+            self.ledger.at_work = None
         if self._arrivals:
-            self.agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
-        # Half a period after the looks: neither waits for the other in the real world.
-        self._negotiation = conditions.begins + conditions.negotiation / 2
-        self.agenda.at(self._negotiation, self._negotiate)
+            agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
+
+    def _cloud(self, name: str, sold: SimCloud) -> FastCloud:
+        life = self.pool.life
+        return FastCloud(
+            name,
+            sold,
+            self._conditions,
+            self.agenda,
+            brings=self._brings,
+            up=life.joins,
+            down=life.down,
+        )
 
     def _remember_decisions(self) -> None:
         """Make less anew for each decision, and none where nothing can come of it: the planner allows it."""
         self.ledger.at_work = AtWork(frozenset(), self._conditions.begins)
         self.decide = partial(core_plan, roll=Roll())
         if not self._conditions.thorough:
-            self._steady = Steady(self._policy, self.ledger, self.deeds, self.agenda)
+            self._steady = Steady(self._policy, self.ledger, self.clouds, self.agenda)
 
     def run(self, progress: Callable[[float], None] | None = None) -> Outcome:
         """Cycle until it is over."""
@@ -114,7 +122,7 @@ class World:
         while not self._over():
             self.cycle()
             if progress is not None and self._recorder.cycles % _PROGRESS_EVERY == 0:
-                progress(self.pool.queue.done / total)
+                progress(self.pool.life.queue.done / total)
         if progress is not None:
             progress(1.0)
         return self._recorder.outcome(self._arrivals, self.agenda.now)
@@ -123,25 +131,25 @@ class World:
         """One look, one decision and its deeds, unless nothing can come of it; then time passes."""
         agenda, conditions = self.agenda, self._conditions
         begun = agenda.now
-        for cloud in self.clouds.values():
-            cloud.asked(begun)
-            cloud.consoles(self.ledger.machines, begun)
-        decided = self._steady is None or self._steady.wakes()
-        plan = self.decide(self._seeing.look(), self._policy) if decided else None
+        decided, controller = self._steady is None or self._steady.wakes(), self.controller
+        found = None
+        if decided:
+            found = controller.decide(controller.look(begun), self.decide)
+        else:
+            controller.look_at_clouds(begun)
         agenda.run_until(begun + conditions.answer)
-        if plan is not None:
-            self._seeing.questions = plan.questions
-            if plan.at_work is not None:
-                self.ledger.at_work = AtWork(plan.at_work, begun)
-            self.ledger.keep_untaken(plan.untaken, begun)
-            self.deeds.carry_out(plan)
+        if found is not None:
+            snapshot, plan = found
+            if plan.actions:
+                agenda.touched()
+            controller.carry_out(plan, snapshot)
             if self._steady is not None:
                 self._steady.decided(plan)
         self._recorder.note(begun, decided=decided)
         agenda.run_until(begun + conditions.cycle)
 
     def _over(self) -> bool:
-        agenda, queue = self.agenda, self.pool.queue
+        agenda, queue = self.agenda, self.pool.life.queue
         horizon = self._conditions.horizon
         if horizon is not None and agenda.now >= self._conditions.begins + horizon:
             return True
@@ -160,12 +168,7 @@ class World:
         """All that arrive now, and the time of the next."""
         arrivals, begins, now = self._arrivals, self._conditions.begins, self.agenda.now
         while self._arrived < len(arrivals) and begins + arrivals[self._arrived].at <= now:
-            self.pool.submit(arrivals[self._arrived])
+            self.pool.life.submit(arrivals[self._arrived])
             self._arrived += 1
         if self._arrived < len(arrivals):
             self.agenda.at(begins + arrivals[self._arrived].at, self._arrive)
-
-    def _negotiate(self) -> None:
-        self.pool.negotiate()
-        self._negotiation += self._conditions.negotiation
-        self.agenda.at(self._negotiation, self._negotiate)

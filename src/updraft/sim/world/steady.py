@@ -6,22 +6,25 @@ all that a decision would do is to note that the busy machines are still busy: t
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from updraft.core.model import MachineRecord, Plan
 from updraft.core.settings import Policy
 from updraft.sim.world.agenda import Agenda
-from updraft.sim.world.deeds import Deeds
+from updraft.sim.world.fastcloud import FastCloud
 from updraft.sim.world.leanledger import LeanLedger
 
 
 class Steady:
     """Says for each cycle whether the planner has to be asked."""
 
-    def __init__(self, policy: Policy, ledger: LeanLedger, deeds: Deeds, agenda: Agenda) -> None:
+    def __init__(
+        self, policy: Policy, ledger: LeanLedger, clouds: Mapping[str, FastCloud], agenda: Agenda
+    ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._deeds = deeds
+        self._clouds = clouds
         self._agenda = agenda
         self._never = policy.closing or any(worker.spare for worker in policy.classes.values())
         self._seen = -1
@@ -44,7 +47,8 @@ class Steady:
         """Learn from a plan, once it was carried out, until when nothing can come of another."""
         self._until = -math.inf
         unsettled = plan.actions or plan.settled or plan.cooldowns or plan.groups or plan.warnings
-        if self._never or unsettled or self._agenda.changes != self._seen:
+        asked = plan.questions.machines or plan.questions.jobs  # and not to be asked again
+        if self._never or unsettled or asked or self._agenda.changes != self._seen:
             return
         live = [record for record in self._ledger.machines.values() if record.ended_at is None]
         due = [self._due(record) for record in live]
@@ -64,6 +68,7 @@ class Steady:
         if worker is None or settling:
             return -math.inf
         old = record.requested_at + worker.lifetime
-        if self._deeds.workers[record.cloud, record.id].busy:
+        machine = self._clouds[record.cloud].listing.get(record.id)
+        if machine is not None and machine.busy:
             return old
         return min(old, (record.busy_at or 0.0) + worker.idle_limit)

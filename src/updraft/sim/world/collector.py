@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from updraft.core.model import CollectorLoad
-from updraft.sim.virtual.clock import Timeline
+from updraft.sim.world.agenda import Agenda
 
 PATIENCE = 20.0
 """Seconds after which a machine gives an update up: it is lost."""
@@ -18,30 +18,30 @@ class SimCollector:
     Joins wait for as long as it takes; updates that would wait longer than `PATIENCE` are lost.
     """
 
-    def __init__(self, timeline: Timeline, joins_per_second: float, staying: Callable[[], int]) -> None:
-        self._timeline = timeline
+    def __init__(self, agenda: Agenda, joins_per_second: float, staying: Callable[[], int]) -> None:
+        self._agenda = agenda
         self._cost = 1.0 / joins_per_second
         self._staying = staying
-        self._started = self._free_at = timeline()
+        self._started = self._free_at = agenda()
         self._spent = 0.0
         self._joined = 0
         self._lost = 0.0
-        timeline.every(1.0, self._updates)
+        agenda.every(1.0, self._updates)
 
     def join(self) -> float:
         """When a machine that knocks now will have joined."""
         at = self._work(self._cost)
-        self._timeline.at(at, self._took)
+        self._agenda.at(at, self._took)
         return at
 
     def load(self) -> CollectorLoad:
         """What it says of itself."""
-        now = self._timeline()
+        now = self._agenda()
         busy = self._spent - max(0.0, self._free_at - now)
         return CollectorLoad(now, self._started, busy, self._joined, int(self._lost))
 
     def _work(self, seconds: float) -> float:
-        self._free_at = max(self._free_at, self._timeline()) + seconds
+        self._free_at = max(self._free_at, self._agenda()) + seconds
         self._spent += seconds
         return self._free_at
 
@@ -51,7 +51,7 @@ class SimCollector:
     def _updates(self) -> None:
         """Those of one second."""
         count = self._staying() / UPDATE_EVERY
-        if self._free_at - self._timeline() > PATIENCE:
+        if self._free_at - self._agenda() > PATIENCE:
             self._lost += count
         else:
             self._work(count * self._cost * UPDATE_COSTS)

@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason, Untaken
+from updraft.core.model import (
+    AtWork,
+    LaunchRecord,
+    LaunchState,
+    LedgerView,
+    MachineRecord,
+    Reason,
+    Untaken,
+)
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
 from updraft.ledger.reader import BOOTS_KEPT, Event
@@ -14,7 +22,10 @@ _OVER = (LaunchState.SETTLED, LaunchState.REFUSED)
 
 
 class MemoryLedger:
-    """Answers what `updraft.ledger.Ledger` answers, as far as observing and acting ask."""
+    """Answers what `updraft.ledger.Ledger` answers, as far as observing and acting ask.
+
+    `at_work` is who was busy at the last decision; None where its maker keeps that in the machines' records.
+    """
 
     def __init__(self) -> None:
         self.launches: dict[str, LaunchRecord] = {}
@@ -25,6 +36,7 @@ class MemoryLedger:
         self._kinds: dict[str, str] = {}
         self._notes: dict[str, dict[str, Any]] = {}
         self.untaken: Mapping[str, Untaken] = {}
+        self.at_work: AtWork | None = AtWork(frozenset(), 0.0)
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -37,6 +49,7 @@ class MemoryLedger:
             launches=tuple(sorted(launches, key=lambda r: (r.asked_at, r.key))),
             machines=tuple(sorted(machines, key=lambda r: (r.cloud, r.id))),
             boots=dict(self._boots),
+            at_work=self.at_work,
             untaken=self.untaken,
         )
 
@@ -57,6 +70,11 @@ class MemoryLedger:
         return self._notes.get(key)
 
     # ------------------------------------------------------------------------------------------- writing
+
+    def keep_at_work(self, machines: frozenset[tuple[str, str]], at: float) -> None:
+        """Write down which machines (cloud and id) had a claim at the decision of a look at that time."""
+        if machines or self.at_work is None or self.at_work.machines:
+            self.at_work = AtWork(machines, at)
 
     def keep_untaken(self, groups: Mapping[str, Untaken], at: float) -> None:
         """Write down which job groups don't take the room that there is, in place of those of before."""
