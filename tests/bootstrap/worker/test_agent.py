@@ -1,12 +1,13 @@
 """The agent of a worker is one process: none of its watchers holds another up, and none is missed."""
 
+import os
 import signal
 import time
 from pathlib import Path
 
 from tests.rigs.agents import LOG, agent, guard_state, guard_told, hanging, lease_told
 from tests.waiting import until
-from updraft.bootstrap.files.agent.watchers.machine import run
+from updraft.bootstrap.files.agent.watchers.machine import processes, run
 
 
 def test_a_lease_ends_in_time_while_the_guards_drain_hangs(tmp_path: Path) -> None:
@@ -40,6 +41,17 @@ def test_it_ends_when_its_service_is_stopped(tmp_path: Path) -> None:
         until(lambda: (tmp_path / "draining").exists(), 30, "the guard drains", every=0.05)
         process.terminate()
         assert process.wait(30) == -signal.SIGTERM
+
+
+def test_a_process_whose_name_is_no_text_is_one_like_any_other() -> None:
+    """It is a job's to choose, and would end the agent at each look."""
+    comm = Path("/proc/self/comm")
+    before = comm.read_bytes()
+    try:
+        comm.write_bytes(b"\xff\xfe")
+        assert processes()[os.getpid()] == "\ufffd\ufffd"
+    finally:
+        comm.write_bytes(before)
 
 
 def test_a_command_that_takes_too_long_ends_with_all_that_it_has_begun(tmp_path: Path) -> None:

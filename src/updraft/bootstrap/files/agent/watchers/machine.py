@@ -25,11 +25,11 @@ def this_boot() -> str:
 
 
 def processes() -> "dict[int, str]":
-    """The names of all processes, by their ids."""
+    """The names of all processes, by their ids. A job may give its own a name that is no text."""
     found = {}
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):  # it has just ended
-            found[int(comm.parent.name)] = comm.read_text().strip()
+            found[int(comm.parent.name)] = comm.read_text(errors="replace").strip()
     return found
 
 
