@@ -1,18 +1,17 @@
 """A worker's agent at work on this machine: its files are a worker's, what it is told is the test's."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from updraft.bootstrap.worker.agent import CONFIG, agent_files
 
 LOG = "log"
+_RELEASED = "released"
 NOBODY = "no-such-process"  # there may be real ones of HTCondor on the machine that tests
 _LIMITS = ("lifetime", "drain_deadline", "head_gone_after", "boot_deadline", "startd_gone_after")
 
@@ -27,13 +26,18 @@ def agent(root: Path, **told: dict[str, Any]) -> Iterator[subprocess.Popen[bytes
     words = [sys.executable, "-IB", root / "usr/local/lib/updraft/agent", root / CONFIG.lstrip("/")]
     with (
         (root / LOG).open("w") as log,
-        subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, start_new_session=True) as run,
+        subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT) as run,
     ):
         try:
             yield run
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(run.pid, signal.SIGKILL)  # its commands, too
+            run.kill()
+            (root / _RELEASED).touch()
+
+
+def hanging(root: Path) -> list[str]:
+    """A command that leaves `draining` in `root` and goes on for as long as the agent."""
+    return ["sh", "-c", f"touch {root / 'draining'}; until [ -e {root / _RELEASED} ]; do sleep 0.2; done"]
 
 
 def guard_told(root: Path, **changes: Any) -> dict[str, Any]:

@@ -18,15 +18,19 @@ def shipped(name: str) -> str:
 
 def lean(name: str) -> str:
     """A shipped script or unit without what only people read: empty lines, lines of comment, comments behind
-    plain values (`NAME=value  # why`); of Python all comments, docstrings and annotations of functions."""
+    plain values (`NAME=value  # why`), descriptions of units; of Python all comments, docstrings and
+    annotations of functions."""
     text = shipped(name)
     if name.endswith(".py"):
         text = _lean_python(text)
-    kept = [_BEHIND.sub(r"\1", line) for line in text.splitlines() if line.strip() and not _is_comment(line)]
+    kept = [_BEHIND.sub(r"\1", line) for line in text.splitlines() if line.strip() and not _says(line)]
     return "\n".join(kept) + "\n"
 
 
-def _is_comment(line: str) -> bool:
+def _says(line: str) -> bool:
+    """Is it a line of comment, or what a unit says of itself?"""
+    if line.startswith(("Description=", "Documentation=")):
+        return True
     return line.lstrip().startswith("#") and not line.startswith("#!")
 
 

@@ -137,6 +137,9 @@ def test_a_lean_program_has_nothing_that_only_people_read() -> None:
     assert "def reachable(heads):\n" in text
     assert "def look(self, passed, *, processes, head, boot_failed):\n" in text
     assert not {"#", '"""', "typing", "->"} & {word for word in text.split() if word[:1] not in "'f"}
+    unit = lean("updraft-agent.service")
+    assert unit.startswith("[Unit]\n[Service]\n")
+    assert "/usr/local/lib/updraft/agent" in unit
     assert lean("door.py").startswith("#!/usr/bin/python3 -I\nimport select\n")
 
 

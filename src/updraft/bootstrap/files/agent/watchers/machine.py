@@ -25,11 +25,11 @@ def this_boot() -> str:
 
 
 def processes() -> "dict[int, str]":
-    """The names of all processes, by their ids."""
+    """The names of all processes, by their ids. A job may give its own a name that is no text."""
     found = {}
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):  # it has just ended
-            found[int(comm.parent.name)] = comm.read_text().strip()
+            found[int(comm.parent.name)] = comm.read_text(errors="replace").strip()
     return found
 
 
@@ -54,11 +54,12 @@ def say(text: str) -> None:
 
 
 def run(command: "list[str]", seconds: float) -> "tuple[bool, str]":
-    """Whether the command did it in time, and what was said."""
+    """Whether the command did it in time, and what was said. All that it has begun ends with its time."""
+    timed = ["timeout", "-sKILL", str(seconds), *command]
     try:
-        done = subprocess.run(command, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    except (OSError, subprocess.SubprocessError) as error:
-        return False, f"{command[0]}: {error}"
+        done = subprocess.run(timed, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        return False, str(error)
     return done.returncode == 0, " ".join(done.stdout.decode(errors="replace").split())
 
 

@@ -83,7 +83,7 @@ def step(name: str, told: "dict[str, Any]", when: str) -> None:
         return
     done, said = run([word.replace("{when}", when) for word in told["commands"][name]], 20)
     if not done:
-        say(said[:400])
+        say(said[:400] or name + " has failed")
 
 
 def leave(told: "dict[str, Any]", notice: str) -> None:
