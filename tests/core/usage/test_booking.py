@@ -217,7 +217,7 @@ def test_work_is_lost_with_the_machine_only() -> None:
 
 
 def test_claims_come_to_no_more_than_was_sold() -> None:
-    """Twice as many jobs as cores, and an ad that lies: it is theirs by their shares, and no more than all."""
+    """Twice as many jobs as cores, or an ad that lies: it is theirs by their shares, and not more."""
     greedy = replace(BOB, cores=10**9, began=-1e12)
     told, _ = through([(T, None), (T + 100, seen(busy(ALICE, greedy))), (T + 200, ended(T + 200, None))])
     assert told.sum("core_seconds") == pytest.approx(4 * 100)
