@@ -102,13 +102,11 @@ def _write_records(call: Call, days: "Period", form: str, output: Path | None) -
 
 
 def _write(doc: Document, form: str, output: Path | None) -> None:
-    from updraft.cli.usage.schemas import ROW
     from updraft.cli.usage.writing import opened, opened_binary
     from updraft.usage.formats import parquet, text
     from updraft.usage.report import lines
 
-    kinds = dict.fromkeys(("note", "pool", "from", "to"), "string")
-    kinds |= {name: _kind(form) for name, form in ROW["properties"].items()}
+    kinds = _columns_of(doc["by"])
     if form == "table":
         if output is not None:
             raise UsageError("a table is for people: say another --format for a file")
@@ -127,6 +125,17 @@ def _write(doc: Document, form: str, output: Path | None) -> None:
             text.write_jsonl(lines(doc), out)
         else:
             click.echo(json_document(doc), file=out)
+
+
+def _columns_of(by: str) -> dict[str, str]:
+    """The columns of a report that is written row by row, with the kind of each."""
+    from updraft.cli.usage.schemas import MACHINE, ROW
+
+    columns = dict.fromkeys(("note", "pool", "from", "to"), "string")
+    columns |= {name: _kind(one) for name, one in ROW["properties"].items() if name != "machine"}
+    if by == "machine":
+        columns |= {name: _kind(one) for name, one in MACHINE["properties"].items()}
+    return columns
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
