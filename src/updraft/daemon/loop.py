@@ -23,7 +23,7 @@ from updraft.daemon.herald import Herald
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
-from updraft.daemon.usage import Usage
+from updraft.daemon.usage import UsageKeeper
 from updraft.daemon.watchdog import Watchdog, interval
 from updraft.errors import LedgerError, StateLost, UpdraftError
 from updraft.ledger import Ledger, clouds
@@ -126,7 +126,7 @@ class Daemon:
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
         self._loaded = 1
-        self._usage = Usage(ledger)
+        self._usage = UsageKeeper(ledger)
         self._pruned = float("-inf")
         self._saved: tuple[float, str] = (float("-inf"), "")
         self._told: frozenset[Reason] = frozenset()

@@ -6,8 +6,8 @@ from typing import Any
 from updraft.config.tables.usage import Usage
 from updraft.ledger.usage_reading import Records, Row
 from updraft.usage import NOT_THE_BILL
-from updraft.usage.figures import Figures, person, place, rest, told
-from updraft.usage.period import Period, date_of, moment
+from updraft.usage.figures import UsageFigures, person, place, rest, told
+from updraft.usage.period import ReportPeriod, date_of, moment
 
 BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
 _PEOPLE = ("user", "group")
@@ -18,7 +18,7 @@ ABOUT = (
 Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
 
 
-def document(records: Records, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
+def document(records: Records, pool: str, period: ReportPeriod, by: str, settings: Usage) -> dict[str, Any]:
     """The report as JSON values."""
     totals = _totals(records, settings)
     machines: dict[str, Row] = {}
@@ -41,8 +41,8 @@ def document(records: Records, pool: str, period: Period, by: str, settings: Usa
 
 
 def _found(
-    records: Records, by: str, settings: Usage, totals: Mapping[Key, Figures], machines: dict[str, Row]
-) -> dict[Key, Figures]:
+    records: Records, by: str, settings: Usage, totals: Mapping[Key, UsageFigures], machines: dict[str, Row]
+) -> dict[Key, UsageFigures]:
     """The figures by what was asked for; of machines the latest record of each goes into `machines`."""
     if by == "machine":
         alone = ((_noted(row, machines), _alone(row)) for row in records.machine_days())
@@ -54,19 +54,19 @@ def _found(
             ((by, row["name"], row["currency"]), place(row, settings)) for row in records.places(by)
         )
     for row in records.bills(by, idle=settings.idle_paid_by == "users"):
-        found.setdefault(_person(by, row), Figures()).bill(row["billed"])
+        found.setdefault(_person(by, row), UsageFigures()).bill(row["billed"])
     if by in _PEOPLE:
         _add_rest(found, totals)
     return found
 
 
-def _add_rest(found: dict[Key, Figures], totals: Mapping[Key, Figures]) -> None:
+def _add_rest(found: dict[Key, UsageFigures], totals: Mapping[Key, UsageFigures]) -> None:
     """What nobody used, or is charged with, by currency."""
-    parts: dict[str, Figures] = {}
+    parts: dict[str, UsageFigures] = {}
     for (_, _, currency), figures in found.items():
-        parts.setdefault(currency, Figures()).add(figures)
+        parts.setdefault(currency, UsageFigures()).add(figures)
     for (_, _, currency), whole in totals.items():
-        left = rest(whole, parts.get(currency, Figures()))
+        left = rest(whole, parts.get(currency, UsageFigures()))
         if left.paid or left.cost or left.doubtful or left.billed:
             found["pool", "", currency] = left
 
@@ -83,10 +83,10 @@ def _person(by: str, row: Row) -> Key:
     return (by if known else "unknown", row["name"], row["currency"])
 
 
-def _totals(records: Records, settings: Usage) -> dict[Key, Figures]:
+def _totals(records: Records, settings: Usage) -> dict[Key, UsageFigures]:
     found = _added((("all", "", row["currency"]), place(row, settings)) for row in records.places(""))
     for row in records.bills("", idle=False):
-        found.setdefault(("all", "", row["currency"]), Figures()).bill(row["billed"])
+        found.setdefault(("all", "", row["currency"]), UsageFigures()).bill(row["billed"])
     return found
 
 
@@ -103,8 +103,8 @@ def _alone(row: Row) -> Row:
     }
 
 
-def _added(some: Iterable[tuple[Key, Figures]]) -> dict[Key, Figures]:
-    found: dict[Key, Figures] = {}
+def _added(some: Iterable[tuple[Key, UsageFigures]]) -> dict[Key, UsageFigures]:
+    found: dict[Key, UsageFigures] = {}
     for key, figures in some:
         if key in found:
             found[key].add(figures)
@@ -113,13 +113,13 @@ def _added(some: Iterable[tuple[Key, Figures]]) -> dict[Key, Figures]:
     return found
 
 
-def _order(item: tuple[Key, Figures]) -> tuple[Any, ...]:
+def _order(item: tuple[Key, UsageFigures]) -> tuple[Any, ...]:
     """The dearest first, then who used most; what is nobody's comes last."""
     (sort, name, currency), figures = item
     return (sort == "pool", -figures.cost, -figures.paid, name, currency)
 
 
-def _row(key: Key, figures: Figures, machine: Row | None) -> dict[str, Any]:
+def _row(key: Key, figures: UsageFigures, machine: Row | None) -> dict[str, Any]:
     sort, name, currency = key
     about = None if machine is None else _about(machine)
     return {"kind": sort, "name": name, "currency": currency, **told(figures), "machine": about}

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.rigs.snapshots import offer
 from updraft.core.limits.ceilings import MANY
-from updraft.core.limits.spending import Period, Spending, affordable, warning
+from updraft.core.limits.spending import BudgetPeriod, Spending, affordable, warning
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
-HALF = Spending("the pool", Period.DAY, 100.0, 50.0, 5.0, NOON)
+HALF = Spending("the pool", BudgetPeriod.DAY, 100.0, 50.0, 5.0, NOON)
 SMALL = offer("small")  # 0.1 an hour
 
 
@@ -21,16 +21,16 @@ def at(year: int, month: int, day: int) -> float:
 
 
 def test_days_and_months_end_in_utc() -> None:
-    assert Period.DAY.end(NOON) == at(2026, 11, 26)
-    assert Period.MONTH.end(NOON) == at(2026, 12, 1)
-    assert Period.MONTH.end(at(2026, 12, 31)) == at(2027, 1, 1)
-    assert Period.DAY.end(at(2026, 11, 25)) == at(2026, 11, 26), "midnight is of the day that begins"
+    assert BudgetPeriod.DAY.end(NOON) == at(2026, 11, 26)
+    assert BudgetPeriod.MONTH.end(NOON) == at(2026, 12, 1)
+    assert BudgetPeriod.MONTH.end(at(2026, 12, 31)) == at(2027, 1, 1)
+    assert BudgetPeriod.DAY.end(at(2026, 11, 25)) == at(2026, 11, 26), "midnight is of the day that begins"
 
 
 def test_when_it_will_be_spent() -> None:
     assert HALF.runs_out == NOON + 10 * 3600
     assert replace(HALF, burn=4.0).runs_out is None, "the day is over before"
-    assert replace(HALF, period=Period.MONTH, burn=4.0).runs_out == NOON + 12.5 * 3600
+    assert replace(HALF, period=BudgetPeriod.MONTH, burn=4.0).runs_out == NOON + 12.5 * 3600
     assert replace(HALF, burn=0.0).runs_out is None
     assert replace(HALF, spent=100.0).runs_out == NOON
     assert replace(HALF, burn=None).runs_out is None
@@ -79,7 +79,7 @@ def test_unknown_is_not_zero(standing: Spending, sold: object) -> None:
 
 @given(st.floats(0, 1e6), st.floats(0, 2e6), st.floats(0, 1e4), st.floats(0.001, 1e3))
 def test_what_is_bought_can_be_paid_for_an_hour(most: float, spent: float, burn: float, price: float) -> None:
-    standing = Spending("the pool", Period.MONTH, most, spent, burn, NOON)
+    standing = Spending("the pool", BudgetPeriod.MONTH, most, spent, burn, NOON)
     count, _ = affordable(standing, replace(SMALL, price=price))
     assert count >= 0
     if count:

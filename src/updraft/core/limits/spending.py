@@ -17,7 +17,7 @@ NEARLY = 0.8
 HOUR = 3600.0
 
 
-class Period(StrEnum):
+class BudgetPeriod(StrEnum):
     """What a budget is for."""
 
     DAY = "day"
@@ -26,7 +26,7 @@ class Period(StrEnum):
     def end(self, now: float) -> float:
         """When the period ends in which `now` is (POSIX seconds): a UTC day, or a month of such days."""
         at = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        if self is Period.DAY:
+        if self is BudgetPeriod.DAY:
             return at.timestamp() + 24 * HOUR
         return at.replace(year=at.year + at.month // 12, month=at.month % 12 + 1, day=1).timestamp()
 
@@ -40,7 +40,7 @@ class Spending:
     """
 
     whose: str
-    period: Period
+    period: BudgetPeriod
     most: float
     spent: float | None
     burn: float | None
