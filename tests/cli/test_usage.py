@@ -153,6 +153,21 @@ def test_a_spreadsheets_csv_and_lines_of_json(site: Path, capsys: Capture) -> No
     assert all(line["note"] == "estimate, not the bill" for line in lines)
 
 
+def test_a_machine_says_what_it_was_and_why_it_ended(site: Path, capsys: Capture) -> None:
+    by = rows(report(capsys, *MONTH, "--by", "machine"))
+    gone, there = by["here/i-1"]["machine"], by["here/i-3"]["machine"]
+    assert (gone["flavor"], gone["market"], gone["cores"], gone["region"]) == ("small", "spot", 4, "north")
+    assert (gone["price"], gone["source"], gone["score"]) == (0.36, "site", 12.5)
+    assert (gone["requested"], gone["seen_until"]) == ("2026-11-01T00:00:00Z", "2026-11-01T02:00:00Z")
+    assert (gone["ended"], gone["why"]) == ("idle-limit", "nothing to do")
+    assert (there["annex"], there["owner"], there["ended"]) == ("big", "alice", None)
+    assert by["there/i-2"]["machine"]["price"] is None
+    assert all(row["machine"] is None for row in report(capsys, *MONTH)["rows"])
+    _, out, _ = run(capsys, "usage", *MONTH, "--by", "machine", "--format", "csv")
+    found = {row["instance"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert (found["i-1"]["why"], found["i-3"]["why"], found["i-2"]["price"]) == ("nothing to do", "", "")
+
+
 def test_a_site_without_records_is_told_so(site: Path, capsys: Capture) -> None:
     with ledger_of(site) as ledger, ledger._writing() as rows:
         rows.execute("DELETE FROM notes")

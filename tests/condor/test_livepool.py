@@ -116,12 +116,15 @@ def test_one_second_jobs_move_the_counter(pool: HTCondorPool, live: LivePool, wo
     live.submit("executable = /bin/sleep\narguments = 1\nrequest_memory = 100\nqueue 4\n")
     slot = when(pool, worker, lambda s: (s.job_starts or 0) >= 5 and not s.busy, 60)
     assert slot.children == ()
+    assert slot.begun is not None
+    assert slot.begun >= 4
 
 
 def test_a_busy_machine_refuses_to_close_as_empty(pool: HTCondorPool, live: LivePool, worker: Node) -> None:
     live.submit(SLEEP + "queue 1\n")
     slot = when(pool, worker, lambda s: s.busy)
     assert slot.children[0].user == "alice@pool.test"
+    assert abs(slot.children[0].since - time.time()) < 300
     assert slot.children[0].resources.memory == 384
     with pytest.raises(DrainRefused):
         pool.drain([slot], DrainMode.EMPTY, "idle", 10)

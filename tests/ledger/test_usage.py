@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from updraft.core.model import Reason
-from updraft.core.model.used import ABSENT, Booking, Claim, Facts, InPool, MachineKey, Meters, Sighting
+from updraft.core.model.used import (
+    ABSENT,
+    Booking,
+    InPool,
+    MachineFacts,
+    MachineKey,
+    Meters,
+    Sighting,
+    UserClaim,
+)
 from updraft.core.settings import DAY
 from updraft.core.usage.booking import turn
 from updraft.core.usage.days import day_of
@@ -18,12 +27,12 @@ from updraft.ledger.usage import MOST_USERS
 
 T = 20_000 * DAY + 1000.0
 TODAY = day_of(T)
-FACTS = Facts(
+FACTS = MachineFacts(
     "pool", "c1", "m1", "north", "z1", "small", "spot", "img", "default", "", "", 4, 8192, 1, T, 0.36, "EUR",
     "site", "hepscore23", 12.5,
 )  # fmt: skip
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ3b3JrZXIifQ.c2lnbmF0dXJl"  # noqa: S105
-ALICE = Claim("alice@pool", "physics", 2, 1, T)
+ALICE = UserClaim("alice@pool", "physics", 2, 1, T)
 
 
 @pytest.fixture
@@ -31,7 +40,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
-def busy(*claims: Claim) -> Sighting:
+def busy(*claims: UserClaim) -> Sighting:
     return Sighting(FACTS, True, InPool(True, tuple(sorted(claims)), 0, T))
 
 
@@ -103,7 +112,7 @@ def test_days_are_cut_at_midnight_and_summed_up_then(path: Path) -> None:
     midnight = (TODAY + 1) * DAY
     facts = replace(FACTS, begin=midnight - 200)
 
-    def busy(*claims: Claim) -> Sighting:
+    def busy(*claims: UserClaim) -> Sighting:
         return Sighting(facts, True, InPool(True, claims, 0, T))
 
     looks = {T: None, **{at: busy(ALICE) for at in (midnight - 190, midnight - 100)}}
@@ -126,7 +135,7 @@ def test_days_are_cut_at_midnight_and_summed_up_then(path: Path) -> None:
 
 def test_what_was_paid_is_parted_by_machine(path: Path) -> None:
     """Of 4 cores alice has 2 and bob 1 for half of the time; what idles is theirs by their shares."""
-    bob, day = Claim("bob@pool", "", 1, 0, T), (TODAY + 1) * DAY
+    bob, day = UserClaim("bob@pool", "", 1, 0, T), (TODAY + 1) * DAY
     facts = replace(FACTS, begin=day)
     both = Sighting(facts, True, InPool(True, (ALICE, bob), 0, T))
     none = Sighting(facts, True, InPool(True, (), 0, T))
@@ -148,7 +157,7 @@ def test_what_was_paid_is_parted_by_machine(path: Path) -> None:
 
 
 def test_no_number_of_names_fills_the_disk(path: Path) -> None:
-    names = [Claim(f"u{number}@pool", "", 1, 0, T) for number in range(MOST_USERS + 50)]
+    names = [UserClaim(f"u{number}@pool", "", 1, 0, T) for number in range(MOST_USERS + 50)]
     with Ledger(path) as ledger:
         book(ledger, {T: None, T + 10: busy(*names), T + 20: busy(), T + 30: busy(*names), T + 40: busy()})
     rows = asked(path, "SELECT user, core_seconds FROM usage_users ORDER BY core_seconds DESC")
@@ -157,7 +166,7 @@ def test_no_number_of_names_fills_the_disk(path: Path) -> None:
 
 
 def test_no_secret_and_no_odd_text_stays(path: Path) -> None:
-    odd = Claim(f"{TOKEN}@pool", "\udcff", 1, 0, T)
+    odd = UserClaim(f"{TOKEN}@pool", "\udcff", 1, 0, T)
     with Ledger(path) as ledger:
         book(ledger, {T: None, T + 10: busy(odd), T + 20: busy(), T + 30: over(T + 30, f"said {TOKEN}")})
     assert TOKEN.encode() not in path.read_bytes()

@@ -4,26 +4,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from updraft.core.model import Reason
-from updraft.core.model.used import ABSENT, Claim, Facts, InPool, MachineKey, Meters, Sighting
+from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineKey, Meters, Sighting, UserClaim
 from updraft.core.settings import DAY
 from updraft.core.usage.booking import LONGEST, turn
 from updraft.ledger import Ledger
 
 FIRST = 20_758 * DAY
 """2026-11-01, 00:00 UTC."""
-FACTS = Facts(
+FACTS = MachineFacts(
     "demo", "here", "i-1", "north", "z1", "small", "spot", "img", "default", "", "", 4, 8192, 1, FIRST, 0.36,
     "EUR", "site", "hepscore23", 12.5,
 )  # fmt: skip
 END = Reason("idle-limit", "nothing to do")
 
 
-def busy(facts: Facts, *claims: Claim, begun: int = 0) -> Sighting:
+def busy(facts: MachineFacts, *claims: UserClaim, begun: int = 0) -> Sighting:
     """A machine in the pool, with these claims."""
     return Sighting(facts, True, InPool(True, tuple(sorted(claims)), begun, facts.begin))
 
 
-def over(facts: Facts, at: float, reason: Reason = END) -> Sighting:
+def over(facts: MachineFacts, at: float, reason: Reason = END) -> Sighting:
     """A machine that ended then."""
     return Sighting(facts, None, ABSENT, (at, reason))
 
@@ -47,7 +47,7 @@ def _look(ledger: Ledger, some: Iterable[Sighting], at: float, meters: Meters) -
     return meters
 
 
-ALICE, BOB = Claim("alice@pool", "physics", 2, 1, FIRST), Claim("bob@pool", "", 1, 0, FIRST)
+ALICE, BOB = UserClaim("alice@pool", "physics", 2, 1, FIRST), UserClaim("bob@pool", "", 1, 0, FIRST)
 SECOND = replace(FACTS, id="i-2", cloud="there", flavor="large", cores=8, gpus=0, price=None, source="")
 THIRD = replace(FACTS, id="i-3", begin=FIRST + 2 * DAY, annex="big", owner="alice")
 

@@ -13,7 +13,7 @@ from updraft.core.settings import Policy
 from updraft.daemon import report
 from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
-from updraft.daemon.usage import Usage
+from updraft.daemon.usage import UsageKeeper
 from updraft.errors import LedgerError
 from updraft.ledger import Ledger, clouds
 from updraft.observe import Observer
@@ -49,7 +49,7 @@ class Reporter:
         self._log = structlog.get_logger("updraft").bind(pool=pool)
         self._host = host
         self._started = started
-        self._usage = Usage(ledger)
+        self._usage = UsageKeeper(ledger)
         self._pruned = float("-inf")
         self._saved: tuple[float, str] = (float("-inf"), "")
         self._told: frozenset[Reason] = frozenset()

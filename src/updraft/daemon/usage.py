@@ -13,16 +13,16 @@ from updraft.core.model import Plan, Reason, Snapshot
 from updraft.core.model.used import Booking, MachineKey, Meters, Sighting
 from updraft.core.settings import Policy
 from updraft.core.usage.booking import turn
-from updraft.core.usage.sightings import Sightings
+from updraft.core.usage.sightings import SightingReader
 from updraft.ledger import Ledger
 
 
-class Usage:
+class UsageKeeper:
     """What is in the records up to now, and what a look adds."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._sightings = Sightings()
+        self._sightings = SightingReader()
         self._meters: Meters | None = None
         self._next: Meters | None = None
         self._failed = False

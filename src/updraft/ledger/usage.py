@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from updraft.core.model.used import Booking, Claim, Facts, InPool, MachineKey, Meter, Meters, Sighting
+from updraft.core.model.used import (
+    Booking,
+    InPool,
+    MachineFacts,
+    MachineKey,
+    Meter,
+    Meters,
+    Sighting,
+    UserClaim,
+)
 from updraft.core.usage.days import day_of
 from updraft.ledger.rows import decoding, dump
 from updraft.ledger.secrets import scrub
@@ -101,7 +110,7 @@ def add(
             for (key, day), (facts, row) in books.machines.items()
         ],
     )
-    told = _Told(rows, users)
+    told = _UserNames(rows, users)
     rows.executemany(
         _upsert(users, ("day", "machine", "user", "grp"), _more(_USED)),
         [
@@ -184,7 +193,7 @@ def _machines(rows: sqlite3.Connection, books: Booking) -> dict[MachineKey, int]
     }
 
 
-class _Told:
+class _UserNames:
     """Which users of a machine's day are told apart."""
 
     def __init__(self, rows: sqlite3.Connection, table: str) -> None:
@@ -223,7 +232,7 @@ def _meter_to_doc(meter: Meter) -> str:
     seen = meter.sighting
     return dump(
         {
-            "facts": {name: _plain(getattr(seen.facts, name)) for name in Facts.__dataclass_fields__},
+            "facts": {name: _plain(getattr(seen.facts, name)) for name in MachineFacts.__dataclass_fields__},
             "lives": seen.lives,
             "pool": _pool_to_doc(seen.pool),
             "since": meter.since,
@@ -244,8 +253,8 @@ def _pool_to_doc(pool: InPool | None) -> dict[str, Any] | None:
 
 def _meter_from_doc(doc: str) -> Meter:
     values = json.loads(doc)
-    names = Facts.__dataclass_fields__
-    facts = Facts(**{name: value for name, value in values["facts"].items() if name in names})
+    names = MachineFacts.__dataclass_fields__
+    facts = MachineFacts(**{name: value for name, value in values["facts"].items() if name in names})
     seen = Sighting(facts, values["lives"], _pool_from_doc(values["pool"]))
     return Meter(seen, float(values["since"]), _pool_from_doc(values["known"]))
 
@@ -253,5 +262,5 @@ def _meter_from_doc(doc: str) -> Meter:
 def _pool_from_doc(doc: Mapping[str, Any] | None) -> InPool | None:
     if doc is None:
         return None
-    claims = tuple(Claim(*one) for one in doc["claims"])
+    claims = tuple(UserClaim(*one) for one in doc["claims"])
     return InPool(bool(doc["joined"]), claims, doc["begun"], float(doc["started"]))

@@ -22,7 +22,7 @@ Line = tuple[int, str, str, str]  # a day, a cloud, an instance id, a currency
 
 
 @dataclass(slots=True)
-class Bill:
+class CloudBill:
     """What was billed for machines of the pool, by day, and how many rows of what it was read from.
 
     `others` are rows of other resources, `unread` those that nothing could be made of; `why` is of the first.
@@ -35,12 +35,12 @@ class Bill:
     why: str = ""
 
 
-def read(files: Iterable[Path], machines: Mapping[str, str]) -> Bill:
+def read(files: Iterable[Path], machines: Mapping[str, str]) -> CloudBill:
     """The bill in these files together; `machines` are the clouds of the pool's machines, by their ids.
 
     Raises UsageError for a file that is no such report.
     """
-    bill = Bill()
+    bill = CloudBill()
     for file in files:
         try:
             with file.open(encoding="utf-8-sig", newline="") as text:
@@ -53,7 +53,7 @@ def read(files: Iterable[Path], machines: Mapping[str, str]) -> Bill:
     return bill
 
 
-def _read(file: Path, rows: "csv.DictReader[str]", machines: Mapping[str, str], bill: Bill) -> None:
+def _read(file: Path, rows: "csv.DictReader[str]", machines: Mapping[str, str], bill: CloudBill) -> None:
     missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
     if missing:
         raise UsageError(
@@ -80,7 +80,7 @@ def _machine(resource: str, machines: Mapping[str, str]) -> str | None:
     return None
 
 
-def _count(row: Mapping[str, str], machine: str, cloud: str, bill: Bill) -> None:
+def _count(row: Mapping[str, str], machine: str, cloud: str, bill: CloudBill) -> None:
     cost = float(row["BilledCost"])
     begin, end = _moment(row["ChargePeriodStart"]), _moment(row["ChargePeriodEnd"])
     currency = row["BillingCurrency"].strip()

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Figures:
+class UsageFigures:
     """Sums over machines and days; quantities of cores and GPUs are multiplied by seconds.
 
     `paid` is what was there, or what somebody is charged with, of which `used` was claimed and `idle` was
@@ -38,7 +38,7 @@ class Figures:
     co2: float | None = 0.0
     billed: float | None = None
 
-    def add(self, more: "Figures") -> None:
+    def add(self, more: "UsageFigures") -> None:
         """Add these too."""
         for one in fields(self):
             mine, theirs = getattr(self, one.name), getattr(more, one.name)
@@ -51,10 +51,10 @@ class Figures:
         self.billed = (self.billed or 0.0) + amount
 
 
-def place(row: Row, settings: Usage) -> Figures:
+def place(row: Row, settings: Usage) -> UsageFigures:
     """The figures of machines, of a sum of their records."""
     idle = max(0.0, row["room"] - row["unseen_room"] - row["core_seconds"])
-    found = Figures(
+    found = UsageFigures(
         machine_days=row["machines"],
         alive=row["alive"],
         paid=row["room"],
@@ -73,11 +73,11 @@ def place(row: Row, settings: Usage) -> Figures:
     return with_energy(found, row["cloud"], settings)
 
 
-def person(row: Row, settings: Usage) -> Figures:
+def person(row: Row, settings: Usage) -> UsageFigures:
     """The figures of a user, of a sum of what that one had of machines; with idle cores if users pay."""
     charged = settings.idle_paid_by == "users"
     idle = row["idle_core_seconds"] if charged else 0.0
-    found = Figures(
+    found = UsageFigures(
         machine_days=row["machines"],
         paid=row["core_seconds"] + idle,
         used=row["core_seconds"],
@@ -92,9 +92,9 @@ def person(row: Row, settings: Usage) -> Figures:
     return with_energy(found, row["cloud"], settings)
 
 
-def rest(whole: Figures, parts: Figures) -> Figures:
+def rest(whole: UsageFigures, parts: UsageFigures) -> UsageFigures:
     """What of the whole is in none of the parts: what nobody used, or is charged with."""
-    return Figures(
+    return UsageFigures(
         machine_days=0,
         paid=max(0.0, whole.paid - parts.paid),
         idle=max(0.0, whole.idle - parts.idle),
@@ -114,7 +114,7 @@ def _above(left: float, whole: float) -> float:
     return left if left > 1e-9 * whole else 0.0
 
 
-def with_energy(figures: Figures, cloud: str, settings: Usage) -> Figures:
+def with_energy(figures: UsageFigures, cloud: str, settings: Usage) -> UsageFigures:
     """The same with the energy that its cores took in this cloud, and the CO₂ of that, as the site says."""
     own = settings.clouds.get(cloud)
     watts, grams = settings.watts_per_core, settings.co2_per_kwh
@@ -127,7 +127,7 @@ def with_energy(figures: Figures, cloud: str, settings: Usage) -> Figures:
     return figures
 
 
-def told(figures: Figures) -> Mapping[str, Any]:
+def told(figures: UsageFigures) -> Mapping[str, Any]:
     """The figures as a document has them: hours, and what can't be said as null."""
     known = figures.paid - figures.unknown
     nothing = figures.cost == 0 and figures.unpriced > 0

@@ -13,7 +13,7 @@ _MOST = date(9998, 12, 31)
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class ReportPeriod:
     """UTC days from `first` to `last`, both included."""
 
     first: date
@@ -45,7 +45,7 @@ def midnight(number: int) -> float:
     return number * DAY
 
 
-def period(month: str | None, first: str | None, last: str | None, today: date) -> Period:
+def period(month: str | None, first: str | None, last: str | None, today: date) -> ReportPeriod:
     """What was asked for; without anything, this month. Raises UsageError for what is none."""
     if month is not None:
         if first is not None or last is not None:
@@ -57,16 +57,16 @@ def period(month: str | None, first: str | None, last: str | None, today: date) 
         begin = end.replace(day=1)
     if begin > end:
         raise UsageError(f"--from {begin} is after --to {end}: say the earlier day first")
-    return Period(begin, end)
+    return ReportPeriod(begin, end)
 
 
-def _month(text: str) -> Period:
+def _month(text: str) -> ReportPeriod:
     found = _MONTH.fullmatch(text)
     year, month = (int(found[1]), int(found[2])) if found else (0, 0)
     if not (EPOCH.year <= year <= _MOST.year and 1 <= month <= 12):
         raise UsageError(f"--month {text} is no month; write it as in --month 2026-11")
     after = date(year + month // 12, month % 12 + 1, 1)
-    return Period(date(year, month, 1), after - timedelta(days=1))
+    return ReportPeriod(date(year, month, 1), after - timedelta(days=1))
 
 
 def _day(option: str, text: str) -> date:

@@ -6,18 +6,23 @@ from typing import Any
 from updraft.config.tables.usage import Usage
 from updraft.ledger.usage_reading import Records, Row
 from updraft.usage import NOT_THE_BILL
-from updraft.usage.figures import Figures, person, place, rest, told
-from updraft.usage.period import Period, date_of, moment
+from updraft.usage.figures import UsageFigures, person, place, rest, told
+from updraft.usage.period import ReportPeriod, date_of, moment
 
 BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
 _PEOPLE = ("user", "group")
+ABOUT = (
+    *("cloud", "region", "zone", "instance", "flavor", "market", "image", "class", "annex", "owner", "cores"),
+    *("memory", "gpus", "price", "source", "benchmark", "score"),
+)
 Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
 
 
-def document(records: Records, pool: str, period: Period, by: str, settings: Usage) -> dict[str, Any]:
+def document(records: Records, pool: str, period: ReportPeriod, by: str, settings: Usage) -> dict[str, Any]:
     """The report as JSON values."""
     totals = _totals(records, settings)
-    found = _found(records, by, settings, totals)
+    machines: dict[str, Row] = {}
+    found = _found(records, by, settings, totals, machines)
     return {
         "estimate": True,
         "note": NOT_THE_BILL,
@@ -28,14 +33,19 @@ def document(records: Records, pool: str, period: Period, by: str, settings: Usa
         "since": None if records.since is None else date_of(records.since).isoformat(),
         "until": None if records.at is None else moment(records.at),
         "idle_paid_by": settings.idle_paid_by,
-        "rows": [_row(key, figures) for key, figures in sorted(found.items(), key=_order)],
+        "rows": [
+            _row(key, figures, machines.get(key[1])) for key, figures in sorted(found.items(), key=_order)
+        ],
         "totals": [{"currency": key[-1], **told(one)} for key, one in sorted(totals.items())],
     }
 
 
-def _found(records: Records, by: str, settings: Usage, totals: Mapping[Key, Figures]) -> dict[Key, Figures]:
+def _found(
+    records: Records, by: str, settings: Usage, totals: Mapping[Key, UsageFigures], machines: dict[str, Row]
+) -> dict[Key, UsageFigures]:
+    """The figures by what was asked for; of machines the latest record of each goes into `machines`."""
     if by == "machine":
-        alone = ((_machine(row), _alone(row)) for row in records.machine_days())
+        alone = ((_noted(row, machines), _alone(row)) for row in records.machine_days())
         found = _added((("machine", name, row["currency"]), place(row, settings)) for name, row in alone)
     elif by in _PEOPLE:
         found = _added((_person(by, row), person(row, settings)) for row in records.people(by))
@@ -44,25 +54,28 @@ def _found(records: Records, by: str, settings: Usage, totals: Mapping[Key, Figu
             ((by, row["name"], row["currency"]), place(row, settings)) for row in records.places(by)
         )
     for row in records.bills(by, idle=settings.idle_paid_by == "users"):
-        found.setdefault(_person(by, row), Figures()).bill(row["billed"])
+        found.setdefault(_person(by, row), UsageFigures()).bill(row["billed"])
     if by in _PEOPLE:
         _add_rest(found, totals)
     return found
 
 
-def _add_rest(found: dict[Key, Figures], totals: Mapping[Key, Figures]) -> None:
+def _add_rest(found: dict[Key, UsageFigures], totals: Mapping[Key, UsageFigures]) -> None:
     """What nobody used, or is charged with, by currency."""
-    parts: dict[str, Figures] = {}
+    parts: dict[str, UsageFigures] = {}
     for (_, _, currency), figures in found.items():
-        parts.setdefault(currency, Figures()).add(figures)
+        parts.setdefault(currency, UsageFigures()).add(figures)
     for (_, _, currency), whole in totals.items():
-        left = rest(whole, parts.get(currency, Figures()))
+        left = rest(whole, parts.get(currency, UsageFigures()))
         if left.paid or left.cost or left.doubtful or left.billed:
             found["pool", "", currency] = left
 
 
-def _machine(row: Row) -> str:
-    return f"{row['cloud']}/{row['instance']}"
+def _noted(row: Row, machines: dict[str, Row]) -> str:
+    """The name of a record's machine, once the record is noted as the latest one of it."""
+    name = f"{row['cloud']}/{row['instance']}"
+    machines[name] = row
+    return name
 
 
 def _person(by: str, row: Row) -> Key:
@@ -70,10 +83,10 @@ def _person(by: str, row: Row) -> Key:
     return (by if known else "unknown", row["name"], row["currency"])
 
 
-def _totals(records: Records, settings: Usage) -> dict[Key, Figures]:
+def _totals(records: Records, settings: Usage) -> dict[Key, UsageFigures]:
     found = _added((("all", "", row["currency"]), place(row, settings)) for row in records.places(""))
     for row in records.bills("", idle=False):
-        found.setdefault(("all", "", row["currency"]), Figures()).bill(row["billed"])
+        found.setdefault(("all", "", row["currency"]), UsageFigures()).bill(row["billed"])
     return found
 
 
@@ -90,8 +103,8 @@ def _alone(row: Row) -> Row:
     }
 
 
-def _added(some: Iterable[tuple[Key, Figures]]) -> dict[Key, Figures]:
-    found: dict[Key, Figures] = {}
+def _added(some: Iterable[tuple[Key, UsageFigures]]) -> dict[Key, UsageFigures]:
+    found: dict[Key, UsageFigures] = {}
     for key, figures in some:
         if key in found:
             found[key].add(figures)
@@ -100,18 +113,35 @@ def _added(some: Iterable[tuple[Key, Figures]]) -> dict[Key, Figures]:
     return found
 
 
-def _order(item: tuple[Key, Figures]) -> tuple[Any, ...]:
+def _order(item: tuple[Key, UsageFigures]) -> tuple[Any, ...]:
     """The dearest first, then who used most; what is nobody's comes last."""
     (sort, name, currency), figures = item
     return (sort == "pool", -figures.cost, -figures.paid, name, currency)
 
 
-def _row(key: Key, figures: Figures) -> dict[str, Any]:
+def _row(key: Key, figures: UsageFigures, machine: Row | None) -> dict[str, Any]:
     sort, name, currency = key
-    return {"kind": sort, "name": name, "currency": currency, **told(figures)}
+    about = None if machine is None else _about(machine)
+    return {"kind": sort, "name": name, "currency": currency, **told(figures), "machine": about}
+
+
+def _about(row: Row) -> dict[str, Any]:
+    """What a record says of its machine, beside figures."""
+    return {
+        **{name: row[name] for name in ABOUT},
+        "requested": moment(row["asked"]),
+        "seen_until": moment(row["until"]),
+        "ended": row["ended"] or None,
+        "why": row["why"] or None,
+    }
 
 
 def lines(doc: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of a report, each with what it is a row of: for forms that have nothing around their rows."""
+    """The rows of a report, each with what it is a row of: for forms that have nothing around their rows.
+
+    What is said of a machine stands in the row itself.
+    """
     for row in doc["rows"]:
-        yield {"note": doc["note"], "pool": doc["pool"], "from": doc["from"], "to": doc["to"], **row}
+        about = {name: doc[name] for name in ("note", "pool", "from", "to")}
+        figures = {name: value for name, value in row.items() if name != "machine"}
+        yield {**about, **figures, **(row["machine"] or {})}

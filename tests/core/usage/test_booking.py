@@ -16,12 +16,12 @@ from updraft.core.model import Reason
 from updraft.core.model.used import (
     ABSENT,
     Booking,
-    Claim,
-    Facts,
     InPool,
     MachineDay,
+    MachineFacts,
     Meters,
     Sighting,
+    UserClaim,
     UserDay,
 )
 from updraft.core.settings import DAY
@@ -29,12 +29,12 @@ from updraft.core.usage.booking import LONGEST, OLDEST, pending, shared, turn
 from updraft.core.usage.days import day_of, days
 
 T = 20_000 * DAY + 40_000.0
-FACTS = Facts(
+FACTS = MachineFacts(
     "pool", "c1", "m1", "", "z1", "small", "on-demand", "img", "default", "", "", 4, 8192, 0, T, 0.36
 )
 KEY = FACTS.key
 END = Reason("idle", "nothing to do")
-ALICE, BOB = Claim("alice@pool", "", 1, began=T), Claim("bob@pool", "physics", 2, began=T)
+ALICE, BOB = UserClaim("alice@pool", "", 1, began=T), UserClaim("bob@pool", "physics", 2, began=T)
 
 
 def seen(pool: InPool | None = ABSENT, *, lives: bool | None = True, **changes: object) -> Sighting:
@@ -45,7 +45,7 @@ def ended(at: float, pool: InPool | None = ABSENT) -> Sighting:
     return Sighting(FACTS, None, pool, (at, END))
 
 
-def busy(*claims: Claim, begun: int | None = None, started: float = T) -> InPool:
+def busy(*claims: UserClaim, begun: int | None = None, started: float = T) -> InPool:
     return InPool(True, tuple(sorted(claims)), begun, started)
 
 
@@ -217,7 +217,7 @@ def test_work_is_lost_with_the_machine_only() -> None:
 
 
 def test_claims_come_to_no_more_than_was_sold() -> None:
-    """Twice as many jobs as cores, and an ad that lies: it is theirs by their shares, no more than all."""
+    """Twice as many jobs as cores, or an ad that lies: it is theirs by their shares, and not more."""
     greedy = replace(BOB, cores=10**9, began=-1e12)
     told, _ = through([(T, None), (T + 100, seen(busy(ALICE, greedy))), (T + 200, ended(T + 200, None))])
     assert told.sum("core_seconds") == pytest.approx(4 * 100)

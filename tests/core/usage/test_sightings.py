@@ -17,16 +17,16 @@ from updraft.core.model import (
     Snapshot,
     Unknown,
 )
-from updraft.core.model.used import ABSENT, Claim, Sighting
+from updraft.core.model.used import ABSENT, Sighting, UserClaim
 from updraft.core.settings import Accounting, Policy
-from updraft.core.usage.sightings import Sightings, group_of, in_pool
+from updraft.core.usage.sightings import SightingReader, group_of, in_pool
 
 KEY = ("c1", "m1")
 JOINED = {"joined_at": NOW - 3500, "seen_at": NOW - 3590}
 
 
 def look(seen: Snapshot, rules: Policy | None = None, plan: Plan = Plan()) -> Sighting:  # noqa: B008 - frozen
-    return Sightings().of(seen, plan, rules or policy(), ())[KEY]
+    return SightingReader().of(seen, plan, rules or policy(), ())[KEY]
 
 
 def one(**changes: object) -> Snapshot:
@@ -40,7 +40,7 @@ def test_a_machine_that_works() -> None:
     found = look(one())
     assert (found.lives, found.ended) == (True, None)
     assert found.pool is not None
-    assert found.pool.claims == (Claim("alice@pool", "", 1),)
+    assert found.pool.claims == (UserClaim("alice@pool", "", 1),)
     assert (found.facts.cores, found.facts.price, found.facts.source) == (SMALL.cpus, 0.1, "cloud")
 
 
@@ -70,12 +70,12 @@ def test_an_end_is_seen_once_unless_it_is_metered() -> None:
     found = look(one(), plan=Plan(records=(over,)))
     assert found.ended == (NOW, end)
     past = snapshot(records=[over])
-    assert Sightings().of(past, Plan(), policy(), ()) == {}
-    assert Sightings().of(past, Plan(), policy(), [KEY])[KEY].ended == (NOW, end)
+    assert SightingReader().of(past, Plan(), policy(), ()) == {}
+    assert SightingReader().of(past, Plan(), policy(), [KEY])[KEY].ended == (NOW, end)
 
 
 def test_what_has_not_changed_is_the_same_object() -> None:
-    reader, seen = Sightings(), one()
+    reader, seen = SightingReader(), one()
     first = reader.of(seen, Plan(), policy(), ())
     again = reader.of(replace(seen, now=NOW + 2), Plan(), policy(), ())
     assert again[KEY] is first[KEY]
@@ -136,7 +136,7 @@ def test_when_a_job_began() -> None:
 def test_alike_claims_are_one_and_static_slots_count() -> None:
     child = Child("Claimed", "Busy", Resources(2, gpus=1), "alice@pool", None, "phys.alice@pool", NOW - 9)
     found = in_pool((machine((child, child, replace(child, state="Unclaimed"))),), policy())
-    assert found.claims == (Claim("alice@pool", "phys", 4, 2, NOW - 9),)
+    assert found.claims == (UserClaim("alice@pool", "phys", 4, 2, NOW - 9),)
     static = [
         replace(
             slot(f"m{each}"),
@@ -149,7 +149,7 @@ def test_alike_claims_are_one_and_static_slots_count() -> None:
         for each in (1, 2)
     ]
     found = in_pool(tuple(static), policy())
-    assert (found.claims, found.begun) == ((Claim("bob@pool", "", 2 * SMALL.cpus),), 3)
+    assert (found.claims, found.begun) == ((UserClaim("bob@pool", "", 2 * SMALL.cpus),), 3)
 
 
 def test_a_machine_of_another_class_than_any_has_its_claims_begin() -> None:
@@ -163,4 +163,4 @@ def test_offers_have_nothing_to_do_with_it() -> None:
 
 
 def test_a_ledger_without_machines_is_no_machines() -> None:
-    assert Sightings().of(one(ledger=LedgerView()), Plan(), policy(), ()) == {}
+    assert SightingReader().of(one(ledger=LedgerView()), Plan(), policy(), ()) == {}

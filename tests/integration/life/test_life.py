@@ -104,6 +104,19 @@ def a_whole_life(pool: RealPool) -> None:
     told = stories(pool.events(), (machine["id"] for machine in machines))
     for story in told.values():
         assert in_order(("joined", "drain", "terminate", "gone"), story), told
+    what_was_used(pool, 12, len(machines))
+
+
+def what_was_used(pool: RealPool, jobs: int, machines: int) -> None:
+    """The records have each machine, and the user's jobs on them."""
+    seen = pool.show("usage", "--from", "2026-01-01")
+    (total,) = seen["totals"]
+    assert total["machine_days"] >= machines
+    assert total["jobs"] >= jobs
+    assert 0 < total["used_core_hours"] <= total["paid_core_hours"]
+    assert total["doubtful_core_hours"] == 0
+    users = {row["name"].partition("@")[0] for row in seen["rows"] if row["kind"] == "user"}
+    assert users == {USER}
 
 
 def launches(pool: RealPool) -> list[dict[str, Any]]:

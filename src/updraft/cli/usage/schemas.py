@@ -28,6 +28,30 @@ FIGURES: Mapping[str, Schema] = {
     "kwh": value("number", "Energy, by the site's coefficients; or null.", none=True),
     "co2_kg": value("number", "CO₂ of that, in kg; or null.", none=True),
 }
+MACHINE = form(
+    "What the latest record of a machine says of it.",
+    cloud=value("string", "Its cloud."),
+    region=value("string", "Where that is, as the cloud's settings say it; or empty."),
+    zone=value("string", "Its zone."),
+    instance=value("string", "Its id."),
+    flavor=value("string", "Its flavor."),
+    market=value("string", "on-demand or spot."),
+    image=value("string", "Its image."),
+    **{"class": value("string", "Its worker class.")},
+    annex=value("string", "The annex that it was launched for, or empty."),
+    owner=value("string", "Whose annex that is, or empty."),
+    cores=value("integer", "Its cores."),
+    memory=value("integer", "Its memory, MiB."),
+    gpus=value("integer", "Its GPUs."),
+    price=value("number", "Per hour, when it was last seen; null where it isn't known.", none=True),
+    source=value("string", "Where the price is from: site (updraft.toml) or cloud; empty without one."),
+    benchmark=value("string", "What `score` is measured by, or empty."),
+    score=value("number", "The benchmark of one core, where the site says it; or null.", none=True),
+    requested=value("string", "When it was asked for (UTC)."),
+    seen_until=value("string", "The last moment of it that is in the report (UTC)."),
+    ended=value("string", "Why it ended (a reason's code); null of one that hasn't.", none=True),
+    why=value("string", "The same in words, or null.", none=True),
+)
 _KINDS = (*BY, "unknown", "pool")
 ROW = form(
     "One row.",
@@ -38,6 +62,7 @@ ROW = form(
     },
     name=value("string", "Whose, or of what; of a machine CLOUD/ID. Empty: without a group or an annex."),
     **FIGURES,
+    machine={"anyOf": [MACHINE, {"type": "null"}], "description": "With `--by machine`: of which; or null."},
 )
 USAGE_FORMS: Mapping[str, Schema] = {
     "usage": form(

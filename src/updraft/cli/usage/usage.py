@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from updraft.ledger.usage_reading import Records
-    from updraft.usage.bills import Bill
-    from updraft.usage.period import Period
+    from updraft.usage.bills import CloudBill
+    from updraft.usage.period import ReportPeriod
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet", "focus", "apel", "auditor")
 OF_RECORDS = ("focus", "apel", "auditor")  # of which --by says nothing
@@ -71,7 +71,7 @@ def usage(
 
 
 @contextmanager
-def _records(place: config.Place, days: "Period") -> Iterator["Records"]:
+def _records(place: config.Place, days: "ReportPeriod") -> Iterator["Records"]:
     """The records of these days. Raises ProblemFound where there are none yet: that isn't nothing."""
     from updraft.ledger import Reader
     from updraft.ledger.usage_reading import records
@@ -85,7 +85,7 @@ def _records(place: config.Place, days: "Period") -> Iterator["Records"]:
         yield found
 
 
-def _document(call: Call, days: "Period", by: str) -> Document:
+def _document(call: Call, days: "ReportPeriod", by: str) -> Document:
     from updraft.usage.report import document
 
     place, settings = call.place, config.usage(call.file)
@@ -93,7 +93,7 @@ def _document(call: Call, days: "Period", by: str) -> Document:
         return document(found, place.pool, days, by, settings)
 
 
-def _write_records(call: Call, days: "Period", form: str, output: Path | None) -> None:
+def _write_records(call: Call, days: "ReportPeriod", form: str, output: Path | None) -> None:
     from updraft.cli.usage import writing
 
     place, settings = call.place, config.usage(call.file)
@@ -102,13 +102,11 @@ def _write_records(call: Call, days: "Period", form: str, output: Path | None) -
 
 
 def _write(doc: Document, form: str, output: Path | None) -> None:
-    from updraft.cli.usage.schemas import ROW
     from updraft.cli.usage.writing import opened, opened_binary
     from updraft.usage.formats import parquet, text
     from updraft.usage.report import lines
 
-    kinds = dict.fromkeys(("note", "pool", "from", "to"), "string")
-    kinds |= {name: _kind(form) for name, form in ROW["properties"].items()}
+    kinds = _columns_of(doc["by"])
     if form == "table":
         if output is not None:
             raise UsageError("a table is for people: say another --format for a file")
@@ -127,6 +125,17 @@ def _write(doc: Document, form: str, output: Path | None) -> None:
             text.write_jsonl(lines(doc), out)
         else:
             click.echo(json_document(doc), file=out)
+
+
+def _columns_of(by: str) -> dict[str, str]:
+    """The columns of a report that is written row by row, with the kind of each."""
+    from updraft.cli.usage.schemas import MACHINE, ROW
+
+    columns = dict.fromkeys(("note", "pool", "from", "to"), "string")
+    columns |= {name: _kind(one) for name, one in ROW["properties"].items() if name != "machine"}
+    if by == "machine":
+        columns |= {name: _kind(one) for name, one in MACHINE["properties"].items()}
+    return columns
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -164,7 +173,7 @@ def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
         raise ProblemFound(f"{bill.unread} rows can't be read and are left out, the first one: {bill.why}")
 
 
-def _imported(place: config.Place, files: tuple[Path, ...]) -> "Bill":
+def _imported(place: config.Place, files: tuple[Path, ...]) -> "CloudBill":
     """What these files say of the pool's machines, once it is written down."""
     from updraft.app.call import who
     from updraft.core.model import Reason

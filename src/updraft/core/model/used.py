@@ -16,7 +16,7 @@ Day = int
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MachineFacts:
     """What doesn't change while a machine lives, and its price as it is now.
 
     `begin` is when it was asked for. `price` is per hour, None where it isn't known; `source` is where it
@@ -52,7 +52,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Claim:
+class UserClaim:
     """What one user has of a machine. `began` is when its job began, or at least the claim; 0 for unknown.
 
     `running` is False between two jobs: then no work is lost with it.
@@ -74,7 +74,7 @@ class InPool:
     """
 
     joined: bool
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[UserClaim, ...] = ()
     begun: int | None = None
     started: float = 0.0
 
@@ -90,7 +90,7 @@ class Sighting:
     `ended` is when it was over and why, for one that is.
     """
 
-    facts: Facts
+    facts: MachineFacts
     lives: bool | None
     pool: InPool | None
     ended: tuple[float, Reason] | None = None
@@ -162,6 +162,6 @@ class Booking:
     """What a look adds to the records, and the meters that it has changed: None for one that is over."""
 
     at: float
-    machines: dict[tuple[MachineKey, Day], tuple[Facts, MachineDay]] = field(default_factory=dict)
+    machines: dict[tuple[MachineKey, Day], tuple[MachineFacts, MachineDay]] = field(default_factory=dict)
     users: dict[tuple[MachineKey, Day, str, str], UserDay] = field(default_factory=dict)
     meters: dict[MachineKey, Meter | None] = field(default_factory=dict)

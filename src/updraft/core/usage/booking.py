@@ -16,15 +16,15 @@ from updraft.core.model import Reason
 from updraft.core.model.used import (
     ABSENT,
     Booking,
-    Claim,
     Day,
-    Facts,
     InPool,
     MachineDay,
+    MachineFacts,
     MachineKey,
     Meter,
     Meters,
     Sighting,
+    UserClaim,
     UserDay,
 )
 from updraft.core.settings import DAY
@@ -136,7 +136,9 @@ def _close(
     books.meters[facts.key] = Meter(sighting, now if settled or start > now else start, known)
 
 
-def _count_jobs(books: Booking, facts: Facts, old: InPool | None, new: InPool | None, now: float) -> None:
+def _count_jobs(
+    books: Booking, facts: MachineFacts, old: InPool | None, new: InPool | None, now: float
+) -> None:
     """The jobs that were begun since: by the machine's counter, shared out by the cores of those who may."""
     if old is None or new is None or new.begun is None:
         return
@@ -183,7 +185,7 @@ def _count_lost(books: Booking, meter: Meter, sighting: Sighting, end: float) ->
 # ---------------------------------------------------------------------------------------------- the rows
 
 
-def _alive(books: Booking, facts: Facts, begin: float, end: float, pool: InPool | None) -> None:
+def _alive(books: Booking, facts: MachineFacts, begin: float, end: float, pool: InPool | None) -> None:
     """Count time that it existed, with what the pool said of it meanwhile, None where nobody knows."""
     for day, first, last in days(begin, end):
         row, seconds = _row(books, facts, day, first, last), last - first
@@ -201,7 +203,12 @@ def _alive(books: Booking, facts: Facts, begin: float, end: float, pool: InPool 
 
 
 def _claims(
-    books: Booking, row: MachineDay, facts: Facts, day: Day, claims: Sequence[Claim], seconds: float
+    books: Booking,
+    row: MachineDay,
+    facts: MachineFacts,
+    day: Day,
+    claims: Sequence[UserClaim],
+    seconds: float,
 ) -> None:
     scale = _scale(facts, claims)
     for claim in claims:
@@ -211,7 +218,7 @@ def _claims(
             one.gpu_seconds += claim.gpus * seconds
 
 
-def _scale(facts: Facts, claims: Sequence[Claim]) -> float:
+def _scale(facts: MachineFacts, claims: Sequence[UserClaim]) -> float:
     """By what the cores of claims are multiplied, so that they come to no more than the cloud sold.
 
     A site may let its machines run more jobs than they have cores, and an ad may say any number.
@@ -220,12 +227,12 @@ def _scale(facts: Facts, claims: Sequence[Claim]) -> float:
     return facts.cores / total if 0 < facts.cores < total else 1.0
 
 
-def _doubtful(books: Booking, facts: Facts, begin: float, end: float) -> None:
+def _doubtful(books: Booking, facts: MachineFacts, begin: float, end: float) -> None:
     for day, first, last in days(begin, end):
         _row(books, facts, day, first, last).doubtful += last - first
 
 
-def _row(books: Booking, facts: Facts, day: Day, begin: float, end: float) -> MachineDay:
+def _row(books: Booking, facts: MachineFacts, day: Day, begin: float, end: float) -> MachineDay:
     found = books.machines.get((facts.key, day))
     if found is None:
         found = books.machines[facts.key, day] = facts, MachineDay(begin, end)

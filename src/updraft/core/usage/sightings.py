@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from updraft.core.model import Instance, Known, MachineRecord, Plan, Reason, Slot, Snapshot
-from updraft.core.model.used import ABSENT, Claim, Facts, InPool, MachineKey, Sighting
+from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineKey, Sighting, UserClaim
 from updraft.core.settings import Accounting, Policy
 from updraft.core.sharing.submitters import short
 from updraft.core.slots.variants import annex_of, read
@@ -20,7 +20,7 @@ _VACATE = 120.0  # seconds to save their work that jobs have on our machines, be
 _Made = tuple[MachineRecord, Instance | None, tuple[Slot, ...], object, Sighting]
 
 
-class Sightings:
+class SightingReader:
     """Reads looks; of a machine of which nothing has changed the sighting is the same object as before."""
 
     def __init__(self) -> None:
@@ -103,13 +103,13 @@ class _Look:
             return any(now - slot.heard <= timings.stale_ad for slot in slots)
         return record.joined_at is None or now - self._pool.started >= timings.collector_age
 
-    def facts(self, record: MachineRecord) -> Facts:
+    def facts(self, record: MachineRecord) -> MachineFacts:
         """What its record says, and the site of such machines."""
         said, size = self.policy.accounting, record.resources
         annex = annex_of(record.variant)
         made = read(record.variant) if annex else None
         score = _score(record.flavor, said)
-        return Facts(
+        return MachineFacts(
             pool=self._snapshot.pool,
             cloud=record.cloud,
             id=record.id,
@@ -150,10 +150,10 @@ def in_pool(slots: tuple[Slot, ...], policy: Policy) -> InPool:
     """What these slots of one machine say of it together."""
     if not slots:
         return ABSENT
-    claims: dict[Claim, list[int]] = {}
+    claims: dict[UserClaim, list[int]] = {}
     for claim in (claim for slot in slots for claim in _claims(slot, _patience(slot, policy))):
         # Alike claims are one: a machine that is full of one user's jobs has one for each time they began.
-        alike = Claim(claim.user, claim.group, 0, 0, claim.began, claim.running)
+        alike = UserClaim(claim.user, claim.group, 0, 0, claim.began, claim.running)
         had = claims.setdefault(alike, [0, 0])
         had[0], had[1] = had[0] + claim.cores, had[1] + claim.gpus
     counted = [slot.begun for slot in slots if slot.begun is not None]
@@ -161,7 +161,7 @@ def in_pool(slots: tuple[Slot, ...], policy: Policy) -> InPool:
         joined=True,
         claims=tuple(
             sorted(
-                Claim(one.user, one.group, cores, gpus, one.began, one.running)
+                UserClaim(one.user, one.group, cores, gpus, one.began, one.running)
                 for one, (cores, gpus) in claims.items()
             )
         ),
@@ -176,18 +176,18 @@ def _patience(slot: Slot, policy: Policy) -> float | None:
     return None if worker is None else worker.lifetime + worker.drain_deadline + _VACATE
 
 
-def _claims(slot: Slot, patience: float | None) -> Iterable[Claim]:
+def _claims(slot: Slot, patience: float | None) -> Iterable[UserClaim]:
     if not slot.partitionable and slot.state in _CLAIMED:
         running = slot.activity != "Idle"
         began = _began(slot.since, slot.retirement, slot.heard, patience)
         name = (slot.user, group_of(slot.user, slot.submitter))
-        yield Claim(*name, slot.total.cpus, slot.total.gpus, began, running)
+        yield UserClaim(*name, slot.total.cpus, slot.total.gpus, began, running)
     for child in slot.children:
         if child.state in _CLAIMED:
             began = _began(child.since, child.retirement, slot.heard, patience)
             name = (child.user, group_of(child.user, child.submitter))
             size = child.resources
-            yield Claim(*name, size.cpus, size.gpus, began, child.activity != "Idle")
+            yield UserClaim(*name, size.cpus, size.gpus, began, child.activity != "Idle")
 
 
 def _began(since: float, left: float | None, heard: float, patience: float | None) -> float:
