@@ -110,16 +110,3 @@ whom it has reached.
 def without_fs(*daemons: str) -> dict[str, str]:
     """The settings with which these daemons prove who they are by NO_FS; people's tools go on as they did."""
     return {f"{daemon}.{CLIENT_PROOFS}": NO_FS for daemon in daemons}
-
-
-SURE = "SEC_CLIENT_AUTHENTICATION"
-"""The setting that says whether HTCondor has to know whom it has reached where it calls somebody."""
-
-
-def sure_of_others(*daemons: str) -> dict[str, str]:
-    """The settings with which these daemons talk to nobody who doesn't prove who he is.
-
-    An account of the head can take a daemon's place behind the shared port: what a collector of that kind
-    says of machines would have jobs sent to them.
-    """
-    return {f"{daemon}.{SURE}": "REQUIRED" for daemon in daemons}

@@ -194,7 +194,6 @@ def head_config(spec: HeadSpec) -> str:
             "UID_DOMAIN": spec.uid_domain,
             **_strangers(spec),
             **cc.without_fs(*calling),
-            **cc.sure_of_others(*calling),
             **(_manager(spec) if manages else {}),
             **(_submit_node(spec) if submits else {}),
             # Of a manager alone nobody knows what its submit nodes refuse.
@@ -270,8 +269,8 @@ def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
     if spec.controller_config is None:
         return []
     unit = lean("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
-    sure = f'Environment="_CONDOR_{cc.CLIENT_PROOFS}={cc.NO_FS}" _CONDOR_{cc.SURE}=REQUIRED'
-    unit = unit.replace("[Service]\n", f"[Service]\n{sure}\n")
+    proofs = f'Environment="_CONDOR_{cc.CLIENT_PROOFS}={cc.NO_FS}"'
+    unit = unit.replace("[Service]\n", f"[Service]\n{proofs}\n")
     return [
         machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
         machine.file("/etc/systemd/system/updraft.service", unit),
