@@ -1,4 +1,10 @@
-"""User-data as data: layers that are merged and rendered for cloud-init, for workers and for a head."""
+"""User-data as data: layers that are merged and rendered for cloud-init, for workers and for a head.
+
+In comes a `WorkerSpec` or a `HeadSpec`; out come the bytes that a machine is told at its boot. Read
+`worker/userdata` first. What runs on the machines is in `files`: the scripts of a boot, and the agent of a
+worker (`files/agent/watchers`: its guard, its lease, and what it does at a spot notice), told by
+`worker/agent`.
+"""
 
 from updraft.bootstrap.head.userdata import HeadSpec, head_user_data, quick
 from updraft.bootstrap.layers import EC2_LIMIT, Layer, compose, parse_layer

@@ -1,6 +1,7 @@
 """The life of a machine, and every way in which it ends.
 
 In come what the cloud and the pool say of it and what the ledger remembers; out come its phase, and what
-becomes of it. Read `lifecycle` first (phases as one table), then `witnesses` (the one road to every end),
-`leaving` (rules whatever the queue says) and `scalein` (idle machines).
+becomes of it. Read `lifecycle` first (phases as one table, and when a machine last had a claim), then
+`leaving` (rules whatever the queue says, and drains under way), `scalein` (idle machines), `fates` (the one
+place that makes an end) and `witnesses` (who may object to it).
 """

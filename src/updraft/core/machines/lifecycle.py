@@ -1,8 +1,8 @@
 """Where each machine is in its life: what the cloud says × what the pool says, as one table.
 
 `merged` puts the three things together that are known of a machine (its cloud's word, its pool's and the
-ledger's) and brings the record up to date: joined, busy, silent, missing, drained. It decides nothing. `roll`
-does it for all machines.
+ledger's) and brings the record up to date: joined, silent, missing, drained, and when it last had a claim
+(`_heard`), from which idle counts. It decides nothing. `cache.Roll` does it for all machines.
 """
 
 from collections.abc import Mapping
