@@ -1,10 +1,10 @@
 """Scaling in: which idle machines go for want of work.
 
-Idle means: no claim for the class's idle limit. Since when is in its record (`busy_at`, which `lifecycle._heard`
-writes, by the slot's own counters); here it is held against the limit. Never below the class's
-minimum, never a machine that waiting jobs can use, and never while a source that would have to know is
-silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would have
-booted stays for that long.
+Idle means: no claim for the class's idle limit. Since when is in its record (`busy_at`, which
+`lifecycle._heard` writes, by the slot's own counters); here it is held against the limit. Never below the
+class's minimum, never a machine that waiting jobs can use, and never while a source that would have to know
+is silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would
+have booted stays for that long.
 """
 
 from collections.abc import Callable, Mapping, Sequence
