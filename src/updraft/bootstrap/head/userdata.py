@@ -185,7 +185,8 @@ def head_config(spec: HeadSpec) -> str:
     manages, submits = (role in spec.roles for role in (CENTRAL_MANAGER, SUBMIT))
     broker = spec.broker and manages
     daemons = "MASTER" + " COLLECTOR NEGOTIATOR" * manages + " SCHEDD" * submits + " BROKER" * broker
-    calling = (*daemons.split(), *["SHADOW"] * submits)
+    # A broker knows the tokens of its own key alone: who calls a worker by way of it shows it a file (FS).
+    calling = () if broker else (*daemons.split(), *["SHADOW"] * submits)
     made = cc.lines(
         {
             "DAEMON_LIST": daemons,
@@ -269,8 +270,9 @@ def _controller_files(spec: HeadSpec) -> list[dict[str, Any]]:
     if spec.controller_config is None:
         return []
     unit = lean("updraft.service").replace("/usr/local/bin/updraft", spec.updraft)
-    proofs = f'Environment="_CONDOR_{cc.CLIENT_PROOFS}={cc.NO_FS}"'
-    unit = unit.replace("[Service]\n", f"[Service]\n{proofs}\n")
+    if not spec.broker:
+        proofs = f'Environment="_CONDOR_{cc.CLIENT_PROOFS}={cc.NO_FS}"'
+        unit = unit.replace("[Service]\n", f"[Service]\n{proofs}\n")
     return [
         machine.file("/etc/updraft/updraft.toml", spec.controller_config, "0600"),
         machine.file("/etc/systemd/system/updraft.service", unit),
