@@ -76,18 +76,20 @@ def demand(pool: HTCondorPool, *, running: bool = False) -> ScheddView:
     return pool.demand(SCHEDD, running=running, deadline=20)
 
 
-def test_what_a_user_says_of_himself_names_no_schedd(live: LivePool, pool: HTCondorPool) -> None:
+@pytest.mark.parametrize("group", ["", "bob."])
+def test_what_a_user_says_of_himself_names_no_schedd(live: LivePool, pool: HTCondorPool, group: str) -> None:
     """Anybody with an account may send such an ad, with any schedd in it that will never answer."""
     address = '"<10.99.0.77:9618>"'
-    name = f'"alice@{TRUST_DOMAIN}"'
+    name = f'"{group}alice@{TRUST_DOMAIN}"'
     ad = (
-        f'MyType = "Submitter"\nName = {name}\nMachine = "head"\nScheddName = "evil@alice"\nIdleJobs = 5\n'
+        f'MyType = "Submitter"\nName = {name}\nMachine = "head"\nIdleJobs = 5\n'
+        f'ScheddName = "evil@{group}alice"\n'
         f"MyAddress = {address}\nScheddIpAddr = {address}\n"
     )
     send = ("condor_advertise", "-tcp", "UPDATE_OWN_SUBMITTOR_AD", "-")
     live.nodes["head"].run(*send, text=ad, user="alice")
     shown = ("-submitters", "-af", "ScheddName")
-    wait_for("it is in the collector", lambda: "evil@alice" in live.status(*shown).split(), 20)
+    wait_for("it is in the collector", lambda: f"evil@{group}alice" in live.status(*shown).split(), 20)
     assert pool.schedds(10) == (SCHEDD,)
 
 

@@ -68,8 +68,14 @@ def read_schedds(collector: str | None) -> tuple[str, ...]:
     theirs = ["Name", "ScheddName", SHOWN_IDENTITY]
     flocking = source.query(htcondor2.AdType.Submitter, projection=theirs)
     names = {text(ad, "Name") for ad in ads}
-    names |= {text(ad, "ScheddName") for ad in flocking if text(ad, "Name") != text(ad, SHOWN_IDENTITY)}
+    names |= {text(ad, "ScheddName") for ad in flocking if not _is_his_own(ad)}
     return tuple(sorted(names - {""}))
+
+
+def _is_his_own(ad: Any) -> bool:
+    """Whether that user has sent this submitter's ad; before his name may stand a group of his choice."""
+    sender = text(ad, SHOWN_IDENTITY).casefold()
+    return bool(sender) and f".{text(ad, 'Name')}".casefold().endswith(f".{sender}")
 
 
 def read_slots(
