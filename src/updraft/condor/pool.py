@@ -25,7 +25,7 @@ from updraft.condor.process.news import Listener
 from updraft.condor.process.tools import DrainingAlreadyError, Tools
 from updraft.condor.tokens.workers import newest_key, own_user, user_of
 from updraft.core.model import DrainMode, ScheddView, Slot
-from updraft.errors import DrainRefused, PoolError
+from updraft.errors import DrainRefused, PoolError, PoolTimeout
 
 _OURS = "updraft"
 _COLLECTOR = "the collector"
@@ -98,9 +98,14 @@ class HTCondorPool:
             memory = self._schedds.get(schedd, ScheddMemory())
         where, name = self._access.collector, self._access.name
         end = time.monotonic() + deadline
-        view, memory = self._children.call(
-            f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory, deadline / 4
-        )
+        try:
+            view, memory = self._children.call(
+                f"schedd {schedd}", deadline, read_demand, where, name, schedd, running, memory, deadline / 4
+            )
+        except PoolTimeout:
+            with self._lock:
+                self._schedds[schedd] = replace(memory, careful=True)
+            raise
         view, memory = self._apart.complete(schedd, view, memory, max(0.0, end - time.monotonic()))
         with self._lock:
             self._schedds[schedd] = memory

@@ -1,11 +1,13 @@
 """The search for jobs that can't be read has its time in each look, and goes on at the next."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.condor.demand.test_queue import NAMES, POISON, Schedd, job
+from tests.rigs.bindings import htcondor2
 from updraft.condor.demand.conditions import WAITING_OR_RUNNING
 from updraft.condor.demand.groups import is_suspect
 from updraft.condor.demand.queue import Queue
@@ -35,6 +37,23 @@ class Slow(Schedd):
 
     def history(self, *_: Any, **__: Any) -> list[Any]:
         return []
+
+
+HEAVY = "Heavy"
+DEADLINE, SENDS = 20.0, 25.0  # seconds for a whole look, and that a schedd takes for somebody's jobs
+
+
+class Heavy(Slow):
+    """A schedd that takes longer to send some jobs than a look may take, or than HTCondor waits."""
+
+    def query(self, *args: Any, **how: Any) -> list[Any]:
+        found = super().query(*args, **how)
+        if any(HEAVY in str(ad.get("Requirements")) for ad in found):
+            patience = float(htcondor2.param["Q_QUERY_TIMEOUT"])
+            self.now += min(patience, SENDS)
+            if patience < SENDS:
+                raise htcondor2.HTCondorException("Failed to fetch ads from schedd, errmsg=")
+        return found
 
 
 @pytest.fixture
@@ -123,3 +142,24 @@ def test_a_search_that_is_handed_on_is_whole(slow: Slow) -> None:
     suspect = {owner for part in suspects(queue.searches) for owner in part.owners}
     assert served | suspect == {*HONEST, *CULPRITS}
     assert not served & suspect
+
+
+def test_jobs_that_take_longer_than_a_look_keep_nobody_else_waiting() -> None:
+    """A look that had no answer in time is followed by a careful one, which finds out whose jobs they are."""
+    heavy = Heavy(*[job(n, owner) for n, owner in enumerate(HONEST)], job(1000, "eve", f'"{HEAVY}" == "x"'))
+    memory, served = ScheddMemory(location="there", names=NAMES, looks=1), []
+    for _ in range(12):
+        begun = heavy.now
+        view, after = looked(heavy, "test", "s", True, memory, DEADLINE / 4, heavy.clock)
+        if heavy.now - begun > DEADLINE:  # its child is ended, and what it has learned is lost
+            served.append(0)
+            memory = replace(memory, careful=True)
+            continue
+        served.append(read(view.groups))
+        assert view.idle_total == len(HONEST) + 1, "unknown is not zero"
+        memory = after
+    assert served[0] == 0
+    assert served[-1] == len(HONEST)
+    assert served[5:] == [len(HONEST)] * 7, "what is known is known"
+    assert memory.unread == {"eve": (1000,)}
+    assert int(htcondor2.param["Q_QUERY_TIMEOUT"]) == 20

@@ -124,15 +124,19 @@ def submit(seed: int, count: int) -> int:
     """Make so many jobs at this host's schedd, and change each; how many there are."""
     import htcondor2
 
+    # These bindings no longer prove who they are by FS to a schedd that is older than 25: by a token, then.
+    fetch = ("condor_token_fetch", "-type", "SCHEDD", "-token", "own")
+    subprocess.run(fetch, check=True, capture_output=True, timeout=60)
     rng = random.Random(seed)
     schedd = htcondor2.Schedd()
-    made = 0
-    while made < count:
+    made = tried = 0
+    while made < count and tried < 2 * count:
         said = {"executable": "/bin/sleep", "arguments": "600", "requirements": "TARGET.Nowhere =?= 1"}
         if rng.random() < 0.5:
             name = rng.choice(JOB_NAMES)
             said[f"My.{name}"] = value(rng, name).replace("\n", " ")
         some = min(_PER_CLUSTER, count - made)
+        tried += some
         with contextlib.suppress(Exception):  # refused: another one
             cluster = schedd.submit(htcondor2.Submit(said), count=some).cluster()
             made += some

@@ -39,7 +39,9 @@ _NUMBERS = (
 )
 _MOST_JOBS = 1 << 31  # HTCondor's own numbers of jobs end there
 MAX_GROUPS = 2_000
-_UNREADABLE = "its ad can't be read by HTCondor's library, which finds it nested too deeply"
+_UNREADABLE = (
+    "its ad can't be read: HTCondor's library finds it nested too deeply, or its schedd takes too long"
+)
 _TOO_MANY = "too many of its owner's jobs can't be read"
 _SUSPECT = "a job that can't be read is looked for among some, and it isn't told apart from these yet"
 _APART = "its owner has jobs that take long to be asked for: they have their turns, and its own is to come"

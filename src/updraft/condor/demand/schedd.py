@@ -28,7 +28,7 @@ from updraft.condor.demand.places import PLACES, running_jobs
 from updraft.condor.demand.queue import Queue
 from updraft.condor.demand.searching import Budget, Search
 from updraft.condor.demand.terms import NAMES
-from updraft.condor.demand.unread import Unread
+from updraft.condor.demand.unread import Unread, answered_within
 from updraft.core.model import JobGroup, ScheddView
 
 _DEEPEST = 4  # grouped questions more in one look; the rest is named at the next
@@ -55,7 +55,8 @@ class ScheddMemory:
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
     `unread` are the clusters that can't be read, `odd` the owners whose jobs are asked for apart (see
     `Queue`). `searches` for the unreadable go on at the next look; among one owner's jobs they rest until the
-    monotonic clock says `rest_until`, so that they take a tenth of the schedd's time.
+    monotonic clock says `rest_until`, so that they take a tenth of the schedd's time. The next look is
+    `careful` where the last one had no answer in time.
     """
 
     location: str = ""
@@ -69,6 +70,7 @@ class ScheddMemory:
     brought: frozenset[str] = frozenset()
     searches: tuple[Search, ...] = ()
     rest_until: float = 0.0
+    careful: bool = False
 
 
 def read_demand(
@@ -84,7 +86,8 @@ def read_demand(
     `pool` is the pool's name: jobs that are on hold for its controller are told as well. Those of odd owners
     are counted, as a group that can't be planned for (`pending`); `apart.read_apart` tells what they are. It
     takes `limit` seconds at most to search for jobs that can't be read; what isn't told apart by then is left
-    out, and said.
+    out, and said. A careful look waits no longer than that for any answer: a question that takes longer
+    failed for somebody's jobs, too.
     """
     import htcondor2
 
@@ -140,8 +143,9 @@ def looked(
     """The same of `source`, a schedd of the bindings."""
     budget = Budget(limit, clock() >= memory.rest_until, clock)
     queue = Queue(source, memory.unread, memory.odd, memory.searches, budget)
-    queue.go_on()
-    view, memory = _told(queue, pool, schedd, running, memory)
+    with answered_within(limit if memory.careful else math.inf):
+        queue.go_on()
+        view, memory = _told(queue, pool, schedd, running, memory)
     rest = clock() + budget.spent / _SEARCHING - budget.spent if budget.spent else memory.rest_until
     return view, replace(memory, searches=queue.searches, rest_until=rest)
 
@@ -190,6 +194,8 @@ def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, .
     if not looked_through:
         queue.look_again(_WAITING, (*names, *NAMES))
     if renewed:
+        if memory.careful:  # what costs most may be the jobs that are to be asked for apart
+            queue.look_for_odd(WAITING_OR_RUNNING, (*names, *NAMES))
         rows = _grouped(queue, names)
     else:
         queue.look_for_odd(_WAITING, (*names, *NAMES), looked_through)

@@ -6,7 +6,9 @@ first whose they are and then which clusters, and they are asked for no more. So
 It has so much time in each look (see `searching`); what is suspect when that is over is left out until then.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +30,7 @@ from updraft.core.halving import failing
 
 STATUS = ("JobStatus", "JobUniverse")
 _UNFINISHED = f"{says('JobStatus', '1', '2', '3', '5', '6', '7')} && {UNIVERSES}"
+_PATIENCE = "Q_QUERY_TIMEOUT"  # HTCondor's setting for what asks a queue
 # One that has more unread clusters than are named in a question loses all of them.
 _CLUSTERS = 100
 
@@ -50,6 +53,25 @@ class UnreadCluster:
     idle: int
     running: int
     suspect: bool = False
+
+
+@contextmanager
+def answered_within(seconds: float) -> Iterator[None]:
+    """A schedd that sends nothing for so long (whole seconds, one at least) has failed to answer.
+
+    HTCondor's own bound, 20 s, is longer than a whole look may take.
+    """
+    import htcondor2
+
+    if math.isinf(seconds):
+        yield
+        return
+    last = str(htcondor2.param[_PATIENCE])
+    htcondor2.param[_PATIENCE] = str(max(1, round(seconds)))
+    try:
+        yield
+    finally:
+        htcondor2.param[_PATIENCE] = last
 
 
 class Readable:
@@ -218,7 +240,8 @@ class Readable:
         import htcondor2
 
         try:
-            ask()
+            with answered_within(self.budget.limit):
+                ask()
         except htcondor2.HTCondorException:
             return True
         return False
