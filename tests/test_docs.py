@@ -8,6 +8,7 @@ import click
 import pytest
 
 from updraft.cli import reference
+from updraft.cli.codes import error_classes, reason_codes
 from updraft.cli.schemas import FORMS
 from updraft.cli.verbs import SECTIONS, VERBS, installed, load_verb
 from updraft.config.known import TABLES
@@ -78,10 +79,10 @@ def test_every_setting_says_what_it_means() -> None:
 @pytest.mark.slow
 def test_every_error_and_reason_has_an_entry() -> None:
     errors = reference.errors_page()
-    for error in reference.error_classes():
+    for error in error_classes():
         assert f"`{error.__name__}`" in errors
         assert error.__name__ in errors.split("```")[1], "draw it in the tree of errors.py"
-    codes = reference.reason_codes()
+    codes = reason_codes()
     assert {"demand", "no-capacity"} <= set(codes)
     assert all(re.fullmatch(r"[a-z…][a-z0-9…-]*", code) for code in codes), sorted(codes)
 
@@ -134,5 +135,5 @@ def test_a_reasons_code_is_that_of_its_own_module(tmp_path: Path) -> None:
         "room/more.py": 'from some.other import MINE as HERS\nReason(HERS, "and so it is")\n',
     }.items():
         (package / name).write_text(text)
-    assert set(reference.reason_codes(package)) >= {"user-limit", "imported"}
-    assert "alice" not in reference.reason_codes(package)
+    assert set(reason_codes(package)) >= {"user-limit", "imported"}
+    assert "alice" not in reason_codes(package)

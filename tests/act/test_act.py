@@ -192,7 +192,7 @@ def test_a_refused_drain_leaves_no_trace(rig: Rig) -> None:
     assert not rig.driver.machines()[0].retiring
     record = ledger.machine(machine)
     assert record is not None
-    assert (record.drain, record.busy_at) == (None, rig.clock())
+    assert (record.drain, record.last_claimed_at) == (None, rig.clock())
     assert ("busy-again", "busy-again") in events(ledger)
     assert rig.pool.workers[machine].closed is None
 

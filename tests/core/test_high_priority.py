@@ -122,7 +122,9 @@ def full(*waiting: JobGroup, idle_for: float = 20.0) -> Snapshot:
     return snapshot(
         instances=[instance(name) for name in names],
         slots=[slot(name, name == "i-3") for name in names],
-        records=[replace(record(name), joined_at=NOW - 3000, busy_at=NOW - idle_for) for name in names],
+        records=[
+            replace(record(name), joined_at=NOW - 3000, last_claimed_at=NOW - idle_for) for name in names
+        ],
         groups=waiting,
     )
 

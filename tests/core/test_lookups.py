@@ -264,12 +264,12 @@ def test_one_whose_cloud_does_not_say_when_it_was_launched_is_as_old_as_our_firs
 
 def test_a_changed_record_is_a_replaced_one() -> None:
     before = record("i-1", joined_at=5.0, gaps=(30.0,))
-    changes = {"busy_at": NOW, "silent_since": None, "job_starts": 4}
+    changes = {"last_claimed_at": NOW, "silent_since": None, "job_starts": 4}
     assert changed(before, changes) == replace(before, **changes)
 
 
 def test_nothing_is_written_anew_of_a_machine_to_which_nothing_happens() -> None:
-    kept = record("i-1", joined_at=NOW - 50, busy_at=NOW - 40, job_starts=3, seen_at=NOW - 60)
+    kept = record("i-1", joined_at=NOW - 50, last_claimed_at=NOW - 40, job_starts=3, seen_at=NOW - 60)
     look = snapshot(instances=[instance("i-1")], slots=[slot("i-1")], records=[kept])
     (machine,) = Roll().look(look, Policy("test", {})).machines
     assert machine.record is kept

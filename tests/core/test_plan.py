@@ -237,7 +237,7 @@ def _record(name: str, about: dict[str, Any]) -> Any:
         "generation": about.get("generation", "g1"),
         "job_starts": 3 if "slot" in about else None,
         "joined_at": NOW - 3500 if "slot" in about or about.get("joined") else None,
-        "busy_at": NOW - about.get("idle", 10.0) if "slot" in about else None,
+        "last_claimed_at": NOW - about.get("idle", 10.0) if "slot" in about else None,
     }
     for key in ("requested", "silent", "missing", "terminate_asked", "joined"):
         if f"{key}_ago" in about:

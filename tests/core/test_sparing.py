@@ -159,7 +159,7 @@ def whole() -> Snapshot:
         groups=[group("g", 40)],
         slots=[slot(name, busy=name == "i-1", cloud=cloud) for cloud, name in clouds.items()],
         records=[
-            record(name, cloud=cloud, joined_at=NOW - 3000, busy_at=NOW - 2000, job_starts=3)
+            record(name, cloud=cloud, joined_at=NOW - 3000, last_claimed_at=NOW - 2000, job_starts=3)
             for cloud, name in clouds.items()
         ],
         offers=[offer(flavor, cloud) for flavor in ("small", "large") for cloud in clouds],
@@ -303,7 +303,7 @@ def with_odd_machines() -> Snapshot:
     odd = snapshot(
         slots=[slot("i-8", busy=True, kind=of_odd.key), slot("i-9", kind=of_odd.key)],
         records=[
-            record(name, worker_class="odd", joined_at=NOW - 3000, busy_at=NOW - 2000, job_starts=3)
+            record(name, worker_class="odd", joined_at=NOW - 3000, last_claimed_at=NOW - 2000, job_starts=3)
             for name in ("i-8", "i-9")
         ],
         instances=[instance(name, worker_class="odd") for name in ("i-8", "i-9")],

@@ -71,14 +71,14 @@ def test_what_is_remembered_reads_the_same_anew_and_at_the_next_look(path: Path)
         ledger.remember((machine(), machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))))
         ledger.view(NOW)
         ledger.remember(
-            (machine(busy_at=5.0, job_starts=7), machine("m3", drain=drain, let_go=Reason("l", "g")))
+            (machine(last_claimed_at=5.0, job_starts=7), machine("m3", drain=drain, let_go=Reason("l", "g")))
         )
         seen = ledger.view(NOW)
         assert ledger.view(NOW) == seen
         with Reader(path) as reader:
             assert reader.view(NOW) == seen
     by_name = {one.id: one for one in seen.machines}
-    assert by_name["m1"] == machine(busy_at=5.0, job_starts=7)
+    assert by_name["m1"] == machine(last_claimed_at=5.0, job_starts=7)
     assert by_name["m2"] == machine("m2", end=Reason("x", "y"), gaps=(1.5, 2.0))
     assert TOKEN not in by_name["m3"].drain.reason.text
 
@@ -123,10 +123,10 @@ def test_what_nobody_has_changed_is_the_same_view_and_the_same_records(path: Pat
         assert reader.view(NOW) is seen
         later = ledger.view(NOW + 1)
         assert (later.launches is first.launches, later.machines is first.machines) == (True, True)
-        ledger.remember((machine("m2", busy_at=3.0),))
+        ledger.remember((machine("m2", last_claimed_at=3.0),))
         changed = ledger.view(NOW + 1)
         assert changed.machines[0] is first.machines[0]
-        assert changed.machines[1].busy_at == reader.view(NOW).machines[1].busy_at == 3.0
+        assert changed.machines[1].last_claimed_at == reader.view(NOW).machines[1].last_claimed_at == 3.0
         with Ledger(path) as other:  # as a verb does
             other.remember((machine("m3"),))
         assert [one.id for one in ledger.view(NOW + 1).machines] == ["m1", "m2", "m3"]
@@ -182,7 +182,7 @@ def test_many_that_join_at_once_teach_one_boot_each(path: Path) -> None:
         ledger.remember(machine(name) for name in names)
         for busy in (10.0, 20.0, 30.0):
             ledger.view(NOW)
-            ledger.remember(machine(name, joined_at=NOW + 60, busy_at=busy) for name in names)
+            ledger.remember(machine(name, joined_at=NOW + 60, last_claimed_at=busy) for name in names)
     with sqlite3.connect(path) as rows:
         assert rows.execute("SELECT count(*), min(seconds), max(seconds) FROM boots").fetchone() == (
             60,
@@ -399,9 +399,9 @@ def test_a_change_is_made_to_what_is_written_down_by_then(path: Path) -> None:
         ledger.remember((machine(), machine(cloud="c2")))
         late = machine()  # as somebody knew it who writes only now
         ledger.change("c1", ("m1", "unknown"), joined_at=NOW + 5)
-        ledger.change("c1", ("m1",), busy_at=NOW + 6)
+        ledger.change("c1", ("m1",), last_claimed_at=NOW + 6)
         ledger.add((late, machine("m2")))
-        assert ledger.record("c1", "m1") == machine(joined_at=NOW + 5, busy_at=NOW + 6)
+        assert ledger.record("c1", "m1") == machine(joined_at=NOW + 5, last_claimed_at=NOW + 6)
         assert ledger.record("c2", "m1") == machine(cloud="c2")
         assert ledger.record("c1", "m2") == machine("m2")
         assert ledger.record("c1", "unknown") is None

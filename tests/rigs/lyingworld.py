@@ -350,7 +350,7 @@ class World:
         drain = DrainRecord(action.mode, self.now, action.reason, None, action.deadline)
         if one.up and one.joined:
             if action.mode is DrainMode.EMPTY and one.job:
-                self.records[one.id] = replace(record, drain=None, busy_at=self.now)
+                self.records[one.id] = replace(record, drain=None, last_claimed_at=self.now)
                 return
             drain = replace(drain, accepted_at=self.now)
             one.closed = True

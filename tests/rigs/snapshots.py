@@ -125,7 +125,7 @@ def record(name: str, **changes: object) -> MachineRecord:
 
 def gone(name: str, **changes: object) -> MachineRecord:
     """One that had joined, and of which its cloud said 12 s ago, asked by its id, that it is no more."""
-    told = {"joined_at": NOW - 3500, "busy_at": NOW - 9, "job_starts": 3, "seen_at": NOW - 3590}
+    told = {"joined_at": NOW - 3500, "last_claimed_at": NOW - 9, "job_starts": 3, "seen_at": NOW - 3590}
     said = {"missing_since": NOW - 15, "gone_since": NOW - 12, "gone_heard": NOW - 5}
     return record(name, **(told | said | changes))
 
@@ -278,7 +278,7 @@ def one_machine(draw: st.DrawFn, name: str) -> tuple[Instance | None, MachineRec
             price=pick(draw, [None, 0.1, 0.3]),
             requested_at=asked,
             joined_at=joined,
-            busy_at=pick(draw, [NOW - 1, NOW - 5000.0]) if joined else None,
+            last_claimed_at=pick(draw, [NOW - 1, NOW - 5000.0]) if joined else None,
             job_starts=3 if joined else None,
             silent_since=pick(draw, [None, NOW - 5, NOW - 2000]) if joined else None,
             missing_since=pick(draw, [None, None, NOW - 5, NOW - 2000]),

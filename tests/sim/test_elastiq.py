@@ -157,7 +157,7 @@ def test_credits_of_other_machines_taken() -> None:
         ],
         slots=[replace(slot(name), accepting=False, draining=True) for name in idle],
         records=[
-            *(record(name, joined_at=NOW - 3500, busy_at=NOW - 700, job_starts=3) for name in idle),
+            *(record(name, joined_at=NOW - 3500, last_claimed_at=NOW - 700, job_starts=3) for name in idle),
             *(record(name, requested_at=NOW - 30) for name in coming),
         ],
         groups=[group(idle=10)],
@@ -214,7 +214,7 @@ def test_not_owned_machine_shot() -> None:
     world = snapshot(
         instances=[instance("i-0")],
         slots=[slot("i-0"), by_hand, replace(slot("pretender"), launch_key="")],
-        records=[record("i-0", joined_at=NOW - 3500, busy_at=NOW - 3000, job_starts=3)],
+        records=[record("i-0", joined_at=NOW - 3500, last_claimed_at=NOW - 3000, job_starts=3)],
     )
     hosts = hosts_of(world) or {}
     seen = Seen(NOW, 0, hosts, tuple(hosts))

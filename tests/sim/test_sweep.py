@@ -11,7 +11,7 @@ from updraft.config import load
 from updraft.core.model import Resources
 from updraft.core.settings import Policy, WorkerClass
 from updraft.errors import UsageError
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import example_clouds, example_policy
 from updraft.sim.sweep import Setting, axis, front, swept
 from updraft.sim.world.stock import bought, clouds_of, read_offers, slots_of
 

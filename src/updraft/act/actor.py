@@ -242,7 +242,7 @@ class Actor:
             (action.machine,),
             drain=None,
             wanted_drain=kept,
-            busy_at=self._clock(),
+            last_claimed_at=self._clock(),
             unanswered_since=None,
         )
         text = f"{action.machine} is busy again and stays: {why(error).text}"

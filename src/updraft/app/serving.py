@@ -243,7 +243,7 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
     Without the socket the daemon works on: jobs are worth more than requests.
     """
     desk = Desk(ledger, time.time)
-    if not settings.policy().annex_budgets:
+    if not settings.policy().annex_allowances:
         yield desk
         return
     server = Server(settings.annexes.socket, desk.answer)

@@ -167,7 +167,7 @@ def _found(asked: str | None, *, example: bool) -> Path | None:
 
 def _base(file: Path | None, saved: Saved) -> Setting:
     """The setting that a configuration describes; without one the example's, on saved offers if any."""
-    from updraft.sim.examples import example_clouds, example_policy
+    from updraft.sim.conditions import example_clouds, example_policy
     from updraft.sim.world.stock import clouds_of, on_saved
 
     if file is None:

@@ -27,7 +27,7 @@ from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.judge import Judge
 from updraft.condor.process.tools import Tools
-from updraft.condor.tokens.ended import EndedTokens
+from updraft.condor.tokens.revoking import EndedTokens
 from updraft.condor.tokens.workers import life
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from updraft.core.leftovers import Belonging, Kind
 from updraft.core.model import CloudOffer, Instance, Quota
 
 Found = Mapping[str, Instance | None]
@@ -250,3 +251,26 @@ class Catalogue(Protocol):
 
     def findings(self) -> tuple[Finding, ...]:
         """What is to be known of this endpoint: what it lacks, and what stands in for it."""
+
+
+class Leavings(Protocol):
+    """What updraft has made in a cloud beyond machines, images and groups, as far as it carries our tag.
+
+    A driver that can tell of it has an attribute `leavings`. As everywhere in this room nothing waits,
+    nothing is tried again, and only `CloudError`s are raised.
+    """
+
+    kinds: tuple[Kind, ...]
+    """What this cloud has of such things."""
+
+    def of(self, kind: Kind) -> tuple[Belonging, ...]:
+        """Those of this kind that carry this pool's tag, with who uses them."""
+
+    def remove(self, kind: Kind, one: str) -> None:
+        """Remove it; one already gone is success. BadRequest while anything uses it."""
+
+
+def leavings_of(driver: Driver) -> Leavings | None:
+    """What this driver, or the one it is wrapped around, tells of such things; None for nothing."""
+    found: Iterator[Leavings | None] = (getattr(one, "leavings", None) for one in layers(driver))
+    return next((one for one in found if one is not None), None)

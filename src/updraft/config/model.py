@@ -12,13 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
 from updraft.config.generation import generation
-from updraft.config.tables.annexes import Annexes, AnnexKeys, budgets
+from updraft.config.tables.annexes import Annexes, AnnexKeys, allowances
 from updraft.config.tables.cvmfs import advertised
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
-from updraft.config.tables.universes import container_attributes
 from updraft.config.tables.usage import Usage
-from updraft.config.tables.worker import WorkerClass
+from updraft.config.tables.worker import WorkerClass, container_attributes
 from updraft.config.values.checks import (
     checked_host,
     checked_name,
@@ -246,7 +245,7 @@ class Settings(Part):
             users={name: core.UserLimits(one.machines, one.cores) for name, one in self.users.items()},
             high_priority_users=self.pool.high_priority_users,
             groups_trusted=bool(self.pool.trust_groups),
-            annex_budgets=budgets(self.annexes, self.users),
+            annex_allowances=allowances(self.annexes, self.users),
             threshold=self.demand.as_core(),
             accounting=self.accounting(),
         )

@@ -79,7 +79,7 @@ class WorkerClass:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnexBudget:
+class AnnexAllowance:
     """What all annexes of one user may come to; None is no ceiling. `classes` are names or patterns.
 
     A lease may end `longest` seconds from when it is asked for or extended.
@@ -192,7 +192,7 @@ class Policy:
     `groups_trusted` is True where the schedds see to it that nobody submits under a group, or as a user, that
     isn't theirs: only then anything goes by jobs' accounting groups.
     `clouds` are the rules of clouds by name; one that isn't there is open, and has the priority 0.
-    `annex_budgets` are of the users (names or patterns) who may have annexes; the first that fits counts.
+    `annex_allowances` are of the users (names or patterns) who may have annexes; the first that fits counts.
     `closing` is True while everything is to go away (`updraft destroy`): nothing is launched, no minimum
     holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
     that carries another's isn't ours. "" where the pool has none, as in a simulation. `threshold` is what
@@ -208,7 +208,7 @@ class Policy:
     users: Mapping[str, UserLimits] = field(default_factory=dict)
     high_priority_users: tuple[str, ...] = ()
     clouds: Mapping[str, CloudRule] = field(default_factory=dict)
-    annex_budgets: Mapping[str, AnnexBudget] = field(default_factory=dict)
+    annex_allowances: Mapping[str, AnnexAllowance] = field(default_factory=dict)
     identity: str = ""
     threshold: Threshold = Threshold()
     groups_trusted: bool = False

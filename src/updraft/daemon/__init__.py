@@ -2,8 +2,7 @@
 
 from updraft.daemon.herald import Herald, Rhythm
 from updraft.daemon.lock import StateLock
-from updraft.daemon.loop import Daemon, Parts, run_once
+from updraft.daemon.loop import Daemon, Parts, Switch, run_once
 from updraft.daemon.reporting import Cycle
-from updraft.daemon.switch import Switch
 
 __all__ = ["Cycle", "Daemon", "Herald", "Parts", "Rhythm", "StateLock", "Switch", "run_once"]

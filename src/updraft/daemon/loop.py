@@ -1,8 +1,16 @@
-"""The daemon's loop. Time and sleeping come from outside: tests and the simulator run it in virtual time."""
+"""The daemon's loop, and how it sleeps and is woken (`Switch`).
 
+Time and sleeping come from outside: tests and the simulator run it in virtual time.
+"""
+
+import os
+import select
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Protocol
 
 import structlog
@@ -304,3 +312,41 @@ def _took(times: Mapping[str, float]) -> dict[str, float]:
         "plan": times["planned"] - times["looked"],
         "act": times["acted"] - times["planned"],
     }
+
+
+class Switch:
+    """`stop` and `reload` are set by signals; `wait` returns early when one comes."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+        # A pipe, because nothing else that wakes a waiting thread may be used inside a signal handler.
+        self._ear, self._mouth = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def install(self) -> None:
+        """Listen to SIGTERM and SIGINT (stop), and SIGHUP (reload). Only in the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._heard)
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self.reload = True
+        else:
+            self.stop = True
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait under way, or the next one."""
+        with suppress(BlockingIOError):  # full of wake-ups already
+            os.write(self._mouth, b"!")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep so long, or until woken."""
+        ready, _, _ = select.select([self._ear], [], [], max(0.0, seconds))
+        if ready:
+            os.read(self._ear, 4096)
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self._ear)
+        os.close(self._mouth)

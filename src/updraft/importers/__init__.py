@@ -7,9 +7,8 @@ from pathlib import Path
 from updraft.config.values.checks import checked_pool_name
 from updraft.errors import UsageError
 from updraft.importers.convert import convert
-from updraft.importers.formats.beside import with_those_beside
 from updraft.importers.formats.faults import collect
-from updraft.importers.formats.reading import Form, Source, owned, read, values
+from updraft.importers.formats.reading import Form, Source, owned, read, values, with_those_beside
 from updraft.importers.output.report import Fate, Report, Row, ordered
 from updraft.importers.output.result import Result
 from updraft.importers.output.rules import Program

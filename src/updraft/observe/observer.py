@@ -39,10 +39,9 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.observe.boots import Boots
-from updraft.observe.byid import ById
 from updraft.observe.same import SameSources
 from updraft.observe.schedds import ANY, Schedds
-from updraft.observe.sources import Asker, Asking
+from updraft.observe.sources import Asker, Asking, ById
 
 
 class Remembered(Protocol):

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from updraft.clouds.base import TAG_IDENTITY, Driver, catalogue_of, image_finder_of
+from updraft.clouds.base import TAG_IDENTITY, Driver, catalogue_of, image_finder_of, leavings_of
 from updraft.clouds.imaging import MachineImage, imaging_of
-from updraft.clouds.leavings import leavings_of
 from updraft.clouds.networking import TAG_ROLE, Group
 from updraft.config.model import Settings
 from updraft.core.leftovers import Belonging, Kind

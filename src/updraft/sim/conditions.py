@@ -1,8 +1,13 @@
-"""The simulated world outside the controller: clouds, boots, faults and the pace of the pool, as data."""
+"""The simulated world outside the controller: clouds, boots, faults and the pace of the pool, as data.
 
+And an example of clouds and a policy, to simulate with where there is no configuration.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from updraft.core.model import CloudOffer
+from updraft.core.model import CloudOffer, Resources
+from updraft.core.settings import DAY, Policy, WorkerClass
 from updraft.sim.world.agenda import START
 
 
@@ -94,3 +99,33 @@ class Conditions:
         # Half a period after the looks: neither waits for the other in the real world.
         first = self.negotiation / 2
         return Pace(self.negotiation, self.start, self.reuse, self.exit, self.worklife, first=first)
+
+
+GIB = 1024  # MiB
+PRICE = 0.05  # per core and hour
+SIZES = (1, 2, 4, 8, 16, 32)
+
+
+def example_clouds(sizes: Sequence[int] = SIZES) -> dict[str, SimCloud]:
+    """One cloud that sells machines of so many cores, 4 GiB of memory with each, at one price per core."""
+    offers = tuple(
+        CloudOffer(
+            cloud="cloud",
+            zone="a",
+            flavor=f"c{cpus}",
+            market="on-demand",
+            resources=Resources(cpus, cpus * 4 * GIB, (20 + 10 * cpus) * 1024 * 1024),
+            price=round(PRICE * cpus, 4),
+        )
+        for cpus in sizes
+    )
+    return {"cloud": SimCloud(offers)}
+
+
+def example_policy() -> Policy:
+    """One worker class that takes any of them, with the usual settings and without limits.
+
+    Its lifetime is longer than most workloads: what ends at a lifetime's deadline would count as killed.
+    """
+    worker = WorkerClass("worker", "1", ("cloud",), lifetime=30 * DAY)
+    return Policy(pool="example", classes={worker.name: worker})

@@ -17,14 +17,13 @@ from updraft.cli import main
 from updraft.cli.heads import launch as headlaunch
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
-from updraft.clouds.ec2.heads import EC2Heads
+from updraft.clouds.ec2.settings import EC2Heads
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.heads import HeadPlace, PlainHeads
-from updraft.clouds.local.heads import LocalHeads
-from updraft.clouds.local.settings import ENDPOINT_VARIABLE
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, LocalHeads
 from updraft.clouds.networking import Group, Rule, group_source
-from updraft.clouds.openstack.heads import OpenStackHeads
+from updraft.clouds.openstack.settings import OpenStackHeads
 from updraft.config.model import Cloud, Settings
 from updraft.errors import BadRequest, UsageError
 from updraft.provision.heads.machines import Patience

@@ -114,7 +114,7 @@ def _record(machine: str, launch: LaunchRecord, joined: float | None, now: float
     return MachineRecord(
         machine, launch.cloud, launch.key, launch.worker_class, launch.flavor, launch.generation,
         now - AGE, launch.resources, launch.zone, launch.market, launch.image, launch.price,
-        joined_at=joined, busy_at=joined and now - 5, job_starts=7, seen_at=now - AGE + 3,
+        joined_at=joined, last_claimed_at=joined and now - 5, job_starts=7, seen_at=now - AGE + 3,
     )  # fmt: skip
 
 

@@ -227,7 +227,8 @@ def _record(one: _One) -> MachineRecord:
     return MachineRecord(
         one.name, one.sold.cloud, one.launch, one.sold.worker_class, one.sold.flavor, crowd.GENERATION, asked,
         one.sold.size, crowd.ZONE, "on-demand", crowd.IMAGE, one.sold.price,
-        joined_at=None if boots else asked + 60, busy_at=None if boots else NOW - 5 - one.number % 900,
+        joined_at=None if boots else asked + 60,
+        last_claimed_at=None if boots else NOW - 5 - one.number % 900,
         job_starts=None if boots else 7, seen_at=asked + 3, drain=drain if drains else None,
     )  # fmt: skip
 

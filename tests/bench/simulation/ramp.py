@@ -13,8 +13,7 @@ import numpy as np
 from tests.bench.rows import Measured
 from updraft.core.model import Resources
 from updraft.core.plan import plan as core_plan
-from updraft.sim.conditions import Boots, Conditions
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import Boots, Conditions, example_clouds, example_policy
 from updraft.sim.rivals import RIVALS
 from updraft.sim.workloads.workload import DISK, GIB, Arrival
 from updraft.sim.world.simulation import Decide, simulate

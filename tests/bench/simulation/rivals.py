@@ -25,8 +25,7 @@ from tests.bench.simulation.simulated import LCG, traces
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Policy
 from updraft.garbage import look_seldom
-from updraft.sim.conditions import Conditions
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import Conditions, example_clouds, example_policy
 from updraft.sim.reports.metrics import clairvoyant, metrics
 from updraft.sim.rivals import RIVALS
 from updraft.sim.sweep import front

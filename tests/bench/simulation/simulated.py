@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.bench.rows import Measured, SkippedError
 from updraft.garbage import look_seldom
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import example_clouds, example_policy
 from updraft.sim.reports.metrics import clairvoyant, metrics
 from updraft.sim.workloads.swf import read_swf
 from updraft.sim.world.simulation import simulate

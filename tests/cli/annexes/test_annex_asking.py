@@ -18,7 +18,7 @@ from updraft.app.call import Call
 from updraft.cli.annexes import asking as annex_asking
 from updraft.cli.annexes.schemas import ANNEX_FORMS
 from updraft.cli.main import call
-from updraft.core.settings import AnnexBudget
+from updraft.core.settings import AnnexAllowance
 from updraft.daemon.annex_requests import client
 from updraft.daemon.annex_requests.desk import Desk, Look
 from updraft.daemon.annex_requests.server import Server
@@ -35,7 +35,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     monkeypatch.setattr(annex_asking, "needed", lambda _call: True)
     with Ledger(tmp_path / "ledger.db") as made:
         desk = Desk(made, time.time)
-        rules = policy(annex_budgets={ME: AnnexBudget(machines=3)})
+        rules = policy(annex_allowances={ME: AnnexAllowance(machines=3)})
         desk.seen(Look(replace(snapshot(), now=time.time()), rules))
         with Server(folder / "annex.sock", desk.answer, seconds=60):
             yield made

@@ -8,9 +8,8 @@ from tests.clouds.imaging_conformance import TAGS
 from tests.rigs.clouds.ec2endpoint import Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, leavings_of
 from updraft.clouds.ec2.client import Connection
-from updraft.clouds.leavings import leavings_of
 from updraft.core.leftovers import Belonging, Kind
 from updraft.errors import CloudError
 

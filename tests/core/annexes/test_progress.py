@@ -309,7 +309,7 @@ def test_an_annexes_machines_may_be_launched_and_idle_as_long_as_it_says() -> No
 
 def test_a_job_that_runs_beyond_the_lease_is_bought_another_machine() -> None:
     """An hour of work finds no room on a machine whose lease ends in ten minutes."""
-    kept = record("i-1", variant=BIG, joined_at=NOW - 3500, busy_at=NOW - 5, job_starts=3)
+    kept = record("i-1", variant=BIG, joined_at=NOW - 3500, last_claimed_at=NOW - 5, job_starts=3)
     shown = snapshot(
         instances=[instance("i-1", CloudState.RUNNING)],
         slots=[slot("i-1")],
@@ -331,7 +331,7 @@ def test_what_is_bought_for_an_annex_is_room_for_jobs_at_once() -> None:
 
 def test_no_machine_of_an_annex_is_kept_for_the_next_wave_of_jobs() -> None:
     """One of its class is: machines like it were wanted again soon after as long an idle time."""
-    told = {"joined_at": NOW - 3500, "busy_at": NOW - 650, "job_starts": 3, "gaps": (700.0,) * 6}
+    told = {"joined_at": NOW - 3500, "last_claimed_at": NOW - 650, "job_starts": 3, "gaps": (700.0,) * 6}
     for text, drained in (("", []), (replace(annex(), idle=600.0).variant.text, ["i-1"])):
         shown = snapshot(
             instances=[instance("i-1")], slots=[slot("i-1")], records=[record("i-1", variant=text, **told)]

@@ -52,7 +52,7 @@ def one_there(**changes: object) -> Snapshot:
     return snapshot(
         instances=[instance("i-1")],
         slots=[slot("i-1")],
-        records=[record("i-1", joined_at=NOW - 3500, busy_at=NOW)],
+        records=[record("i-1", joined_at=NOW - 3500, last_claimed_at=NOW)],
         **changes,  # type: ignore[arg-type]
     )
 

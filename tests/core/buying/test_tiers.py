@@ -149,7 +149,7 @@ def _one_machine(busy: bool, rule: CloudRule, drain: DrainRecord | None = None) 
     shown = snapshot(
         instances=[instance("i-1")],
         slots=[slot("i-1", busy, draining=drain is not None)],
-        records=[record("i-1", joined_at=NOW - 500, busy_at=NOW - 5, seen_at=NOW - 500, drain=drain)],
+        records=[record("i-1", joined_at=NOW - 500, last_claimed_at=NOW - 5, seen_at=NOW - 500, drain=drain)],
     )
     return shown, policy(clouds={"c1": rule})
 

@@ -97,7 +97,7 @@ def with_spare(rules: Policy, **changes: object) -> Snapshot:
 def test_room_is_kept_ready_and_its_machine_stays() -> None:
     rules = policy(worker(spare=(Spare(2, ASK),)))
     assert cores(plan(with_spare(rules), rules)) == 2
-    idle = [replace(record("i-1"), joined_at=NOW - 3000, busy_at=NOW - 3000)]
+    idle = [replace(record("i-1"), joined_at=NOW - 3000, last_claimed_at=NOW - 3000)]
     there = with_spare(rules, instances=[instance("i-1")], slots=[slot("i-1")], records=idle)
     assert plan(there, rules).actions == ()
     assert [type(a).__name__ for a in plan(replace(there, spare=()), rules).actions] == ["Drain"]
@@ -156,7 +156,7 @@ def test_where_machines_are_scarce_large_ones_are() -> None:
 
 
 def test_a_job_that_cannot_end_before_a_machine_does_is_not_counted_onto_it() -> None:
-    old = replace(record("i-1"), joined_at=NOW - 3000, busy_at=NOW - 60)
+    old = replace(record("i-1"), joined_at=NOW - 3000, last_claimed_at=NOW - 60)
     rules = policy(worker(lifetime=7200.0, drain_deadline=600.0))
     for longest, new in ((4000.0, 0), (5000.0, 1)):
         waiting = group("a", 1, longest=longest)

@@ -137,7 +137,7 @@ def test_what_the_negotiator_said_is_as_old_as_its_ad(
 ) -> None:
     there = snapshot(
         instances=[instance("i-1")],
-        records=[record("i-1", joined_at=NOW - 3000, busy_at=NOW - 250)],
+        records=[record("i-1", joined_at=NOW - 3000, last_claimed_at=NOW - 250)],
         slots=[slot("i-1")],
         groups=[group("g", idle=10, oldest=LONG_AGO)],
     )

@@ -85,7 +85,7 @@ def two_there(**changes: object) -> Snapshot:
     return snapshot(
         instances=[instance(name) for name in names],
         slots=[slot(name) for name in names],
-        records=[record(name, joined_at=NOW - 3500, busy_at=NOW) for name in names],
+        records=[record(name, joined_at=NOW - 3500, last_claimed_at=NOW) for name in names],
         **changes,  # type: ignore[arg-type]
     )
 

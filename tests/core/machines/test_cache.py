@@ -53,7 +53,7 @@ STEPS = (*ADS, "silent", "gone", "stopping", "drained", "forgotten")
 
 def usual(name: str, **changes: object) -> MachineRecord:
     """A machine that joined long ago and is idle."""
-    told = {"joined_at": NOW - 3500, "seen_at": NOW - 3590, "busy_at": NOW - 300, "job_starts": 3}
+    told = {"joined_at": NOW - 3500, "seen_at": NOW - 3590, "last_claimed_at": NOW - 300, "job_starts": 3}
     return record(name, **(told | changes))
 
 
@@ -171,7 +171,11 @@ def test_who_was_at_work_is_idle_since_the_last_look() -> None:
     site.step("i-1", "idle")
     site.now += 100.0
     (changed,) = plan(site.look(0), policy, roll).records
-    assert (changed.id, changed.busy_at, changed.gaps) == ("i-1", site.now - 100.0, first.records[0].gaps)
+    assert (changed.id, changed.last_claimed_at, changed.gaps) == (
+        "i-1",
+        site.now - 100.0,
+        first.records[0].gaps,
+    )
 
 
 def test_who_was_at_work_when_the_pool_fell_silent_was_so_until_then() -> None:
@@ -182,7 +186,9 @@ def test_who_was_at_work_when_the_pool_fell_silent_was_so_until_then() -> None:
     silent = replace(site.look(0), collector=Unknown(DOWN, site.now))
     made = plan(silent, policy, roll)
     assert made.at_work == frozenset()
-    assert {one.id: one.busy_at for one in made.records} == {f"i-{n}": NOW + 50.0 for n in (1, 3, 5, 7, 9)}
+    assert {one.id: one.last_claimed_at for one in made.records} == {
+        f"i-{n}": NOW + 50.0 for n in (1, 3, 5, 7, 9)
+    }
 
 
 def test_what_was_not_written_down_is_said_again() -> None:
@@ -201,7 +207,7 @@ def test_a_ledger_that_knows_of_nobody_at_work_is_told() -> None:
         site.remember(plan(site.look(0), policy, roll))
     site.now += 60.0
     site.at_work = AtWork(frozenset(), NOW)
-    assert {one.busy_at for one in plan(site.look(0), policy, roll).records} == {site.now}
+    assert {one.last_claimed_at for one in plan(site.look(0), policy, roll).records} == {site.now}
 
 
 def test_a_decision_that_failed_halfway_leaves_nothing_behind() -> None:

@@ -79,7 +79,7 @@ def became(
     **changes: object,
 ) -> Fate | None:
     """The fate of one machine in this phase; `busy` None: it has no slot. `changes` are its record's."""
-    kept = record("i-1", **({"joined_at": NOW - 3500, "busy_at": NOW - 9} | changes))
+    kept = record("i-1", **({"joined_at": NOW - 3500, "last_claimed_at": NOW - 9} | changes))
     slots = () if busy is None else (slot("i-1", busy, draining=phase is Phase.DRAINING),)
     if patience is not None:
         children = tuple(replace(child, retirement=patience) for child in slots[0].children)
@@ -430,12 +430,14 @@ def test_one_that_does_not_join_goes_when_it_is_certain_to_run_nothing(
     shown: Snapshot, asked: float, expected: tuple[str, ...]
 ) -> None:
     for phase in (Phase.BOOTING, Phase.REQUESTED):
-        found = became(phase, busy=None, shown=shown, joined_at=None, busy_at=None, requested_at=asked)
+        found = became(
+            phase, busy=None, shown=shown, joined_at=None, last_claimed_at=None, requested_at=asked
+        )
         assert told(found) == expected
 
 
 def test_one_that_boots_is_not_waited_for_where_all_goes_or_somebody_wants_it() -> None:
-    young = {"busy": None, "joined_at": None, "busy_at": None, "requested_at": NOW - 5}
+    young = {"busy": None, "joined_at": None, "last_claimed_at": None, "requested_at": NOW - 5}
     wanted = DrainRecord(DrainMode.BUSY, NOW, BY_HAND)
     assert told(became(Phase.BOOTING, rules=policy(closing=True), **young)) == ("destroy", "terminate")  # type: ignore[arg-type]
     assert told(became(Phase.BOOTING, wanted_drain=wanted, **young)) == ("operator", "terminate")  # type: ignore[arg-type]

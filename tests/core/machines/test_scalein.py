@@ -32,7 +32,7 @@ KEEP_LONG = "keep_alive=5000"
 
 def joined(name: str, idle: float = IDLE, **changes: object) -> MachineRecord:
     """The record of a machine that has been in the pool, and for so long without a claim."""
-    return record(name, joined_at=NOW - 3500, busy_at=NOW - idle, **changes)
+    return record(name, joined_at=NOW - 3500, last_claimed_at=NOW - idle, **changes)
 
 
 def pool(*records: MachineRecord, busy: frozenset[str] = frozenset(), **changes: object) -> Snapshot:
@@ -75,7 +75,7 @@ def said(found: ScaleIn) -> dict[str, str]:
         (pool(joined("i-1")), policy(), {}, "IDLE-LIMIT"),
         (pool(joined("i-1", IDLE - 1)), policy(), {}, "idle"),
         (pool(joined("i-1", IDLE - 1)), policy(worker(idle_limit=60.0)), {}, "IDLE-LIMIT"),
-        (pool(replace(joined("i-1"), busy_at=None)), policy(), {}, "idle"),
+        (pool(replace(joined("i-1"), last_claimed_at=None)), policy(), {}, "idle"),
         (pool(joined("i-1")), policy(), {"needed": frozenset({("c1", "i-1")})}, "needed"),
         (pool(joined("i-1")), policy(), {"needed": frozenset({("c2", "i-1")})}, "IDLE-LIMIT"),
         (pool(joined("i-1")), policy(), {"complete": False}, "queue-unknown"),
@@ -195,7 +195,7 @@ def test_whatever_is_there_only_idle_machines_go_that_nothing_holds(
         machine = machines[drain.cloud, drain.machine]
         assert drain.mode is DrainMode.EMPTY
         assert not machine.busy
-        idle = NOW - machine.record.busy_at if machine.record.busy_at is not None else 0
+        idle = NOW - machine.record.last_claimed_at if machine.record.last_claimed_at is not None else 0
         assert idle >= rules.classes["default"].idle_limit or drain.reason.code == "make-room"
     early = [drain for drain in found.drains if drain.reason.code == "make-room"]
     assert len(early) <= pressing.jobs

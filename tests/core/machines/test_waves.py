@@ -49,7 +49,7 @@ def test_keeping_is_never_dearer_than_what_it_saves(gaps: list[float], idle: flo
 
 def _ended(number: int, at: float) -> MachineRecord:
     left = DrainRecord(DrainMode.EMPTY, at, IDLE, at)
-    return replace(record(f"old-{number}"), busy_at=at - 600.0, drain=left, ended_at=at + 5, end=IDLE)
+    return replace(record(f"old-{number}"), last_claimed_at=at - 600.0, drain=left, ended_at=at + 5, end=IDLE)
 
 
 def _launch(at: float) -> LaunchRecord:
@@ -77,7 +77,7 @@ def test_the_plan_keeps_what_comes_back_in_the_next_wave() -> None:
     seen = snapshot(
         instances=[instance("i-1")],
         slots=[slot("i-1")],
-        records=[replace(record("i-1"), joined_at=NOW - 3000, busy_at=NOW - 601, gaps=(620.0,) * 5)],
+        records=[replace(record("i-1"), joined_at=NOW - 3000, last_claimed_at=NOW - 601, gaps=(620.0,) * 5)],
     )
     seen = replace(seen, ledger=replace(seen.ledger, boots=BOOTS))
     kept = plan(seen, policy(worker(idle_limit=600.0)))
@@ -91,7 +91,7 @@ def test_the_gap_between_two_claims_is_remembered() -> None:
     seen = snapshot(
         instances=[instance("i-1")],
         slots=[slot("i-1", True)],
-        records=[replace(record("i-1"), joined_at=NOW - 3000, busy_at=NOW - 300)],
+        records=[replace(record("i-1"), joined_at=NOW - 3000, last_claimed_at=NOW - 300)],
     )
     (changed,) = plan(seen, policy()).records
     assert changed.gaps == (300.0,)

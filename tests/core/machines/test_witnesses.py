@@ -405,7 +405,9 @@ def test_what_was_just_launched_is_not_asked_for_before_it_may_be_listed() -> No
 
 
 def test_nothing_waits_until_a_clock_that_was_set_back_is_as_late_again() -> None:
-    ahead = dict.fromkeys(("joined_at", "busy_at", "seen_at", "requested_at", "silent_since"), NOW + 4000)
+    ahead = dict.fromkeys(
+        ("joined_at", "last_claimed_at", "seen_at", "requested_at", "silent_since"), NOW + 4000
+    )
     drain = DrainRecord(DrainMode.EMPTY, NOW + 4000, EMPTIED.reason, NOW + 4001)
     (seen,) = (
         Roll()
@@ -422,7 +424,7 @@ def test_the_plan_asks_for_what_it_has_to_know() -> None:
     kept = gone("i-1", gone_since=None)
     asked = plan(snapshot(records=[kept], running=None), policy()).questions
     assert asked.machines == asked.jobs == {("c1", "i-1")}
-    well = record("i-1", joined_at=NOW - 3500, busy_at=NOW - 5, job_starts=3, seen_at=NOW - 3500)
+    well = record("i-1", joined_at=NOW - 3500, last_claimed_at=NOW - 5, job_starts=3, seen_at=NOW - 3500)
     told = plan(snapshot(instances=[instance("i-1")], slots=[FRESH], records=[well]), policy())
     assert not told.questions.machines
     assert not told.questions.jobs
@@ -454,7 +456,7 @@ def test_a_schedd_that_answers_is_asked_before_the_bound_counts() -> None:
 def test_a_schedd_that_flocks_here_and_is_in_no_list_objects_too() -> None:
     """By the ids of jobs in the slots' last ads. It can't be asked, so that the bound ends the machine."""
     at_work = replace(slot("i-1", busy=True), schedds=("far", "schedd"))
-    kept = record("i-1", joined_at=NOW - 9000, busy_at=NOW - 9, seen_at=NOW - 9000)
+    kept = record("i-1", joined_at=NOW - 9000, last_claimed_at=NOW - 9, seen_at=NOW - 9000)
     seen = plan(snapshot(instances=[instance("i-1")], slots=[at_work], records=[kept]), policy())
     (kept,) = seen.records
     assert kept.other_schedds == ("far",)
@@ -477,7 +479,7 @@ def test_the_jobs_of_one_that_is_gone_go_back_though_another_schedd_is_silent() 
 
 
 OFTEN = policy(timings=Timings(update_interval=5.0))
-AT_WORK = record("i-1", joined_at=NOW - 3500, busy_at=NOW - 400, job_starts=3, seen_at=NOW - 3500)
+AT_WORK = record("i-1", joined_at=NOW - 3500, last_claimed_at=NOW - 400, job_starts=3, seen_at=NOW - 3500)
 
 
 def aged(age: float, rules: Policy, *, kept: MachineRecord = AT_WORK, **changes: object) -> Plan:
@@ -514,13 +516,15 @@ def test_a_busy_machine_whose_ad_is_much_older_than_its_interval_is_doubted_by_n
 def test_it_was_last_seen_busy_when_it_was_last_heard_of() -> None:
     made = aged(300, OFTEN)
     (kept,) = made.records
-    assert kept.busy_at == NOW - 300
-    later = aged(320, OFTEN, kept=replace(kept, busy_at=NOW - 320), now=NOW)
+    assert kept.last_claimed_at == NOW - 300
+    later = aged(320, OFTEN, kept=replace(kept, last_claimed_at=NOW - 320), now=NOW)
     assert not later.records
-    back = replace(kept, busy_at=NOW - 320)
+    back = replace(kept, last_claimed_at=NOW - 320)
     shown = snapshot(instances=[instance("i-1")], slots=[FRESH], records=[back])
     (again,) = plan(shown, OFTEN).records
-    assert (again.busy_at, again.gaps) == (NOW, ()), "it was at work all the time, and not idle between"
+    assert (again.last_claimed_at, again.gaps) == (NOW, ()), (
+        "it was at work all the time, and not idle between"
+    )
 
 
 @pytest.mark.parametrize(("running", "does"), [((), ["Terminate"]), (None, [])])
@@ -573,7 +577,7 @@ def test_one_that_was_closed_while_jobs_ran_is_not_empty_by_its_ads_alone(
 ) -> None:
     """Another machine's token may have made them."""
     closed = DrainRecord(DrainMode.BUSY, NOW - 70, Reason("lifetime", "as a test says"), NOW - 69, NOW + 500)
-    kept = replace(AT_WORK, drain=closed, busy_at=NOW - 5)
+    kept = replace(AT_WORK, drain=closed, last_claimed_at=NOW - 5)
     empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
     shown = snapshot(instances=[instance("i-1")], slots=[empty], records=[kept], running=running)
     made = plan(shown, policy())
@@ -586,7 +590,7 @@ def test_it_is_ended_though_one_of_its_schedds_can_not_be_asked(
     busy_ago: float, ended: list[tuple[str, ...]]
 ) -> None:
     closed = DrainRecord(DrainMode.BUSY, NOW - 5000, Reason("lifetime", "as a test says"), NOW - 4999)
-    kept = replace(AT_WORK, drain=closed, busy_at=NOW - busy_ago, other_schedds=("far",))
+    kept = replace(AT_WORK, drain=closed, last_claimed_at=NOW - busy_ago, other_schedds=("far",))
     empty = replace(slot("i-1"), draining=True, drain_reason="updraft lifetime: x")
     made = plan(snapshot(instances=[instance("i-1")], slots=[empty], records=[kept]), policy())
     assert [one.machines for one in made.actions if isinstance(one, Terminate)] == ended

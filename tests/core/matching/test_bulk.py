@@ -1,6 +1,6 @@
 """Matching in bulk gives what matching pair by pair gives, and remembers it.
 
-Covers `bulk` and what it is made of: `block`, `cells`, `clauses`, `copies`, `devices`, `tables`, `grid`,
+Covers `bulk` and what it is made of: `block`, `cells`, `clauses`, `devices`, `tables`, `grid`,
 `memory`, `oracle`, `pairs`, `refusals` and `verdicts`.
 """
 

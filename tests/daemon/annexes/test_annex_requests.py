@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.rigs.snapshots import NOW, policy, snapshot, worker
 from tests.waiting import patience
 from updraft.core.model import AnnexOutlook, MachineRecord, Reason
-from updraft.core.settings import AnnexBudget
+from updraft.core.settings import AnnexAllowance
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annex_requests.client import ask
 from updraft.daemon.annex_requests.desk import STALE, Desk, Look
@@ -30,7 +30,7 @@ from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import Issued, note
 
-RULES = policy(annex_budgets={"ann": AnnexBudget(machines=4), "ben": AnnexBudget(machines=4)})
+RULES = policy(annex_allowances={"ann": AnnexAllowance(machines=4), "ben": AnnexAllowance(machines=4)})
 LOOK = Look(snapshot(), RULES, (AnnexOutlook("burst", "whole", Reason("annex-whole", "all there")),))
 ME = pwd.getpwuid(os.geteuid()).pw_name
 CREATE = {"verb": "create", "name": "burst", "machines": 2}
@@ -93,7 +93,7 @@ def test_a_dry_run_writes_nothing(desk: Desk, ledger: Ledger) -> None:
     assert ledger.annexes() == ()
 
 
-def test_the_budget_holds_over_all_annexes_of_a_user(desk: Desk, ledger: Ledger) -> None:
+def test_the_allowance_holds_over_all_annexes_of_a_user(desk: Desk, ledger: Ledger) -> None:
     desk.answer("ann", CREATE)
     with pytest.raises(UsageError, match="together to 5, and you may have 4"):
         desk.answer("ann", CREATE | {"name": "more", "machines": 3})
@@ -124,7 +124,7 @@ def test_a_user_sees_and_changes_own_annexes_only(desk: Desk, ledger: Ledger) ->
     assert ledger.annexes()[0].kill_jobs
 
 
-def test_a_lease_is_extended_within_the_budget_only(desk: Desk) -> None:
+def test_a_lease_is_extended_within_the_allowance_only(desk: Desk) -> None:
     desk.answer("ann", CREATE)
     with pytest.raises(UsageError, match="may last 1d"):
         desk.answer("ann", {"verb": "extend", "name": "burst", "duration": 90_000})

@@ -11,7 +11,7 @@ from updraft.app.serving import annex_desk
 from updraft.clouds.base import Leases
 from updraft.config import load
 from updraft.core.model import Annex, MachineRecord, Plan
-from updraft.core.settings import AnnexBudget
+from updraft.core.settings import AnnexAllowance
 from updraft.daemon import Cycle
 from updraft.daemon.annex_requests.client import ask
 from updraft.daemon.annex_requests.desk import TOLD
@@ -29,14 +29,14 @@ image = "img"
 """
 
 
-def budgets(tmp_path: Path, more: str) -> list[tuple[str, AnnexBudget]]:
+def allowances(tmp_path: Path, more: str) -> list[tuple[str, AnnexAllowance]]:
     file = tmp_path / "updraft.toml"
     file.write_text(PLAIN + more)
-    return list(load(file).policy().annex_budgets.items())
+    return list(load(file).policy().annex_allowances.items())
 
 
 def test_without_a_word_of_it_nobody_may(tmp_path: Path) -> None:
-    assert budgets(tmp_path, "[users.ann]\nmachines = 3\n") == []
+    assert allowances(tmp_path, "[users.ann]\nmachines = 3\n") == []
 
 
 def test_users_own_tables_come_first_and_take_what_they_leave_out_from_the_common_one(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ annex_machines = 20
 annex_cores = 0
 """
     rest = {"cost_per_hour": 2.5, "longest": 7200.0, "classes": ("gpu*",)}
-    assert budgets(tmp_path, text) == [
-        ("ann", AnnexBudget(20, 0, **rest)),  # type: ignore[arg-type]
-        ("phys*", AnnexBudget(10, None, **rest)),  # type: ignore[arg-type]
+    assert allowances(tmp_path, text) == [
+        ("ann", AnnexAllowance(20, 0, **rest)),  # type: ignore[arg-type]
+        ("phys*", AnnexAllowance(10, None, **rest)),  # type: ignore[arg-type]
     ]
 
 
@@ -70,7 +70,7 @@ annex_cores = 0
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        budgets(tmp_path, text)
+        allowances(tmp_path, text)
 
 
 class Driver:
@@ -83,7 +83,7 @@ class Driver:
 def test_the_daemon_opens_a_socket_for_those_who_may_and_shows_the_desk_what_it_sees(tmp_path: Path) -> None:
     place = tmp_path / "run" / "annex.sock"
     text = f'[annexes]\nusers = "*"\nmachines = 1\nsocket = "{place}"\n'
-    budgets(tmp_path, text)
+    allowances(tmp_path, text)
     settings = load(tmp_path / "updraft.toml")
     with Ledger(tmp_path / "ledger.db") as ledger, annex_desk(settings, ledger) as desk:
         seen = replace(snapshot(), now=time.time())
@@ -95,7 +95,7 @@ def test_the_daemon_opens_a_socket_for_those_who_may_and_shows_the_desk_what_it_
 
 def test_a_socket_that_cannot_be_opened_does_not_keep_the_daemon(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    budgets(tmp_path, f'[annexes]\nusers = "*"\nmachines = 1\nsocket = "{tmp_path}/file/annex.sock"\n')
+    allowances(tmp_path, f'[annexes]\nusers = "*"\nmachines = 1\nsocket = "{tmp_path}/file/annex.sock"\n')
     settings = load(tmp_path / "updraft.toml")
     with Ledger(tmp_path / "ledger.db") as ledger, annex_desk(settings, ledger) as desk:
         assert desk is not None

@@ -17,7 +17,7 @@ from updraft.clouds.fake.faults import Fault
 from updraft.clouds.networking import Group
 from updraft.core.model import Annex, Plan, Snapshot
 from updraft.core.plan import plan
-from updraft.core.settings import AnnexBudget, Limits, Policy
+from updraft.core.settings import AnnexAllowance, Limits, Policy
 from updraft.core.slots.variants import annex_of
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.errors import LedgerError, UsageError
@@ -245,7 +245,7 @@ def test_what_was_destroyed_is_not_bought_again(rig: Rig) -> None:
     assert codes(rig) == ["annex-created", "annex-stopped"]
 
 
-# ------------------------------------------------------------------------------- a user's budget, and looks
+# ------------------------------------------------------------------------------ a user's allowance, and looks
 
 MOST = 4
 WORDS = st.one_of(
@@ -257,11 +257,11 @@ WORDS = st.one_of(
 
 
 class Greedy:
-    """A user with a budget of machines, at the desk of a whole controller, who is told no and goes on."""
+    """A user with an allowance of machines, at the desk of a whole controller, who is told no and goes on."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        rules = replace(policy(), limits=Limits(), annex_budgets={"ann": AnnexBudget(machines=MOST)})
+        rules = replace(policy(), limits=Limits(), annex_allowances={"ann": AnnexAllowance(machines=MOST)})
         self.meanwhile: list[tuple[str, int]] = []
         self.daemon = rig.start(using=rules, decide=self._decide)
         assert rig.ledger is not None
@@ -306,7 +306,7 @@ class Greedy:
 @given(st.lists(st.tuples(WORDS, st.booleans()), max_size=30))
 @example([(("create", 4), False), (("stop", 0), True), (("create", 4), True), (("look", 1), False)] * 4)
 @example([(("create", 4), False), (("look", 1), False), (("stop", 0), False), (("create", 4), False)] * 4)
-def test_no_order_of_create_and_stop_gets_a_user_more_machines_than_the_budget(
+def test_no_order_of_create_and_stop_gets_a_user_more_machines_than_the_allowance(
     steps: list[tuple[tuple[str, int], bool]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -327,7 +327,7 @@ def test_no_order_of_create_and_stop_gets_a_user_more_machines_than_the_budget(
             rig.close()
 
 
-def test_what_was_stopped_and_has_ended_is_the_budgets_again(rig: Rig) -> None:
+def test_what_was_stopped_and_has_ended_is_the_allowances_again(rig: Rig) -> None:
     user = Greedy(rig)
     for _ in range(3):
         user.say("create", MOST)

@@ -26,7 +26,7 @@ from updraft.checks import tokens
 from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.support.probe import PoolProbe
-from updraft.condor.tokens.ended import EndedTokens
+from updraft.condor.tokens.revoking import EndedTokens
 from updraft.condor.tokens.workers import whose
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.daemon.handover import Handover, Shown

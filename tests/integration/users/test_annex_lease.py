@@ -119,7 +119,7 @@ def say_all(pool: RealPool, machines: list[str], text: str) -> None:
     until(lambda: all(text in console(one) for one in machines), 40, f"all machines say {text!r}")
 
 
-def test_a_user_without_the_ledger_asks_within_a_budget_and_condor_off_sees_the_annex(
+def test_a_user_without_the_ledger_asks_within_an_allowance_and_condor_off_sees_the_annex(
     shared: RealPool,
 ) -> None:
     assert shared.on_head("cat", "/etc/updraft/updraft.toml", user=USER).returncode != 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import example_clouds, example_policy
 from updraft.sim.reports.metrics import metrics
 from updraft.sim.runs import Run
 from updraft.sim.sweep import Setting

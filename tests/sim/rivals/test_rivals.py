@@ -12,8 +12,7 @@ from tests.rigs.sim.stage import ONE, Stage, launched
 from tests.rigs.snapshots import NOW, group, instance, offer, policy, slot, snapshot
 from updraft.core.model import Drain, Launch, Resources, Snapshot, Terminate
 from updraft.core.settings import Limits
-from updraft.sim.conditions import Conditions, Pace
-from updraft.sim.examples import example_clouds, example_policy
+from updraft.sim.conditions import Conditions, Pace, example_clouds, example_policy
 from updraft.sim.rivals import RIVALS, Rival
 from updraft.sim.rivals.buying import OneFlavor
 from updraft.sim.rivals.google import Google

@@ -22,9 +22,8 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan as core_plan
 from updraft.core.settings import Limits, Policy, Spare, Timings, WorkerClass
-from updraft.sim.conditions import Pace
+from updraft.sim.conditions import Pace, example_clouds, example_policy
 from updraft.sim.engine import Engine
-from updraft.sim.examples import example_clouds, example_policy
 from updraft.sim.reports.metrics import metrics
 from updraft.sim.workloads.workload import Arrival, Shape, burst, bursts, stream
 from updraft.sim.world.outcome import Outcome

@@ -88,7 +88,7 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
 
     if asking.needed(call):
         row = asking.create(said, dry_run=dry_run)["annex"]
-        _answered(row, "within your budget" if dry_run else "", as_json, {"launches": [], "outlook": None})
+        _answered(row, "within your allowance" if dry_run else "", as_json, {"launches": [], "outlook": None})
         return
 
     settings = call.settings

@@ -3,9 +3,8 @@
 import click
 
 from updraft.cli.heads.image import image
-from updraft.cli.heads.init import init
+from updraft.cli.heads.init import init, undo
 from updraft.cli.heads.launch import launch, list_, terminate
-from updraft.cli.heads.undo import undo
 
 
 @click.group()

@@ -82,18 +82,18 @@ def machine_row(
         "deadline": None if outlook is None else outlook.get("deadline"),
         "requested_at": record.requested_at,
         "joined_at": record.joined_at,
-        "busy_at": _busy_at(record, at_work),
+        "busy_at": _last_claimed(record, at_work),
         "ended_at": record.ended_at,
         "age": max(0.0, (record.ended_at or now) - record.requested_at),
         "drain": None if record.drain is None else asdict(record.drain),
     }
 
 
-def _busy_at(record: MachineRecord, at_work: AtWork | None) -> float | None:
+def _last_claimed(record: MachineRecord, at_work: AtWork | None) -> float | None:
     """When it last had a claim: that it still has one isn't in its record."""
     if at_work is None or (record.cloud, record.id) not in at_work.machines:
-        return record.busy_at
-    return max(at_work.at, record.busy_at or 0.0)
+        return record.last_claimed_at
+    return max(at_work.at, record.last_claimed_at or 0.0)
 
 
 def _phase(record: MachineRecord, outlook: Mapping[str, Any] | None) -> tuple[str, Document]:

@@ -6,8 +6,7 @@ The SDK is imported when a driver is made, not before: a configuration can be ch
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from updraft.clouds.ec2.heads import EC2Heads
-from updraft.clouds.ec2.settings import Settings, checked_settings
+from updraft.clouds.ec2.settings import EC2Heads, Settings, checked_settings
 from updraft.errors import UsageError
 from updraft.requirements import install_command
 

@@ -13,7 +13,7 @@ from updraft.core.leftovers import Belonging, Kind
 
 
 class EC2Leavings:
-    """Keeps the contract of `updraft.clouds.leavings.Leavings` for one account and region."""
+    """Keeps the contract of `updraft.clouds.base.Leavings` for one account and region."""
 
     kinds = (Kind.SNAPSHOT, Kind.VOLUME)
 

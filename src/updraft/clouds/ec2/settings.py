@@ -1,4 +1,4 @@
-"""The settings of an EC2 cloud, as `[clouds.NAME]` of updraft.toml holds them."""
+"""The settings of an EC2 cloud, as `[clouds.NAME]` of updraft.toml holds them; what heads have apart."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from updraft.clouds.heads import HeadPlace, PlainHeads, refuse
 from updraft.config import drivers
 from updraft.config.values.units import Duration, Size
 from updraft.core.model import Resources
@@ -197,3 +198,23 @@ def rc_environment(environ: Mapping[str, str], profile: str | None = None) -> tu
         return None
     access, secret = environ.get("EC2_ACCESS_KEY"), environ.get("EC2_SECRET_KEY")
     return (access, secret, environ.get("EC2_URL", "")) if access and secret else None
+
+
+# What is for workers alone. A launch template may hold any of it.
+_WORKERS = ("security_groups", "instance_profile", "launch_template", "launch_template_version")
+
+
+class EC2Heads(PlainHeads):
+    """A head has its own security group and role, a public address, and a life beyond its shutdown.
+
+    See `updraft.clouds.heads.HeadTraits`.
+    """
+
+    def settings(self, own: Mapping[str, object], place: HeadPlace) -> Mapping[str, object]:
+        """`role` is the instance profile; without one the head has none, whatever the workers have."""
+        refuse(place, ("floating",))
+        found = {key: value for key, value in own.items() if key not in _WORKERS}
+        found |= {"security_groups": [place.group]} if place.group else {}
+        found |= {"instance_profile": place.role} if place.role else {}
+        found |= {"key_name": place.key_name} if place.key_name else {}
+        return {**found, "public_address": not place.private, "on_shutdown": "stop"}

@@ -22,9 +22,8 @@ from updraft.clouds.base import (
 )
 from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import CONTROLLER_TOKEN, Quotas, default_flavors, default_zones
-from updraft.clouds.local.heads import LocalHeads
 from updraft.clouds.local.imaging import LocalImaging
-from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, Settings
+from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, LocalHeads, Settings
 from updraft.clouds.odd import NAMELESS, NOTHING, Odd, price, quantity, readable
 from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources

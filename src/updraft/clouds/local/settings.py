@@ -1,10 +1,14 @@
-"""The settings of a local cloud, as `[clouds.NAME]` of updraft.toml holds them."""
+"""The settings of a local cloud, as `[clouds.NAME]` of updraft.toml holds them; what heads have apart."""
 
+import os
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from updraft.clouds.heads import HeadPlace, refuse
 from updraft.config.values.units import Duration
 
 ENDPOINT_VARIABLE = "UPDRAFT_LOCAL_CLOUD_ENDPOINT"
@@ -39,3 +43,19 @@ class Settings(BaseModel):
     cloud's API. Empty: none."""
     timeout: Annotated[Duration, Field(gt=0, le=50)] = 30.0
     """How long a call may take to be answered."""
+
+
+class LocalHeads:
+    """A head's role is a setting, and one enters it from the host. See `updraft.clouds.heads.HeadTraits`."""
+
+    def settings(self, own: Mapping[str, object], place: HeadPlace) -> Mapping[str, object]:
+        """`role` "controller" lets the head use the cloud."""
+        refuse(place, ("key_name", "private", "floating"))
+        return {**own, "role": place.role}
+
+    def login(self, machine: str, address: str, user: str) -> str:
+        """By no SSH, but from the host; of a cloud elsewhere than usual the folder has to be said."""
+        folder = Path(os.environ.get(ENDPOINT_VARIABLE, "").removeprefix("unix:")).parent
+        known = folder == STATE or not folder.is_absolute()
+        state = "" if known else f"--state {shlex.quote(str(folder))} "
+        return f"updraft local shell {state}--user {user} {machine}"

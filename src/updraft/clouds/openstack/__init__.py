@@ -6,8 +6,7 @@ The SDK is imported when a driver is made, not before: a configuration can be ch
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from updraft.clouds.openstack.heads import OpenStackHeads
-from updraft.clouds.openstack.settings import Settings, checked_settings
+from updraft.clouds.openstack.settings import OpenStackHeads, Settings, checked_settings
 from updraft.errors import UsageError
 from updraft.requirements import install_command
 

@@ -27,7 +27,7 @@ _FIELDS = ("id", "description", "created_at", "floating_ip_address")
 
 
 class OpenStackLeavings:
-    """Keeps the contract of `updraft.clouds.leavings.Leavings` for one project."""
+    """Keeps the contract of `updraft.clouds.base.Leavings` for one project."""
 
     kinds = (Kind.VOLUME, Kind.ADDRESS, Kind.PORT)
 

@@ -1,4 +1,4 @@
-"""The settings of an OpenStack cloud, as `[clouds.NAME]` of updraft.toml holds them."""
+"""Settings of an OpenStack cloud, as `[clouds.NAME]` of updraft.toml holds them; what heads have apart."""
 
 import math
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from updraft.clouds.heads import HeadPlace, PlainHeads, refuse
 from updraft.config import drivers
 from updraft.config.tables.part import Part
 from updraft.config.values.checks import tuple_of_one
@@ -120,3 +121,22 @@ class Settings(Part):
 def checked_settings(name: str, settings: Mapping[str, Any]) -> Settings:
     """The settings of the cloud `name`. Raises ConfigError that names each wrong key."""
     return drivers.checked_settings(Settings, name, settings)
+
+
+class OpenStackHeads(PlainHeads):
+    """A head has its own security group, and a floating address where one is asked for.
+
+    See `updraft.clouds.heads.HeadTraits`.
+    """
+
+    def settings(self, own: Mapping[str, object], place: HeadPlace) -> Mapping[str, object]:
+        """Without a server group: that is for workers."""
+        refuse(place, ("role",))
+        found = {key: value for key, value in own.items() if key not in ("security_groups", "server_group")}
+        found |= {"security_groups": [place.group]} if place.group else {}
+        found |= {"key_name": place.key_name} if place.key_name else {}
+        if place.private:
+            found.pop("floating_network", None)
+        elif place.floating:
+            found["floating_network"] = place.floating
+        return found

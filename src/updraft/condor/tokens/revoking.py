@@ -1,9 +1,13 @@
-"""Making a revocation hold in a pool that runs: its daemons read the file, and the ads that are over go."""
+"""Making a revocation hold in a pool that runs: its daemons read the file, and the ads that are over go.
+
+What `updraft tokens revoke` writes is in one file; the tokens of machines that are gone are in another,
+which the controller writes as they end (`EndedTokens`).
+"""
 
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,6 +16,7 @@ from updraft.condor.base import ATTR_LAUNCH, OF_MACHINE, WORKER_USER
 from updraft.condor.process.children import Children
 from updraft.condor.process.tools import Tools
 from updraft.condor.support.probe import PoolProbe
+from updraft.condor.tokens import revoked
 from updraft.condor.tokens.workers import launch_of
 from updraft.errors import PoolError
 
@@ -109,3 +114,32 @@ def invalidate(collector: str | None, constraint: str) -> None:
         ad = classad2.ClassAd({"MyType": "Query", "TargetType": kind})
         ad["Requirements"] = classad2.ExprTree(constraint)
         source.advertise([ad], command)
+
+
+class EndedTokens:
+    """Tokens of machines that are gone, revoked in the collector as they end.
+
+    `file` is the one of this head, which its configuration includes. `alone` is a collector without children
+    and broker.
+    """
+
+    def __init__(self, access: PoolAccess, file: Path, *, alone: bool) -> None:
+        self._access = access
+        self._file = file
+        self._daemon = "collector" if alone else ""
+
+    def known(self) -> frozenset[str]:
+        """The identities that are revoked already. Raises PoolError for a file that isn't updraft's."""
+        return frozenset(revoked.read(self._file).identities)
+
+    def revoke(self, identities: Mapping[str, float | None], now: float) -> None:
+        """Have the collector refuse these (each with its token's end) from now on, and forget their ads.
+
+        Raises PoolError; what was written then holds from the next reconfiguration on.
+        """
+        self._file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._file.parent.chmod(0o755)  # whatever the umask: every user's tools read the configuration
+        revoked.write(self._file, revoked.more(revoked.read(self._file), identities, 0, now))
+        with Revoker(self._access) as revoker:
+            revoker.reconfigure(self._daemon)
+            revoker.forget(list(identities), everything=False)

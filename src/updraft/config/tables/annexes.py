@@ -61,22 +61,22 @@ class AnnexKeys(Part):
     """What they may cost per hour together, in place of `cost_per_hour` in [annexes]."""
 
 
-def budgets(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> dict[str, core.AnnexBudget]:
+def allowances(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> dict[str, core.AnnexAllowance]:
     """By user or pattern, the first that fits being the one that counts: users' own tables come first."""
-    found: dict[str, core.AnnexBudget] = {}
+    found: dict[str, core.AnnexAllowance] = {}
     for name, keys in users.items():
         own = (keys.annex_machines, keys.annex_cores, keys.annex_cost_per_hour)
         if any(value is not None for value in own):
-            found[name] = _budget(annexes, *own)
+            found[name] = _allowance(annexes, *own)
     for name in annexes.users:
-        found.setdefault(name, _budget(annexes, None, None, None))
+        found.setdefault(name, _allowance(annexes, None, None, None))
     return found
 
 
-def _budget(
+def _allowance(
     annexes: Annexes, machines: int | None, cores: int | None, cost: float | None
-) -> core.AnnexBudget:
-    return core.AnnexBudget(
+) -> core.AnnexAllowance:
+    return core.AnnexAllowance(
         machines=annexes.machines if machines is None else machines,
         cores=annexes.cores if cores is None else cores,
         cost_per_hour=annexes.cost_per_hour if cost is None else cost,

@@ -1,13 +1,17 @@
-"""What `updraft.toml` says of one kind of worker: the table [classes.NAME]. See `updraft.config.model`."""
+"""What `updraft.toml` says of one kind of worker: the table [classes.NAME]. See `updraft.config.model`.
 
-from collections.abc import Mapping
+Among it how the pool reaches its machines (`Reached`), and what slots say that can run containers.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from updraft.config.tables.cvmfs import Software
 from updraft.config.tables.part import Part
-from updraft.config.tables.reach import Reached
 from updraft.config.tables.spare import Spare
 from updraft.config.values.checks import (
     checked_attribute_name,
@@ -24,6 +28,48 @@ from updraft.config.values.checks import (
 )
 from updraft.config.values.units import Duration
 from updraft.core import settings as core
+
+BROKER = re.compile(r"([A-Za-z0-9.\-]+(:[0-9]{1,5})?(\?sock=[A-Za-z0-9_-]+)?)?")
+
+
+def checked_broker(address: str) -> str:
+    """A broker's address; empty stands for the head's own."""
+    if not BROKER.fullmatch(address):
+        raise ValueError(f'"{address}" is no broker; write "host:port", or "host:port?sock=name"')
+    return address
+
+
+def checked_forwarding(host: str) -> str:
+    """An address, or the word that has the cloud asked for it."""
+    if host != "metadata":
+        try:
+            ipaddress.ip_address(host)
+        except ValueError as error:
+            raise ValueError(f'"{host}" is no address; write one, or "metadata"') from error
+    return host
+
+
+class Reached(Part):
+    """The keys of a worker class that say how its machines are reached."""
+
+    reach: Literal["direct", "ccb", "forwarded"] = "direct"
+    """How the pool connects to its machines. "direct": at their own addresses. "ccb": nothing can connect to
+    them, because they are behind NAT or a firewall; they keep a connection to a broker open. "forwarded":
+    connections to another address, a public or floating one, reach them."""
+    ccb: Annotated[str, AfterValidator(checked_broker)] = ""
+    """The broker, with `reach = "ccb"`. Empty: the one that `updraft userdata head` gives the head."""
+    forwarding_host: Annotated[str, AfterValidator(checked_forwarding)] = "metadata"
+    """The address to advertise, with `reach = "forwarded"`. "metadata": the public one that the cloud's
+    metadata tells each machine when it boots; without one the boot fails."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Reached":
+        if self.ccb and self.reach != "ccb":
+            raise ValueError('ccb names a broker, and reach is not "ccb"')
+        if self.forwarding_host != "metadata" and self.reach != "forwarded":
+            raise ValueError('forwarding_host names an address, and reach is not "forwarded"')
+        return self
+
 
 Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one), Field(min_length=1)]
 Market = Literal["on-demand", "spot"]
@@ -171,3 +217,24 @@ class WorkerClass(Software, Reached):
                     f'{key} says what to install, and condor is "image": write condor = "install"'
                 )
         return self
+
+
+_READY_FOR: Mapping[str, Mapping[str, str]] = {
+    "docker": {"HasDocker": "true", "HasContainer": "true", "HasDockerURL": "true"},
+    "apptainer": {
+        "HasSingularity": "true",
+        "HasContainer": "true",
+        "HasDockerURL": "true",
+        "HasSIF": "true",
+        "HasSandboxImage": "true",
+    },
+}
+
+
+def container_attributes(universes: Iterable[str]) -> Mapping[str, str]:
+    """The attributes (name to ClassAd expression) of a machine that is ready for these universes.
+
+    A job of such a universe requires them: without a machine that is believed to have them, none would ever
+    be launched for it. A real machine finds them out for itself.
+    """
+    return {name: value for universe in universes for name, value in _READY_FOR[universe].items()}

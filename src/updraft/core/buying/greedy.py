@@ -131,10 +131,10 @@ class Draft:
         self._market = market
         self._left = left
         self._stock = stock
-        self._cheapest: dict[str, int] = {}
+        self._cheapest_of_kind: dict[str, int] = {}
         for at, offer in enumerate(market.offers):
             if stock[at] > 0 and (is_open is None or is_open(at)):
-                self._cheapest.setdefault(offer.kind, at)
+                self._cheapest_of_kind.setdefault(offer.kind, at)
         self._is_open = is_open
         self._worth: dict[str, float] = {}
         self._alone: dict[str, float] = {}
@@ -164,10 +164,10 @@ class Draft:
         kind = offers[gone].kind
         for at, offer in enumerate(offers):
             if offer.kind == kind and self._stock[at] > 0 and (self._is_open is None or self._is_open(at)):
-                self._cheapest[kind] = at
+                self._cheapest_of_kind[kind] = at
                 break
         else:
-            del self._cheapest[kind]
+            del self._cheapest_of_kind[kind]
         self._worth.clear()
         self._alone.clear()
 
@@ -208,7 +208,7 @@ class Draft:
         rows = [
             (at, fitting.copies * self._market.kinds[kind].slots)
             for kind, fitting in self._market.fits[key].items()
-            if (at := self._cheapest.get(kind, -1)) >= 0
+            if (at := self._cheapest_of_kind.get(kind, -1)) >= 0
         ]
         return [row for row in rows if self._market.offers[row[0]].price is not None] or rows
 

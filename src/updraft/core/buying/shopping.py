@@ -283,7 +283,7 @@ class _Shop:
             if (now := self._turn(name)) > then:
                 heappush(turn, (now, at, row))
                 continue
-            offer = self._cheapest(row, open_) if self.left[row] else -1
+            offer = self._cheapest_per_job(row, open_) if self.left[row] else -1
             if offer < 0:
                 continue
             # One machine first: most of what is asked for here is refused.
@@ -322,7 +322,7 @@ class _Shop:
             self.capped.setdefault(group.key, {}).update(dict.fromkeys(cut.stops.values()))
         return cut.most > 0
 
-    def _cheapest(self, row: int, open_: Flags) -> int:
+    def _cheapest_per_job(self, row: int, open_: Flags) -> int:
         """The open offer that is cheapest for one job of this group; -1 where there is none."""
         this = self.sale
         held = this.kind_copies[row, this.of_kind] * this.slots[this.of_kind]

@@ -35,7 +35,9 @@ def not_taking(
     late = [group for group in queue.all if now - group.oldest >= patience and group.key in here.placed]
     if not late:
         return {}
-    idle_since = {one.key: since for one in staying if not one.busy and (since := one.machine.record.busy_at)}
+    idle_since = {
+        one.key: since for one in staying if not one.busy and (since := one.machine.record.last_claimed_at)
+    }
     found: dict[str, Reason] = {}
     for group in late:
         waits = [

@@ -290,7 +290,7 @@ def _quiet(machine: Machine) -> bool:
         and instance is not None
         and instance.state is CloudState.RUNNING
         and not instance.retiring
-        and bool(record.seen_at and record.joined_at and record.busy_at)
+        and bool(record.seen_at and record.joined_at and record.last_claimed_at)
         and record.drain is None
         and record.wanted_drain is None
         and record.let_go is None

@@ -195,7 +195,7 @@ def refresh(
         if knows and record.silent_since is None:
             changes["silent_since"] = now
     if worked is not None and not slots:
-        changes["busy_at"] = worked
+        changes["last_claimed_at"] = worked
     fresh = changed(record, changes) if changes else record
     return _drained(fresh, instance, slots, now, policy)
 
@@ -249,7 +249,15 @@ is right again: a machine would be older than its lifetime, with all that a dead
 """
 
 _TIMES = (
-    *("requested_at", "seen_at", "joined_at", "busy_at", "silent_since", "missing_since", "gone_since"),
+    *(
+        "requested_at",
+        "seen_at",
+        "joined_at",
+        "last_claimed_at",
+        "silent_since",
+        "missing_since",
+        "gone_since",
+    ),
     *("terminate_asked_at", "unanswered_since", "unanswered_at"),
 )
 _times = attrgetter(*_TIMES)
@@ -299,9 +307,9 @@ def _heard(
         changes["silent_since"] = None
     if worked is not None:
         if not busy:
-            changes["busy_at"] = now if begun else worked
-    elif busy or begun or record.busy_at is None:
-        changes["busy_at"] = now
+            changes["last_claimed_at"] = now if begun else worked
+    elif busy or begun or record.last_claimed_at is None:
+        changes["last_claimed_at"] = now
         # One that is busy with the work of before was not idle meanwhile: its ads were late.
         if begun or (busy and None in (starts, record.job_starts)):
             changes["gaps"] = _gaps(record, now)
@@ -311,9 +319,9 @@ def _unsure(record: MachineRecord, slots: tuple[Slot, ...], changes: dict[str, A
     """Ads that are older than they should be tell of then, not of now, into `changes`."""
     if any(slot.busy for slot in slots):
         changes.pop("gaps", None)
-        changes["busy_at"] = last_heard(slots)
-    if changes.get("busy_at") == record.busy_at:
-        changes.pop("busy_at", None)
+        changes["last_claimed_at"] = last_heard(slots)
+    if changes.get("last_claimed_at") == record.last_claimed_at:
+        changes.pop("last_claimed_at", None)
 
 
 def _served(
@@ -340,9 +348,9 @@ def _closing(slots: tuple[Slot, ...]) -> Slot | None:
 
 def _gaps(record: MachineRecord, now: float) -> tuple[float, ...]:
     """The times that it was idle between two claims, with the one that ends now."""
-    if record.busy_at is None or now - record.busy_at < _SHORTEST_GAP:
+    if record.last_claimed_at is None or now - record.last_claimed_at < _SHORTEST_GAP:
         return record.gaps
-    return (*record.gaps, now - record.busy_at)[-_GAPS_KEPT:]
+    return (*record.gaps, now - record.last_claimed_at)[-_GAPS_KEPT:]
 
 
 def _drained(

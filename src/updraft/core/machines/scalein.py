@@ -1,6 +1,6 @@
 """Scaling in: which idle machines go for want of work.
 
-Idle means: no claim for the class's idle limit. Since when is in its record (`busy_at`, which
+Idle means: no claim for the class's idle limit. Since when is in its record (`last_claimed_at`, which
 `lifecycle._heard` writes, by the slot's own counters); here it is held against the limit. Never below the
 class's minimum, never a machine that waiting jobs can use, and never while a source that would have to know
 is silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would
@@ -74,7 +74,7 @@ def scale_in(
 
 def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Reason | None:
     """Why a machine past its idle limit is kept for the next wave of jobs."""
-    found, since = tide(), machine.record.busy_at
+    found, since = tide(), machine.record.last_claimed_at
     return None if found is None or since is None else found.keep(now - since)
 
 
@@ -88,7 +88,7 @@ def _judge(
 ) -> tuple[Reason, bool, float | None]:
     """The reason it stays or goes, whether it goes, and when it would."""
     now, record = snapshot.now, machine.record
-    since = record.busy_at if record.busy_at is not None else now
+    since = record.last_claimed_at if record.last_claimed_at is not None else now
     if (machine.cloud, machine.id) in needed:
         return Reason("needed", "waiting jobs can use it"), False, None
     if not record.variant and counts[machine.worker_class] <= worker.min_machines:

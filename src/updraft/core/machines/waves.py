@@ -63,7 +63,7 @@ def _tellers(worker_class: str, ledger: LedgerView) -> Iterable[MachineRecord]:
 
 def _ended_gap(record: MachineRecord, asked: Sequence[float]) -> Iterable[float]:
     """How long a machine that left for want of work would have been idle until its class was wanted again."""
-    if record.busy_at is None or record.drain is None or record.drain.reason.code != IDLE_LIMIT:
+    if record.last_claimed_at is None or record.drain is None or record.drain.reason.code != IDLE_LIMIT:
         return
     at = bisect_left(asked, record.drain.asked_at)
-    yield asked[at] - record.busy_at if at < len(asked) else _NEVER
+    yield asked[at] - record.last_claimed_at if at < len(asked) else _NEVER

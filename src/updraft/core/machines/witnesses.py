@@ -295,7 +295,7 @@ def _silent_from(machine: Machine, policy: Policy) -> float:
     """When it was last heard of, or was last busy by its ads where it was closed before."""
     record = machine.record
     if _emptied(machine) and record.drain is not None:
-        return max(record.drain.accepted_at or 0.0, record.busy_at or 0.0)
+        return max(record.drain.accepted_at or 0.0, record.last_claimed_at or 0.0)
     # Of one that never joined nobody knows when it was last heard of: not after its boot's deadline, nor
     # after only its tags were known of it.
     return record.silent_since or last_heard(machine.slots) or _joined_latest(record, policy)

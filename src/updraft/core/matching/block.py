@@ -1,18 +1,70 @@
 """One look at the pairs that are open: requirements of both sides, then how many jobs a slot takes on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from updraft.core.matching.cells import Mask
-from updraft.core.matching.copies import Quantities, sizes
 from updraft.core.matching.devices import Devices
 from updraft.core.matching.grid import Grid
+from updraft.core.matching.match import QUANTUM
 from updraft.core.matching.memory import Memo
 from updraft.core.matching.pairs import LEFT
 from updraft.core.matching.tables import ABSENT, Facts, Numbers, Places, Side, reached
 from updraft.core.matching.verdicts import MISSING, UNDECIDED, Counts
-from updraft.core.model import JobGroup, Kind
+from updraft.core.model import JobGroup, Kind, Resources
+
+Quantities = npt.NDArray[np.int64]
+
+_ENDLESS = 1_000_000_000
+_QUANTA = (1, QUANTUM.memory, QUANTUM.disk, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Cpus, memory, disk and GPUs of a whole slot (1 × kinds), and what one job takes of it (groups × kinds);
+    `most` is how many jobs that is room for."""
+
+    totals: tuple[Quantities, ...]
+    asks: tuple[Quantities, ...]
+    most: Quantities
+
+    def free(self, before: Quantities) -> tuple[Quantities, ...]:
+        """What `before` jobs leave of each."""
+        return tuple(total - ask * before for total, ask in zip(self.totals, self.asks, strict=True))
+
+
+def sizes(groups: Sequence[JobGroup], kinds: Sequence[Kind]) -> Sizes:
+    """The sizes of these slots and the room in them for these groups' jobs, by quantities alone, in one go.
+
+    The same numbers, pair by pair, are `matching.match.asked` and `matching.match.by_quantity`.
+    """
+    static = np.array([not kind.partitionable for kind in kinds])[None, :]
+    whole = np.array([_four(kind.resources) for kind in kinds], dtype=np.int64).reshape(-1, 4)
+    wants = np.array([_four(group.request) for group in groups], dtype=np.int64).reshape(-1, 4)
+    totals, asks = [], []
+    most = np.full((len(groups), len(kinds)), _ENDLESS, dtype=np.int64)
+    fits = np.ones(most.shape, dtype=bool)
+    for at, quantum in enumerate(_QUANTA):
+        total, want = whole[None, :, at], wants[:, None, at]
+        rounded = -(-want // quantum) * quantum
+        ask = np.where((want <= total) & (total < rounded), total, rounded) if quantum > 1 else rounded
+        ask = np.broadcast_to(np.where(static, total, ask), most.shape) if static.any() else ask
+        fits &= total >= want
+        takes = np.broadcast_to(ask > 0, most.shape)
+        count = 1 + (total - want) // np.maximum(ask, 1)
+        most = np.where(takes, np.minimum(most, count), most)
+        totals.append(total)
+        asks.append(ask)
+    most = np.where(static, 1, most)
+    return Sizes(tuple(totals), tuple(asks), np.where(fits, most, 0))
+
+
+def _four(resources: Resources) -> tuple[int, int, int, int]:
+    return resources.cpus, resources.memory, resources.disk, resources.gpus
+
 
 _LEFT = ("cpus", "memory", "disk", "gpus")
 

@@ -68,13 +68,14 @@ class DrainRecord:
 class MachineRecord:
     """What the ledger remembers of one machine: what neither cloud nor pool can say by itself.
 
-    `busy_at` is when it was last seen (or known by its counter) to have a claim; `job_starts` the counter
-    then; `missing_since` when its cloud, known, stopped listing it; `gone_since` when the cloud, asked for it
-    by its id, first said that it has ended, and `gone_heard` when the pool had last heard of it then (0:
-    never); `silent_since` when an old-enough collector stopped having an ad of it; `seen_at` when its cloud
-    first listed it. `adopted` is True where the tags were all that was known of it: then its past is not
-    known either. `wanted_drain` is what an operator asked for; `let_go` that an operator wants it to stay and
-    be ours no longer. `gaps` are the latest times, in seconds, that it was idle before it had a claim again.
+    `last_claimed_at` is when it was last seen (or known by its counter) to have a claim: idle counts from
+    there; `job_starts` the counter then; `missing_since` when its cloud, known, stopped listing it;
+    `gone_since` when the cloud, asked for it by its id, first said that it has ended, and `gone_heard`
+    when the pool had last heard of it then (0: never); `silent_since` when an old-enough collector
+    stopped having an ad of it; `seen_at` when its cloud first listed it. `adopted` is True where the tags
+    were all that was known of it: then its past is not known either. `wanted_drain` is what an operator
+    asked for; `let_go` that an operator wants it to stay and be ours no longer. `gaps` are the latest
+    times, in seconds, that it was idle before it had a claim again.
     `variant` is the text of the one that it is, "" for a plain one. `unanswered_since` is when its startd
     was first asked something in vain, and `unanswered_at` when last; None since it has answered.
     `other_schedds` have had jobs on it, by its ads, and were not in the pool's list then. `end_failed` is
@@ -95,7 +96,7 @@ class MachineRecord:
     image: str = ""
     price: float | None = None
     joined_at: float | None = None
-    busy_at: float | None = None
+    last_claimed_at: float | None = None
     job_starts: int | None = None
     silent_since: float | None = None
     missing_since: float | None = None
@@ -142,8 +143,9 @@ class LedgerView:
     """What is remembered: all live machines, launches and ends of the last day, boots seen so far.
 
     `boots` maps (image, flavor) to the seconds from request to join of the latest boots, oldest first.
-    `at_work` is for a ledger that keeps in one place who was busy last: the `busy_at` of their records need
-    not be written anew at each look, and is `at_work.at`. None where the records themselves say it.
+    `at_work` is for a ledger that keeps in one place who was busy last: the `last_claimed_at` of their
+    records need not be written anew at each look, and is `at_work.at`. None where the records themselves say
+    it.
     `untaken` has, by their keys, the job groups that didn't take the room that there was.
     """
 

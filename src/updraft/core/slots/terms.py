@@ -276,7 +276,7 @@ def _of_the_machine(terms: Terms) -> Iterator[_Ask]:
         yield _Ask(
             Reason("term-price", f"its terms ask for a price of {most:.4g} per hour at most"),
             lambda offer, worker: offer.price is not None and offer.price <= most,
-            _cheapest,
+            _lowest_price,
         )
 
 
@@ -298,7 +298,7 @@ def _clouds(left: Sold) -> str:
     return _or(sorted({offer.cloud for offer, _ in left}))
 
 
-def _cheapest(left: Sold) -> str:
+def _lowest_price(left: Sold) -> str:
     prices = [offer.price for offer, _ in left if offer.price is not None]
     return f"the cheapest that would do costs {min(prices):.4g}" if prices else "no price is known"
 

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from updraft.clouds.base import Driver, leases_of
-from updraft.core.annexes.budget import budget_of, refusal, used
+from updraft.core.annexes.allowance import allowance_of, refusal, used
 from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
-from updraft.core.settings import AnnexBudget, Policy
+from updraft.core.settings import AnnexAllowance, Policy
 from updraft.core.slots.variants import annex_of
 from updraft.daemon import annexing
 from updraft.daemon.annex_requests import wire
@@ -91,10 +91,10 @@ class Desk:
                 "that is nothing that can be asked: create, extend, stop, delete, list or status"
             )
         look = self._current()
-        budget = budget_of(user, look.policy)
-        if budget is None:
+        allowance = allowance_of(user, look.policy)
+        if allowance is None:
             raise UsageError(f"{user} may have no annexes here: its operator allows them in [annexes]")
-        asking = Asking(user, verb, Fields(fields), look, budget, self._clock())
+        asking = Asking(user, verb, Fields(fields), look, allowance, self._clock())
         with self._lock:
             return verbs[verb](asking)
 
@@ -134,7 +134,7 @@ class Desk:
         return {
             "annex": shown(annex, asking.look),
             "dry_run": dry_run,
-            **self._budget(asking, [*mine, annex]),
+            **self._allowance(asking, [*mine, annex]),
         }
 
     def _extend(self, asking: "Asking") -> Mapping[str, Any]:
@@ -165,7 +165,7 @@ class Desk:
         asking.fields.done()
         mine = [self._mine(asking, name)] if name else self._of(asking.user)
         rows = [shown(one, asking.look) for one in mine]
-        return {"annexes": rows, **self._budget(asking, self._of(asking.user))}
+        return {"annexes": rows, **self._allowance(asking, self._of(asking.user))}
 
     # ------------------------------------------------------------------------------------------ inside
 
@@ -180,13 +180,13 @@ class Desk:
         return found
 
     def _allow(self, asking: "Asking", annex: Annex, mine: list[Annex]) -> None:
-        no = refusal(annex, asking.budget, mine, asking.look.snapshot, asking.now)
+        no = refusal(annex, asking.allowance, mine, asking.look.snapshot, asking.now)
         if no is not None:
             raise UsageError(no.text)
 
-    def _budget(self, asking: "Asking", annexes: list[Annex]) -> Mapping[str, Any]:
+    def _allowance(self, asking: "Asking", annexes: list[Annex]) -> Mapping[str, Any]:
         use = used(annexes, asking.look.snapshot)
-        return {"budget": asdict(asking.budget), "used": asdict(use)}
+        return {"budget": asdict(asking.allowance), "used": asdict(use)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Asking:
     verb: str
     fields: "Fields"
     look: Look
-    budget: AnnexBudget
+    allowance: AnnexAllowance
     now: float
 
     @property

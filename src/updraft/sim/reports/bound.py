@@ -34,7 +34,7 @@ def clairvoyant(workload: Sequence[Arrival], offers: Sequence[Offer | CloudOffer
     Jobs that no offer with a known price holds are left out. Where there are very many different requests,
     they are rounded down first, which lowers the bound a little. Raises UpdraftError if the solver fails.
     """
-    best = _cheapest(offers)
+    best = _lowest_prices(offers)
     work: Counter[Resources] = Counter()
     for one in workload:
         work[one.request] += one.seconds / 3600  # type: ignore[assignment]
@@ -45,7 +45,7 @@ def clairvoyant(workload: Sequence[Arrival], offers: Sequence[Offer | CloudOffer
     return _solve(sorted(shapes.items()), sorted(best.items()))
 
 
-def _cheapest(offers: Sequence[Offer | CloudOffer]) -> dict[Resources, float]:
+def _lowest_prices(offers: Sequence[Offer | CloudOffer]) -> dict[Resources, float]:
     """The lowest price of each size."""
     best: dict[Resources, float] = {}
     for offer in offers:

@@ -59,7 +59,7 @@ class Steady:
         worker = self._policy.classes.get(record.worker_class)
         settling = (
             record.joined_at is None
-            or record.busy_at is None
+            or record.last_claimed_at is None
             or record.drain is not None
             or record.silent_since is not None
             or record.missing_since is not None
@@ -71,4 +71,4 @@ class Steady:
         machine = self._clouds[record.cloud].listing.get(record.id)
         if machine is not None and machine.busy:
             return old
-        return min(old, (record.busy_at or 0.0) + worker.idle_limit)
+        return min(old, (record.last_claimed_at or 0.0) + worker.idle_limit)

@@ -6,8 +6,7 @@ from tests.rigs.snapshots import instance
 from updraft.clouds.base import Found
 from updraft.core.model import Instance
 from updraft.errors import CloudUnavailable
-from updraft.observe.byid import AGAIN, AT_ONCE, ById
-from updraft.observe.sources import VIRTUAL
+from updraft.observe.sources import AGAIN, AT_ONCE, VIRTUAL, ById
 
 
 class Cloud:
