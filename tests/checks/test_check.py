@@ -336,6 +336,24 @@ def test_daemons_whose_proofs_can_be_shown_on_are_warned_of(
     assert found(capsys)[1]["pool: proofs of the head's daemons"][0] == state
 
 
+@pytest.mark.parametrize(
+    ("version", "state"), [("23.9.6", "warning"), ("25.11.0", "warning"), ("25.11.1", "ok"), ("", "warning")]
+)
+def test_a_head_with_a_broker_is_not_told_to_do_what_changes_nothing_there(
+    site: Path, probe: StubProbe, capsys: Capture, version: str, state: str
+) -> None:
+    assert probe.seen.settings is not None
+    kept = {name: text for name, text in probe.seen.settings.items() if "AUTHENTICATION_METHODS" not in name}
+    probe.seen = replace(
+        probe.seen, version=version, settings={**kept, "DAEMON_LIST": "MASTER, COLLECTOR SCHEDD BROKER"}
+    )
+    found_state, text, remedy = found(capsys)[1]["pool: proofs of the head's daemons"]
+    assert found_state == state
+    assert "the broker here takes no other proof" in text
+    assert "head init" not in remedy
+    assert ("HTCondor on the head to 25.11.1 or later" in remedy) == (state == "warning")
+
+
 @pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])
 def test_clocks_that_disagree(site: Path, probe: StubProbe, capsys: Capture, skew: float, state: str) -> None:
     probe.seen = replace(probe.seen, skew=skew)
