@@ -576,6 +576,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
         {"code": "odd-slot", "text": slot},
         {"code": "odd-instance", "text": odd},
         {"code": "odd-offer", "text": offer},
+        {"code": "room-in-doubt", "text": "machine i-2 says that it has room"},
     ]
     with ledger_of(site) as ledger:
         ledger.save_cycle(
@@ -587,6 +588,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert rows["pool: odd slot"][:2] == ("warning", slot)
     assert rows["pool: odd instance"][:2] == ("warning", odd)
     assert rows["pool: odd offer"][:2] == ("warning", offer)
+    assert rows["pool: room in doubt"][:2] == ("warning", "machine i-2 says that it has room")
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 

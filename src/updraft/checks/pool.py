@@ -11,6 +11,7 @@ from updraft.checks.asking import Answer
 from updraft.checks.finding import POOL, Finding, short
 from updraft.condor.support.probe import CollectorSeen, ScheddSeen
 from updraft.config.values.units import spell
+from updraft.core.demand.doubts import ROOM_IN_DOUBT
 from updraft.core.demand.left_out import (
     LEFT_OUT,
     LEFT_OUT_ANNEX,
@@ -360,6 +361,10 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("jobs left out", text, remedy)
         elif code == ODD_SLOT:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
+        elif code == ROOM_IN_DOUBT:
+            yield POOL.warning(
+                "room in doubt", text, "look at who is on that machine, or `updraft terminate` it"
+            )
         elif code == ODD_INSTANCE:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
         elif code == ODD_OFFER:
