@@ -336,6 +336,24 @@ def test_daemons_whose_proofs_can_be_shown_on_are_warned_of(
     assert found(capsys)[1]["pool: proofs of the head's daemons"][0] == state
 
 
+@pytest.mark.parametrize(
+    ("version", "state"), [("23.9.6", "warning"), ("25.11.0", "warning"), ("25.11.1", "ok"), ("", "warning")]
+)
+def test_a_head_with_a_broker_is_not_told_to_do_what_changes_nothing_there(
+    site: Path, probe: StubProbe, capsys: Capture, version: str, state: str
+) -> None:
+    assert probe.seen.settings is not None
+    kept = {name: text for name, text in probe.seen.settings.items() if "AUTHENTICATION_METHODS" not in name}
+    probe.seen = replace(
+        probe.seen, version=version, settings={**kept, "DAEMON_LIST": "MASTER, COLLECTOR SCHEDD BROKER"}
+    )
+    found_state, text, remedy = found(capsys)[1]["pool: proofs of the head's daemons"]
+    assert found_state == state
+    assert "the broker here takes no other proof" in text
+    assert "head init" not in remedy
+    assert ("HTCondor on the head to 25.11.1 or later" in remedy) == (state == "warning")
+
+
 @pytest.mark.parametrize(("skew", "state"), [(30.0, "warning"), (-300.0, "problem")])
 def test_clocks_that_disagree(site: Path, probe: StubProbe, capsys: Capture, skew: float, state: str) -> None:
     probe.seen = replace(probe.seen, skew=skew)
@@ -558,6 +576,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
         {"code": "odd-slot", "text": slot},
         {"code": "odd-instance", "text": odd},
         {"code": "odd-offer", "text": offer},
+        {"code": "room-in-doubt", "text": "machine i-2 says that it has room"},
     ]
     with ledger_of(site) as ledger:
         ledger.save_cycle(
@@ -569,6 +588,7 @@ def test_what_was_left_out_at_the_last_look_is_named(capsys: Capture, site: Path
     assert rows["pool: odd slot"][:2] == ("warning", slot)
     assert rows["pool: odd instance"][:2] == ("warning", odd)
     assert rows["pool: odd offer"][:2] == ("warning", offer)
+    assert rows["pool: room in doubt"][:2] == ("warning", "machine i-2 says that it has room")
     assert "condor_qedit" in rows["pool: jobs left out"][2]
 
 

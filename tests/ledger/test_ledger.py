@@ -22,6 +22,7 @@ from updraft.core.model import (
     MachineRecord,
     Reason,
     Resources,
+    Standstill,
     Untaken,
 )
 from updraft.core.settings import DAY
@@ -84,7 +85,11 @@ def test_what_is_remembered_reads_the_same_anew_and_at_the_next_look(path: Path)
 
 
 def test_groups_that_take_no_room_come_back_as_they_were(path: Path) -> None:
-    rests = {"g": Untaken(2, NOW, NOW + 480.5, 3), "h": Untaken(1, NOW - 1, NOW)}
+    still = Standstill(NOW - 3, 4, 5, NOW - 900)
+    rests = {
+        "g": Untaken(2, NOW, NOW + 480.5, 3, (("c1", "i-1"), ("c2", "i-2")), still),
+        "h": Untaken(1, NOW - 1, NOW),
+    }
     with Ledger(path) as ledger:
         assert ledger.view(NOW).untaken == {}
         ledger.keep_untaken(rests, NOW)

@@ -11,6 +11,7 @@ from updraft.checks.asking import Answer
 from updraft.checks.finding import POOL, Finding, short
 from updraft.condor.support.probe import CollectorSeen, ScheddSeen
 from updraft.config.values.units import spell
+from updraft.core.demand.doubts import ROOM_IN_DOUBT
 from updraft.core.demand.left_out import (
     LEFT_OUT,
     LEFT_OUT_ANNEX,
@@ -97,7 +98,7 @@ class PoolFacts:
 def questions(probe: Probe, deadline: float) -> Mapping[str, Callable[[], Any]]:
     """What to ask of a pool."""
     return {
-        "collector": lambda: probe.collector(deadline, (*tokens.SETTINGS, *_PROOFS)),
+        "collector": lambda: probe.collector(deadline, (*tokens.SETTINGS, *_PROOFS, _DAEMONS)),
         "schedds": lambda: probe.schedds(deadline),
         "tools": probe.tools_version,
         "token": lambda: probe.worker_token(deadline),
@@ -222,7 +223,11 @@ def proofs(seen: CollectorSeen) -> Iterator[Finding]:
         return
     told = (seen.settings.get(name, "") for name in _PROOFS)
     used = next((text for text in told if text), "FS")
-    if "FS" in used.upper().replace(",", " ").split():
+    if "FS" not in _words(used):
+        yield POOL.ok(_BY_FILES, f"they prove who they are by {used}")
+    elif "BROKER" in _words(seen.settings.get(_DAEMONS, "")):
+        yield _by_files_at_a_broker(seen)
+    else:
         yield POOL.warning(
             _BY_FILES,
             "where they call somebody, they prove who they are by files, too (FS): whoever gets one to call "
@@ -230,11 +235,30 @@ def proofs(seen: CollectorSeen) -> Iterator[Finding]:
             f"`updraft head init` again on a head that it has made; else set <DAEMON>.{CLIENT_PROOFS} = "
             f"{NO_FS} there for each of its daemons (docs/explanation/security.md)",
         )
-    else:
-        yield POOL.ok(_BY_FILES, f"they prove who they are by {used}")
+
+
+def _by_files_at_a_broker(seen: CollectorSeen) -> Finding:
+    """No line of the configuration helps there: the broker takes no other proof of the head's daemons."""
+    why = "the broker here takes no other proof of the head's daemons than a file (FS)"
+    least = ".".join(map(str, _GUARDED))
+    if _numbers(seen.version) >= _GUARDED:
+        return POOL.ok(_BY_FILES, f"{why}, and HTCondor {seen.version} itself lets nobody show it on")
+    return POOL.warning(
+        _BY_FILES,
+        f"{why}: whoever gets one of them to call him, as an account of the head or root of a worker can, "
+        f"may be condor@ of the whole pool; `updraft head init` changes nothing about it",
+        f"update HTCondor on the head to {least} or later, which guards against it "
+        "(docs/explanation/security.md)",
+    )
+
+
+def _words(text: str) -> list[str]:
+    return text.upper().replace(",", " ").split()
 
 
 _BY_FILES = "proofs of the head's daemons"
+_GUARDED = (25, 11, 1)  # the release that guards proofs by files against being shown on (HTCONDOR-2026-0001)
+_DAEMONS = "DAEMON_LIST"
 # The negotiator stands for all of them: it calls whoever has jobs, or says so.
 _PROOFS = (f"NEGOTIATOR.{CLIENT_PROOFS}", CLIENT_PROOFS, "SEC_DEFAULT_AUTHENTICATION_METHODS")
 
@@ -337,6 +361,10 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
             yield POOL.warning("jobs left out", text, remedy)
         elif code == ODD_SLOT:
             yield POOL.warning("odd slot", text, "look at the configuration of that machine, or who is on it")
+        elif code == ROOM_IN_DOUBT:
+            yield POOL.warning(
+                "room in doubt", text, "look at who is on that machine, or `updraft terminate` it"
+            )
         elif code == ODD_INSTANCE:
             yield POOL.warning("odd instance", text, "look at that machine in its cloud, or report it")
         elif code == ODD_OFFER:

@@ -11,12 +11,13 @@ from updraft.core.buying.shopping import Shopping
 from updraft.core.buying.tiers import buy_by_priority
 from updraft.core.buying.wanting import Wanted, wanted
 from updraft.core.demand.claimed import matched
+from updraft.core.demand.doubts import at_fault, barred, doubters, serving
 from updraft.core.demand.filling import Filling, fill
 from updraft.core.demand.holdings import caps
 from updraft.core.demand.room import Demand, Room, room
 from updraft.core.demand.sequence import lasting, too_long
 from updraft.core.demand.threshold import ignored
-from updraft.core.demand.untaken import CODE, allowed, not_taking, noticed, recalled, resting
+from updraft.core.demand.untaken import CODE, allowed, not_taking, noticed, recalled, resting, stood_still
 from updraft.core.limits.budget import Budget
 from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding
@@ -52,7 +53,8 @@ class Placing:
     """Where waiting jobs find room: on machines that are `needed`, and by what is bought.
 
     `pressing` are jobs of high priority that a limit holds back. `untaken` are the groups that don't take the
-    room that there is, as is to be remembered.
+    room that there is, as is to be remembered. `faulty` are machines whose room counts for nobody, each with
+    the number of groups that say so.
     """
 
     shopping: Shopping
@@ -60,6 +62,7 @@ class Placing:
     outlooks: tuple[GroupOutlook, ...]
     pressing: Pressing = CALM
     untaken: Mapping[str, Untaken] = field(default_factory=dict)
+    faulty: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class _There:
     frozen: Mapping[str, Reason]
     tried: Reasons
     untaken: Mapping[str, Untaken]
+    faulty: Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,8 @@ class _Bought:
 def place(pool: Pool, snapshot: Snapshot, policy: Policy, money: Budget) -> Placing:
     """Find room for all that waits; what is bought is taken from `money`."""
     queue = pool.queue
-    memory = recalled(snapshot.ledger.untaken, queue, snapshot.now, policy.timings)
+    joined = {one.key for one in pool.staying}
+    memory = recalled(snapshot.ledger.untaken, queue, snapshot.now, policy.timings, joined)
     if not queue.all:
         return Placing(Shopping(), frozenset(), (), untaken=memory)
     table = table_of(snapshot.verdicts, queue.all, list(snapshot.kinds.values()))
@@ -105,7 +110,7 @@ def place(pool: Pool, snapshot: Snapshot, policy: Policy, money: Budget) -> Plac
     found = Found(there.claimed, there.here, there.coming, bought.shopping, there.frozen, less)
     outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
     needed = _needed(there.here, there.space, there.frozen)
-    return Placing(bought.shopping, needed, outlooks, bought.pressing, there.untaken)
+    return Placing(bought.shopping, needed, outlooks, bought.pressing, there.untaken, there.faulty)
 
 
 def _room_there(
@@ -114,17 +119,24 @@ def _room_there(
     """Who has a claim, then who fits on joined machines, then who fits on those that are on their way."""
     queue, now, sites = pool.queue, snapshot.now, pool.census.site_slots
     space = room(pool.staying, pool.waiting, sites, snapshot, policy)
-    claims = [*idle_claims(sites), *(claim for one in pool.staying for claim in one.claims)]
+    faulty, doubted = at_fault(memory, queue, pool.staying), doubters(memory)
+    space = space.without(faulty) if faulty else space
+    believed = [one for one in pool.staying if one.key not in doubted] if doubted else pool.staying
+    claims = [*idle_claims(sites), *(claim for one in believed for claim in one.claims)]
     claimed = matched(queue, claims, table)
     counts, tried = allowed(_unclaimed(queue.all, claimed), memory, now)
-    here = fill(counts, space.joined, table, snapshot.kinds)
+    here = fill(counts, space.joined, table, snapshot.kinds, barred(memory, space))
     idling = not_taking(here, space, pool.staying, queue, snapshot, policy)
-    untaken = noticed(memory, [key for key in idling if idling[key].code == CODE], queue, now, policy.timings)
-    frozen = resting(untaken, now) | idling | _faulty(queue)
+    refused = {key: one.machines for key, one in idling.items() if one.reason.code == CODE}
+    untaken = noticed(memory, refused, queue, now, policy.timings)
+    served = serving(here, claimed, space, believed, queue, now - policy.timings.negotiation_patience)
+    idle = {one.key for one in believed if not one.busy} if served else frozenset[tuple[str, str]]()
+    untaken = stood_still(untaken, served, idle, queue, snapshot, policy.timings)
+    frozen = resting(untaken, now) | {key: one.reason for key, one in idling.items()} | _faulty(queue)
     frozen |= bound_to_annexes(queue.all, snapshot.annexes, now)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
-    return _There(space, claimed, here, coming, frozen, tried, untaken)
+    return _There(space, claimed, here, coming, frozen, tried, untaken, faulty)
 
 
 def _without_room(queue: Demand, there: _There) -> Counted:

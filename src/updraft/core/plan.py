@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from updraft.core.annexes.progress import annexed, parted
 from updraft.core.buying.launches import launches, minimum
+from updraft.core.demand.doubts import doubters, fault, in_doubt_of
 from updraft.core.demand.left_out import left_out
 from updraft.core.demand.room import demand
 from updraft.core.limits.budget import budget, tried
@@ -81,12 +82,13 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     ends = _ends(stays.fates, snapshot)
     bought = launches(placing.shopping, (*annexes.wishes, *wishes), snapshot)
     odd = warnings(there.census, stays.fates, roll, snapshot)
+    odd += tuple(fault(name, groups) for (_, name), groups in sorted(placing.faulty.items()))
     return Plan(
         actions=(*_adopted(there.census), *ends, *gone.drains, *bought),
         records=records,
         settled=there.settled,
         groups=placing.outlooks,
-        machines=_outlooks(roll, stays.fates, gone),
+        machines=_outlooks(roll, stays.fates, gone, doubters(placing.untaken)),
         cooldowns=money.rests,
         warnings=(*odd, *left_out(queue, snapshot), *snapshot.left_out),
         annexes=annexes.outlooks,
@@ -186,10 +188,15 @@ def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[Machine
     return tuple(changed)
 
 
-def _outlooks(roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn) -> tuple[MachineOutlook, ...]:
+def _outlooks(
+    roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn, doubted: Mapping[Key, int]
+) -> tuple[MachineOutlook, ...]:
     told = {(one.cloud, one.machine): one for one in gone.outlooks}
     for key, own in fates.items():
         machine = roll.entries[key].machine
         told[key] = MachineOutlook(machine.id, machine.cloud, machine.phase, own.reason, own.deadline)
     entries = roll.entries
+    for key in doubted.keys() & entries.keys():
+        known = told.get(key, entries[key].outlook)
+        told[key] = replace(known, reason=in_doubt_of(known.reason, doubted[key]))
     return tuple([told[key] if key in told else entries[key].outlook for key in roll.keys])

@@ -16,6 +16,7 @@ from updraft.core.model import (
     MachineRecord,
     Reason,
     Resources,
+    Standstill,
     Untaken,
 )
 from updraft.ledger.secrets import scrubbed, suspicious
@@ -129,7 +130,12 @@ def untaken_from_doc(doc: str) -> dict[str, Untaken]:
     with decoding():
         return {
             str(key): Untaken(
-                int(one["times"]), float(one["since"]), float(one["until"]), int(one["running"])
+                int(one["times"]),
+                float(one["since"]),
+                float(one["until"]),
+                int(one["running"]),
+                tuple((str(cloud), str(machine)) for cloud, machine in one.get("doubted", ())),
+                None if one.get("still") is None else Standstill(**one["still"]),
             )
             for key, one in json.loads(doc or "{}").items()
         }

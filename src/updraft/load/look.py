@@ -54,7 +54,7 @@ def _daemon(entry: Path) -> dict[str, Any] | None:
     if not name:
         return None
     memory = _numbers(entry / "smaps_rollup")
-    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+    fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
     ticks = int(fields[11]) + int(fields[12])
     limits = (entry / "limits").read_text().splitlines()
     limit = next(line.split()[3] for line in limits if line.startswith("Max open files"))

@@ -129,6 +129,27 @@ def test_the_starter_becomes_htcondors_own_with_the_slots_account() -> None:
     ]
 
 
+def test_the_starter_looks_for_programs_where_it_says_itself(tmp_path: Path) -> None:
+    """find refuses -execdir where a part of PATH is empty or relative, and then no job would ever begin."""
+    script = (SHIPPED / "starter.sh").read_text(encoding="utf-8").partition("# So it asks")[0]
+    script += f"find {tmp_path}/ -mindepth 1 -prune -execdir rm -rf -- {{}} +\n"
+    for given in ("", ":", "here:/usr/bin", "/usr/bin::/bin", "/nowhere"):
+        (tmp_path / "left").touch()
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], env={"PATH": given}, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr, list(tmp_path.iterdir())) == (0, "", []), given
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("given", [":$PATH", "$PATH:", "$PATH::/opt", "bin:$PATH"])
+def test_what_was_left_is_taken_away_whatever_path_the_startd_has(given: str) -> None:
+    said = f"accounts slot1_3; touch /tmp/left; chown updraft-slot1_3 /tmp/left; PATH={given}\n"
+    assert on_a_machine(said + "starter -a slot1_3; ls /tmp") == [
+        "started as updraft-slot1_3 with -f -local-name slot_type_1 -a slot1_3 head.test"
+    ]
+
+
 @pytest.mark.integration
 def test_no_job_gains_rights_by_a_setuid_program() -> None:
     said = "printf '#!/bin/sh\\ngrep NoNewPrivs /proc/self/status\\n' >/usr/local/bin/condor_starter\n"

@@ -41,6 +41,15 @@ def test_only_the_one_that_was_born_for_this_job_is_found(tmp_path: Path) -> Non
     assert list(shadows_of(SCHEDD, births, proc)) == [10]
 
 
+def test_who_names_his_process_as_he_likes_keeps_no_shadow_from_being_found(tmp_path: Path) -> None:
+    proc = table(tmp_path, (10, "condor_shadow", "3.1", SCHEDD, 100.5))
+    for pid, name in (("7", b"\xff\xfe"), ("8", b"a) S 1 (b"), ("9", b"a\n)"), ("11", b"\x85\xe2\x80")):
+        (proc / pid).mkdir()
+        (proc / pid / "cmdline").write_bytes(b"\xff\x003.1")
+        (proc / pid / "stat").write_bytes(pid.encode() + b" (" + name + b") S 1 " + b"0 " * 17 + b"1 0")
+    assert list(shadows_of(SCHEDD, {"3.1": BOOT + 100.0}, proc)) == [10]
+
+
 def test_a_job_that_says_no_birth_has_none(tmp_path: Path) -> None:
     proc = table(tmp_path, (10, "condor_shadow", "3.1", SCHEDD, 100.5))
     assert list(shadows_of(SCHEDD, {"3.1": 0.0}, proc)) == []

@@ -23,7 +23,7 @@ def waiting(idle: int = 5, running: int = 0, oldest: float = LONG_AGO, complete:
 
 
 def at(known: Mapping[str, Untaken], now: float, queue: Demand, *seen: str) -> dict[str, Untaken]:
-    return noticed(recalled(known, queue, now, TIMINGS), seen, queue, now, TIMINGS)
+    return noticed(recalled(known, queue, now, TIMINGS), dict.fromkeys(seen, ()), queue, now, TIMINGS)
 
 
 def test_the_first_rest_is_twice_the_patience() -> None:

@@ -4,7 +4,8 @@
 # or does changes that. HTCondor itself gives each job a /tmp, /var/tmp and /dev/shm, and ends all processes of
 # the account with it.
 set -u
-PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
+# Its own, as systemd's: find does nothing (-execdir) where a part of it is empty or no whole path.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 SCRIPTS=/usr/local/lib/updraft
 
 refuse() {

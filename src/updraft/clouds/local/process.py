@@ -249,7 +249,7 @@ def _write_secret(path: Path, text: str) -> None:
 def _start_of(pid: int) -> str | None:
     """When this process started, in the kernel's ticks; None where it has ended (a zombie has)."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]

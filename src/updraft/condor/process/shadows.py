@@ -28,7 +28,7 @@ def shadows_of(schedd: str, births: Mapping[str, float], proc: Path = PROC) -> I
     for folder in proc.glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_text(errors="replace").split("\0")
-            start = (folder / "stat").read_text().rpartition(")")[2].split()[19]
+            start = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[19]
         except (OSError, IndexError):
             continue  # it has just ended
         born = births.get(words[1]) if len(words) > 1 else None  # whoever has an account can name a process

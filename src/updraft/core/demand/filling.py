@@ -5,7 +5,7 @@ it wastes least, so that GPUs and big memory are left to those who need them. No
 and nothing over single slots: a group looks at all slots of a kind at once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from updraft.core.demand.fitting import ENDLESS, Demand, Fits, Flags, Floats, Gr
 from updraft.core.demand.runtimes import needs
 from updraft.core.model import Kind, Resources, Verdicts
 
+NONE_BARRED: Mapping[str, Collection[str]] = {}
 _PAIRS = 4096  # group × kind pairs whose numbers are worked out at a time
 _BLOCK = 64  # slots that a group looks at first; twice as many each time that those have not enough room
 
@@ -44,14 +45,18 @@ class Filling:
 
 
 def fill(
-    groups: Demand, bins: Iterable[Bin], verdicts: Verdicts, kinds: Mapping[str, Kind] | None = None
+    groups: Demand,
+    bins: Iterable[Bin],
+    verdicts: Verdicts,
+    kinds: Mapping[str, Kind] | None = None,
+    barred: Mapping[str, Collection[str]] = NONE_BARRED,
 ) -> Filling:
     """Place as many of the waiting jobs as the bins hold, without buying anything.
 
     Which group goes first: see `choosing`. Within a group the kinds it wastes least of go first, and of one
     kind the bins by their `order`. A bin without cpus or memory left is full. `kinds` tells what whole slots
     are like; without it, requirements that want more room than the job takes aren't seen on a slot that is
-    partly used, and waste isn't known.
+    partly used, and waste isn't known. `barred` are the bins, by their keys, that are none for a group.
     """
     left = {group.key: max(0, count) for group, count in groups}
     waiting = [group for group, count in groups if count > 0]
@@ -66,6 +71,8 @@ def fill(
     for turn, at in enumerate(order):
         group = waiting[at]
         candidates = shelf.candidates(vector(group.request), grid.serves[at], needs(group))
+        if group.key in barred:
+            candidates = shelf.without(candidates, barred[group.key])
         if not len(candidates):
             continue
         mine = shelf.put(candidates, *pages.of(turn), left[group.key])
@@ -128,6 +135,11 @@ class _Shelf:
             open_ &= self._life >= time
         places: Ints = open_.nonzero()[0]
         return places[serves[self._kind[places]]] if len(places) else places
+
+    def without(self, places: Ints, barred: Collection[str]) -> Ints:
+        """Those of these places that aren't of these bins."""
+        open_ = [self.keys[at] not in barred for at in self._bin[places].tolist()]
+        return places[np.array(open_, dtype=np.bool_)]
 
     def put(self, places: Ints, page: Fits, row: int, count: int) -> dict[str, int]:
         """Put up to `count` jobs of a group into these places; how many went into each bin."""

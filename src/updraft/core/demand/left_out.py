@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from updraft.core.demand.doubts import ROOM_IN_DOUBT
 from updraft.core.demand.room import Demand
 from updraft.core.model import JobGroup, Known, Reason, Snapshot
 from updraft.core.slots.kinds import problem
@@ -59,6 +60,7 @@ class Named(NamedTuple):
 
 _CONCERNS: Mapping[str, tuple[str, ...]] = {
     ODD_SLOT: ("machine",),
+    ROOM_IN_DOUBT: ("machine",),
     ODD_INSTANCE: ("machine",),
     ODD_OFFER: ("cloud",),
     UNREAD_BOOT: ("machine",),

@@ -6,7 +6,7 @@ holds machines, and buys none.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from updraft.core.demand.filling import Bin
@@ -73,6 +73,11 @@ class Room:
     joined: tuple[Bin, ...]
     coming: tuple[Bin, ...]
     owner: dict[str, tuple[str, str] | None]
+
+    def without(self, machines: Container[tuple[str, str]]) -> "Room":
+        """The same without what has joined of these machines."""
+        kept = tuple(item for item in self.joined if self.owner.get(item.key) not in machines)
+        return Room(kept, self.coming, self.owner)
 
 
 def room(

@@ -22,6 +22,7 @@ from updraft.core.machines.fates import (
     jobs_there,
 )
 from updraft.core.machines.lifecycle import SPOT_NOTICE
+from updraft.core.machines.stubborn import lifetime_deadline, overdue, unanswered
 from updraft.core.machines.witnesses import ANOTHERS, borne_out, closed_for_good, last_heard, not_ours
 from updraft.core.model import (
     Action,
@@ -41,8 +42,7 @@ from updraft.core.model import (
     Snapshot,
     Undrain,
 )
-from updraft.core.reasons import moment
-from updraft.core.settings import CLOUD_DRAINED, WorkerClass
+from updraft.core.settings import CLOUD_DRAINED
 from updraft.core.slots.variants import annex_of
 
 OPERATOR = "operator"
@@ -297,24 +297,8 @@ def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
     wanted, worker = machine.record.wanted_drain, look.worker(machine)
     named = [drain.deadline, None if wanted is None else wanted.deadline]
     if worker is not None and look.now - machine.record.requested_at >= worker.lifetime:
-        named.append(_lifetime_deadline(machine, worker))
+        named.append(lifetime_deadline(machine, worker))
     return min((at for at in named if at is not None), default=None)
-
-
-def _lifetime_deadline(machine: Machine, worker: WorkerClass) -> float:
-    return machine.record.requested_at + worker.lifetime + worker.drain_deadline
-
-
-def _unanswered(machine: Machine, look: Look) -> Fate | None:
-    """Its startd was asked in vain: it rests, and is judged as lost once its ads are too old."""
-    since, last = machine.record.unanswered_since, machine.record.unanswered_at
-    if since is None or last is None or look.now - last >= _ASK_AGAIN:
-        return None
-    text = f"its startd has not answered since {moment(since)}"
-    return Fate(Reason("unanswered", f"{text}; it is asked again in a minute"), warn=True)
-
-
-_ASK_AGAIN = 60.0  # seconds before a startd that didn't answer is asked again: each try takes ten
 
 
 def _takes_back(machine: Machine, look: Look) -> bool:
@@ -366,7 +350,7 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         reason = Reason(
             "lifetime", f"it is {age / 3600:.1f} h old, its lifetime is {worker.lifetime / 3600:.1f} h"
         )
-        return drained(machine, look, reason, _lifetime_deadline(machine, worker))
+        return drained(machine, look, reason, lifetime_deadline(machine, worker))
     if worker.generation != machine.generation and not promised:
         return drained(
             machine, look, Reason("drifted", f"the settings of class {worker.name} have changed"), None
@@ -377,13 +361,13 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
     return None if leaving is None else drained(machine, look, leaving, None)
 
 
-_OF_JOINED: tuple[Rule, ...] = (_unanswered, _unfinished, _cause)
+_OF_JOINED: tuple[Rule, ...] = (overdue, unanswered, _unfinished, _cause)
 # The rules of each phase. Who is let go was asked before.
 RULES: Mapping[Phase, tuple[Rule, ...]] = {
     Phase.REQUESTED: (_booting,),
     Phase.BOOTING: (_booting,),
     Phase.JOINED: _OF_JOINED,
-    Phase.DRAINING: (_unanswered, _draining),
+    Phase.DRAINING: (overdue, unanswered, _draining),
     Phase.ENDING: (_ending,),
     Phase.LOST: (_lost,),
     Phase.FAILED: (_failed,),

@@ -128,14 +128,31 @@ class AtWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Standstill:
+    """Since when none of a group's jobs has begun by its schedd's word, though they have room by machines'
+    words; how many waited and ran when that was seen last, and when the oldest of them had come."""
+
+    since: float
+    idle: int
+    running: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Untaken:
     """Of a job group that didn't take room that matches: how many times in a row, since when the last time,
-    until when nothing is bought for it, and how many of its jobs ran at most meanwhile."""
+    until when nothing is bought for it, and how many of its jobs ran at most meanwhile.
+
+    `doubted` are machines (cloud and id) whose room it didn't take: it may be their fault. With no times they
+    alone are doubted, or may come to be: `still` is what is known of that.
+    """
 
     times: int
     since: float
     until: float
     running: int = 0
+    doubted: tuple[tuple[str, str], ...] = ()
+    still: Standstill | None = None
 
 
 @dataclass(frozen=True, slots=True)

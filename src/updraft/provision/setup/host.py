@@ -65,7 +65,7 @@ class Host:
         known: dict[int, tuple[int, str]] = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError, ValueError, IndexError):
-                name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+                name, _, rest = _said(stat).partition("(")[2].rpartition(")")
                 known[int(stat.parent.name)] = int(rest.split()[1]), name
         found, names, new = set[int](), set[str](), {pid} & set(known)
         while new:
@@ -88,16 +88,13 @@ class Host:
         found = set()
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if (process / "comm").read_text().strip() != "condor_master":
+                if _said(process / "comm") != "condor_master\n":
                     continue
                 # By its real user: its own directory belongs to whom it acts as just now.
-                status = dict(
-                    line.split(":\t", 1)
-                    for line in (process / "status").read_text().splitlines()
-                    if ":\t" in line
-                )
+                status = _said(process / "status").split("\n")
+                root = any(line.startswith("Uid:\t0\t") for line in status)
                 spaces = [one / "ns/mnt" for one in (process, Path("/proc/self"))]
-                if status["Uid"].split()[0] == "0" and spaces[0].readlink() == spaces[1].readlink():
+                if root and spaces[0].readlink() == spaces[1].readlink():
                     found.add(int(process.name))
         return found
 
@@ -162,6 +159,11 @@ class Host:
         """Signal a process, if it is still there."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def _said(path: Path) -> str:
+    """What the kernel says of a process there. Anybody's may have a name that is no text."""
+    return path.read_bytes().decode(errors="replace")
 
 
 def missing(host: Host) -> str:
