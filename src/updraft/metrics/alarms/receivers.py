@@ -109,6 +109,7 @@ def call(target: str, message: Message, deadline: float = DEADLINE) -> None:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=deadline) as answer:
             code = answer.status
     except urllib.error.HTTPError as error:
+        error.close()
         raise NotSent(f"it answered {error.code}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise NotSent(f"there was no answer ({_said(error)})") from None
