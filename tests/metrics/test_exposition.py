@@ -1,7 +1,6 @@
 """The metrics of a controller at work: what they say, and that nobody can make a thousand of them."""
 
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.rigs.manyclouds import ManyClouds
+from tests.rigs.prometheus import tool
 from updraft.app.operating.known import daemon_state
 from updraft.clouds.fake.faults import Fault
 from updraft.core.settings import Limits
@@ -238,9 +238,7 @@ def test_an_address_that_is_taken_is_told() -> None:
 
 @pytest.mark.slow
 def test_promtool_has_nothing_against_them(make: Make) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool isn't here: tools/prerequisites prometheus fetches it")
+    promtool = tool("promtool")
     world = make({"a": SMALL, "b": UNPRICED}, limits={"a": Limits(1, 2, 0.5, memory=4096)})
     world.sites["a"].faults.add(Fault("no-capacity"))
     world.idle = 9

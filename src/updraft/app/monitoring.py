@@ -57,7 +57,7 @@ def run_metrics(settings: Settings, listen: str | None, log_form: str) -> None:
     look_seldom()
     source, log = source_of(settings), structlog.get_logger("updraft")
     with Sender(receivers) as sender, _stopped() as wait:
-        end = serve(LedgerCollector(source.picture, sender.outcomes), host, port)
+        port, end = serve(LedgerCollector(source.picture, sender.outcomes), host, port)
         log.info(f"metrics of pool {settings.pool.name} at http://{host}:{port}/metrics", code="listening")
         watch = AlarmWatch(
             sender.send,

@@ -74,8 +74,10 @@ def text(collector: LedgerCollector) -> bytes:
     return generate_latest(registry(collector))
 
 
-def serve(collector: LedgerCollector, host: str, port: int) -> Callable[[], None]:
-    """Serve them over HTTP in threads of their own; returns what ends that. Port 0 is any that is free.
+def serve(collector: LedgerCollector, host: str, port: int) -> tuple[int, Callable[[], None]]:
+    """Serve them over HTTP in threads of their own; returns the port, and what ends that.
+
+    Port 0 is any that is free.
 
     Raises UsageError where the address can't be had.
     """
@@ -92,7 +94,7 @@ def serve(collector: LedgerCollector, host: str, port: int) -> Callable[[], None
         server.server_close()
         thread.join(timeout=5)
 
-    return end
+    return server.server_port, end
 
 
 def write(collector: LedgerCollector, file: Path) -> None:
