@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n $(shell echo $$(($(shell nproc) * 3 / 2))) --dist worksteal
 REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud images hunt chaos
+.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud prometheus images hunt chaos
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ images: $(INSTALLED) cloud
 
 IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
 # The core's lines are counted where its own tests run: it takes tests up to three times as long.
-test: images ## the tests, with real HTCondor and real cloud-init (root)
+test: images prometheus ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m "core and not slow" $(SPREAD) tests/core --cov --cov-report=term:skip-covered
 	$(PYTEST) -m "not integration and (slow or not core)" $(SPREAD)
@@ -44,7 +44,7 @@ test: images ## the tests, with real HTCondor and real cloud-init (root)
 
 # What is generated is new each time; SEED=… makes the same again.
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
-test-all: images ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
+test-all: images prometheus ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
 	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "not integration" $(SPREAD) --hypothesis-seed=$(SEED)
@@ -119,6 +119,10 @@ clean: ## remove what the chores made (images of machines stay)
 
 cloud:
 	@tools/prerequisites cloud
+
+# Its rules, its metrics and each panel's query are tested with the real one; `make quick` does without it.
+prometheus:
+	@tools/prerequisites prometheus
 
 # The lock has all that is needed. A resolver would look for the newest of what is wanted with extras, and give up.
 $(LOCKED): requirements/dev.lock

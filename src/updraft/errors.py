@@ -14,6 +14,7 @@ The tree::
     ├── BootstrapError           the user-data cannot be made
     ├── ImageError               a machine image cannot be built or found
     ├── LedgerError              the ledger on disk cannot be used
+    ├── NotSent              a message of `notify` did not reach its receiver
     ├── StateLost            the state directory was taken away from a running controller
     └── CloudError               a cloud did not do what was asked; drivers raise only these
         ├── NoCapacity           the cloud has no room for this offer now
@@ -77,6 +78,10 @@ class ImageError(UpdraftError):
 
 class LedgerError(UpdraftError):
     """The ledger on disk cannot be opened, or was written by a newer updraft."""
+
+
+class NotSent(UpdraftError):
+    """A message of `notify` did not reach its receiver; says why, and never who that is."""
 
 
 class StateLost(UpdraftError):

@@ -1,19 +1,18 @@
 """`updraft run`: the daemon of a configuration, its desk for users' requests for annexes, and its log."""
 
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import structlog
 
 from updraft.act import Actor
-from updraft.app.terminal import printable, raw
+from updraft.app.log import start_log
 from updraft.app.wiring import (
     access,
     ended_tokens,
@@ -25,6 +24,7 @@ from updraft.app.wiring import (
 )
 from updraft.bootstrap.worker.handover import PORT
 from updraft.clouds.base import Driver
+from updraft.clouds.counted import CallTally
 from updraft.condor.base import Pool
 from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
@@ -39,6 +39,7 @@ from updraft.daemon import Cycle, Daemon, Herald, Parts, Rhythm, StateLock, Swit
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
+from updraft.daemon.figures.counting import TurnCounter
 from updraft.daemon.handover import Handover
 from updraft.daemon.loop import Seen
 from updraft.daemon.tokens import TokenKeeper
@@ -46,7 +47,6 @@ from updraft.errors import CloudError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
-from updraft.ledger.secrets import scrubbed
 from updraft.recording import Planner, Recorder
 
 
@@ -63,11 +63,13 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
         judge.begin()
         known = _identity(settings)
+        calls = CallTally()
+        counter = TurnCounter(ledger, calls)
         handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
 
         def parts_now() -> Parts:
             new = load(file)
-            parts = make_parts(new, _tell_of_cloud)
+            parts = make_parts(new, _tell_of_cloud, calls)
             pools.append(parts.pool)
             handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, shown(new))
             return replace(parts, policy=replace(parts.policy, identity=known.pool))
@@ -80,6 +82,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
                 def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
                     desk.watch(cycle, policy, drivers)
                     keeper.watch(cycle, policy, drivers)
+                    counter.watch(cycle, policy, drivers)
 
                 decide = Planning(_tell_of_fault)
                 make_daemon(
@@ -197,42 +200,6 @@ def _herald(settings: Settings, pool: Pool, known: Identity, holds: Callable[[],
         identity=known.pool,
         barred=elsewhere(known, this_host()),
         holds=holds,
-    )
-
-
-def _plain(_logger: object, _method: str, event: Any) -> Any:
-    # The colours are the log's own; what it says of others isn't.
-    return {key: printable(said) if isinstance(said, str) else said for key, said in event.items()}
-
-
-def _scrubbed(_logger: object, _method: str, event: Any) -> Any:
-    # Errors quote what a cloud or a daemon has said, and that may be anything. Before the line is made: what
-    # is taken out of a text of JSON could take its quotes along.
-    return scrubbed({key: said if isinstance(said, _PLAIN) else str(said) for key, said in event.items()})
-
-
-_PLAIN = (str, int, float, bool, type(None), dict, list, tuple)
-
-
-def start_log(form: str) -> None:
-    """Log lines to stderr: for people, or one JSON object a line. What looks like a secret is left out."""
-    shape: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            _scrubbed,
-            _plain,
-            shape,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger("info"),
-        logger_factory=structlog.PrintLoggerFactory(raw(sys.stderr)),
     )
 
 

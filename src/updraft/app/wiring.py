@@ -21,6 +21,7 @@ from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, META
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Identified, Pace
+from updraft.clouds.counted import CallTally, Counted
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
 from updraft.condor.access import PoolAccess
@@ -44,13 +45,18 @@ from updraft.observe import Observer, Remembered
 Say = Callable[[str, CloudError | None], None]
 
 
-def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Parts:
+def make_parts(
+    settings: Settings, say: Say = lambda _name, _error: None, calls: CallTally | None = None
+) -> Parts:
     """The policy, the pool, the drivers and the user-data that the settings lead to.
 
     A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name, and why;
-    None once it can). Raises UsageError for a driver that isn't there, and ConfigError for wrong settings.
+    None once it can). `calls` counts what the clouds are asked. Raises UsageError for a driver that isn't
+    there, and ConfigError for wrong settings.
     """
-    drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
+    drivers = {
+        name: _driver_or_wait(settings, name, cloud, say, calls) for name, cloud in settings.clouds.items()
+    }
     pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
     policy = settings.policy()
     timings = replace(policy.timings, update_interval=heard_every(settings, asker(settings)))
@@ -100,16 +106,16 @@ def access(settings: Settings) -> PoolAccess:
     )
 
 
-def _driver_or_wait(settings: Settings, name: str, cloud: Cloud, say: Say) -> Driver:
-    make = partial(make_driver, settings, name, cloud)
+def _driver_or_wait(settings: Settings, name: str, cloud: Cloud, say: Say, calls: CallTally | None) -> Driver:
+    make = partial(make_driver, settings, name, cloud, calls)
     try:
         return make()
     except CloudError:  # most often for want of credentials: they may still come
         return Awaited(name, make, partial(say, name))
 
 
-def make_driver(settings: Settings, name: str, cloud: Cloud) -> Driver:
-    """The driver of one cloud, with the site's prices over its own."""
+def make_driver(settings: Settings, name: str, cloud: Cloud, calls: CallTally | None = None) -> Driver:
+    """The driver of one cloud, with the site's prices over its own; `calls` counts what it is asked."""
     entry = driver_entry(cloud.driver)
     if entry is None:
         raise UsageError(
@@ -119,6 +125,7 @@ def make_driver(settings: Settings, name: str, cloud: Cloud) -> Driver:
     if isinstance(driver, Identified):
         driver.identity = identity(settings)
     pace: Pace | None = getattr(driver, "pace", None)  # of a driver that is not to be asked at each look
+    driver = driver if calls is None else Counted(driver, calls)
     driver = Priced(driver, cloud.prices, name) if cloud.prices else driver
     return driver if pace is None else Paced(driver, pace)
 

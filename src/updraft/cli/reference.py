@@ -19,6 +19,7 @@ from updraft.cli.codes import error_classes, oneline, reason_codes
 from updraft.cli.main import updraft
 from updraft.cli.schemas import FORMS
 from updraft.cli.verbs import VERBS, installed, load_verb
+from updraft.cli.watching.metrics_page import metrics_parts
 from updraft.config.drivers import driver_entry, driver_names, settings_model
 from updraft.config.known import TABLES
 from updraft.config.tables.part import Part
@@ -37,6 +38,7 @@ def pages() -> Mapping[str, str]:
         "errors.md": errors_page(),
         "reasons.md": reasons_page(),
         "json.md": json_page(),
+        "metrics.md": page("Metrics", *metrics_parts(markdown_table)),
         "import.md": import_page(),
         "from-cloud-scheduler.md": cloud_scheduler_page(),
     }

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from updraft.config.lines import KeyPath
 from updraft.config.model import Cloud, Demand, Limits, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.tables.annexes import Annexes
+from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
@@ -26,6 +27,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("annexes", Annexes),
     ("usage", Usage),
     ("usage.clouds.NAME", Energy),
+    ("monitoring", Monitoring),
     ("timings", Timings),
     ("network", Network),
 )

@@ -14,6 +14,7 @@ from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
 from updraft.config.generation import generation
 from updraft.config.tables.annexes import Annexes, AnnexKeys, allowances
 from updraft.config.tables.cvmfs import advertised
+from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.usage import Usage
@@ -230,6 +231,7 @@ class Settings(Part):
     demand: Demand = Demand()
     annexes: Annexes = Annexes()
     usage: Usage = Usage()
+    monitoring: Monitoring = Monitoring()
     timings: Timings = Timings()
     network: Network = Network()
 

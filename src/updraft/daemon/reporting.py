@@ -15,7 +15,7 @@ from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
 from updraft.daemon.usage import UsageKeeper
 from updraft.errors import LedgerError
-from updraft.ledger import Ledger, clouds
+from updraft.ledger import Ledger, clouds, counters
 from updraft.observe import Observer
 
 CLOCK = "clock"
@@ -78,6 +78,7 @@ class Reporter:
                 self._ledger.learn(kind, text, now)
             self._preparer.fresh.clear()
             self._note_self(now, cycle.standing, clock)
+            self._ledger.count(counters.turned(took))
             if used is not None:
                 self._ledger.book(used)
             # The document is written when something in it has changed, not each time that it grew older.

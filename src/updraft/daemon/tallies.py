@@ -28,6 +28,7 @@ from updraft.core.settings import Policy
 from updraft.core.sharing.caps import user_caps
 from updraft.core.sharing.shares import standing
 from updraft.core.sharing.submitters import sharing, short, trusted
+from updraft.daemon.figures import present
 from updraft.ledger.clouds import Override
 
 Row = dict[str, Any]
@@ -68,17 +69,19 @@ class _Count:
 
 
 def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str, Override]) -> Row:
-    """All three: `clouds`, `classes` and `users`."""
+    """`clouds`, `classes` and `users`; and what `updraft metrics` has besides: see `figures.present`."""
     by_cloud: dict[str, _Count] = {}
     by_class: dict[str, _Count] = {}
     failing: dict[str, list[MachineRecord]] = {}
     phases = {(one.cloud, one.machine): str(one.phase) for one in plan.machines}
     cores: dict[Key, int] = {}
+    fleet = present.Fleet(policy)
     for record in _living(snapshot, plan):
         cores[record.cloud, record.id] = record.resources.cpus
         phase = phases.get((record.cloud, record.id), "requested")
         by_cloud.setdefault(record.cloud, _Count()).add(record, phase)
         by_class.setdefault(record.worker_class, _Count()).add(record, phase)
+        fleet.add(record, phase)
         if record.end_failed is not None:
             failing.setdefault(record.cloud, []).append(record)
     groups = _groups(snapshot)
@@ -89,6 +92,9 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
         ],
         "classes": list(_classes(snapshot, policy, groups, by_class)),
         "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
+        "fleet": fleet.rows(),
+        "waiting": present.waiting(plan, groups, snapshot.now),
+        "limits": present.limits(policy),
     }
 
 

@@ -82,6 +82,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             day INTEGER NOT NULL, cloud TEXT NOT NULL, instance TEXT NOT NULL, currency TEXT NOT NULL,
             billed REAL NOT NULL, PRIMARY KEY (day, cloud, instance, currency)) WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE counters (
+            name TEXT NOT NULL, labels TEXT NOT NULL, value REAL NOT NULL,
+            PRIMARY KEY (name, labels)) WITHOUT ROWID""",
+    ),
 )
 
 

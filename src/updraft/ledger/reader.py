@@ -13,7 +13,7 @@ from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerV
 from updraft.core.model.used import Meters
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
-from updraft.ledger import usage
+from updraft.ledger import counters, usage
 from updraft.ledger.migrations import check_version
 from updraft.ledger.rows import (
     annex_from_doc,
@@ -288,6 +288,11 @@ class Queries:
         """The meters of the machines that aren't over, as the last look left them."""
         with self._reading() as rows:
             return usage.meters(rows)
+
+    def counters(self) -> counters.Counters:
+        """What has been counted since the ledger was made."""
+        with self._reading() as rows:
+            return counters.read(rows)
 
     def used_instances(self) -> dict[str, str]:
         """The cloud of each machine that is in the records of what was used, by its id."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason, Untaken
 from updraft.core.model.used import Booking
 from updraft.errors import LedgerError
-from updraft.ledger import usage
+from updraft.ledger import counters, usage
 from updraft.ledger.migrations import migrate
 from updraft.ledger.reader import AT_WORK, AT_WORK_AT, UNTAKEN, Queries, RequestKind, edge
 from updraft.ledger.retention import Retention, prune
@@ -100,6 +100,7 @@ class Ledger(Queries):
             if rows.execute("SELECT 1 FROM launches WHERE key = ?", (record.key,)).fetchone():
                 raise LedgerError(f"the launch {record.key} is in the ledger already: it isn't made twice")
             self._put_launch(rows, record)
+            counters.add(rows, counters.launched(record))
 
     def outcome(
         self,
@@ -120,6 +121,7 @@ class Ledger(Queries):
             all_ids = tuple(dict.fromkeys((*record.ids, *ids)))
             told = replace(record, state=kept, ids=all_ids, error=error or record.error)
             self._put_launch(rows, replace(told, failed_at=failed_at or record.failed_at))
+            counters.add(rows, counters.answered(record, len(all_ids) - len(record.ids), error))
 
     def settle(self, keys: Iterable[str]) -> None:
         """Nothing more will come of these launches."""
@@ -145,6 +147,8 @@ class Ledger(Queries):
             for record in records:
                 if (record.cloud, record.id) not in joined:
                     self._note_boot(rows, record)
+                if record.ended_at is not None:
+                    self._note_end(rows, record)
                 docs.append(machine_to_doc(record))
             rows.executemany(
                 "INSERT OR REPLACE INTO machines (cloud, id, launch_key, ended_at, doc) "
@@ -203,6 +207,19 @@ class Ledger(Queries):
             "INSERT INTO boots (at, image, flavor, seconds) VALUES (?, ?, ?, ?)",
             (record.joined_at, record.image, record.flavor, max(0.0, record.joined_at - record.requested_at)),
         )
+        counters.add(rows, counters.joined(record))
+
+    def _note_end(self, rows: sqlite3.Connection, record: MachineRecord) -> None:
+        row = rows.execute(
+            "SELECT ended_at FROM machines WHERE cloud = ? AND id = ?", (record.cloud, record.id)
+        ).fetchone()
+        if row is None or row[0] is None:
+            counters.add(rows, counters.ended(record))
+
+    def count(self, counts: Iterable[counters.Count]) -> None:
+        """Add to what `updraft metrics` tells: see `ledger.counters`."""
+        with self._writing() as rows:
+            counters.add(rows, counts)
 
     def keep_console(self, cloud: str, machine: str, text: str, at: float) -> None:
         """Keep the end of a machine's console output, without what looks like a secret."""
@@ -230,6 +247,7 @@ class Ledger(Queries):
                     clean(dict(detail or {})),
                 ),
             )
+            counters.add(rows, counters.happened(kind, reason, detail or {}))
 
     # ------------------------------------------------------------------------------------- requests
 
