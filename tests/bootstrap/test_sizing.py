@@ -113,7 +113,7 @@ def test_more_machines_never_want_less_of_the_system(size: PoolSize, more: int) 
         after = {one.name: one.value for one in getattr(found(grown, "head"), kind)}
         assert all(after[name] >= value for name, value in before.items())
     unit, grown_unit = found(less, "head").unit, found(grown, "head").unit
-    assert unit is None or (grown_unit is not None and grown_unit.value >= unit.value)
+    assert unit is None or (grown_unit is not None and grown_unit.at_least >= unit.at_least)
 
 
 @given(sizes)
@@ -126,7 +126,7 @@ def test_what_is_open_is_within_every_limit(size: PoolSize) -> None:
         asked.append(int(told.get("SCHEDD_MAX_FILE_DESCRIPTORS", own["SCHEDD_MAX_FILE_DESCRIPTORS"])))
     shared = "SHARED_PORT_MAX_FILE_DESCRIPTORS"
     assert int(told.get(shared, own[shared])) >= max(asked)
-    assert (32_768 if head.unit is None else head.unit.value) >= max(asked)
+    assert (32_768 if head.unit is None else head.unit.at_least) >= max(asked)
     children = child_collectors(size.machines)
     assert asked[0] >= size.sockets * size.machines / max(children, 1)
 

@@ -7,7 +7,7 @@ import pytest
 
 import updraft.core
 from updraft.core.model import Reason
-from updraft.core.reasons import REMEDIES, counted, held_back
+from updraft.core.reasons import REMEDIES, HeldBack, counted, held_back
 
 HOLDING_BACK = (
     "buying/shopping",
@@ -31,8 +31,8 @@ def test_every_reason_that_holds_back_has_its_remedy() -> None:
 
 
 def test_a_reason_is_told_with_its_remedy() -> None:
-    assert held_back(Reason("user-limit", "x"))["remedy"].startswith("a larger `cores_per_user`")
-    assert held_back(Reason("something-else", "x")) == {"code": "something-else", "text": "x", "remedy": ""}
+    assert held_back(Reason("user-limit", "x")).remedy.startswith("a larger `cores_per_user`")
+    assert held_back(Reason("something-else", "x")) == HeldBack("something-else", "x", "")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from updraft.documents.annexes import AnnexPurchase, WouldBuy
 from updraft.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -93,21 +93,13 @@ def imagined(call: "Call", annex: "Annex") -> Iterator["Plan"]:
         yield decided
 
 
-def would_buy(decided: "Plan", name: str) -> dict[str, Any]:
-    """The launches for an annex, and how it would stand, as a document."""
+def would_buy(decided: "Plan", name: str) -> WouldBuy:
+    """The launches for an annex, and how it would stand."""
     from updraft.core.model import Launch
 
     launches = [
-        {
-            "offer": one.offer.key,
-            "count": one.count,
-            "price": one.offer.price,
-            "cores": one.count * one.offer.resources.cpus,
-        }
+        AnnexPurchase(one.offer.key, one.count, one.offer.price, one.count * one.offer.resources.cpus)
         for one in decided.actions
         if isinstance(one, Launch) and one.annex is not None and one.annex.name == name
     ]
-    return {
-        "launches": launches,
-        "outlook": next(asdict(one) for one in decided.annexes if one.name == name),
-    }
+    return WouldBuy(launches, next(one for one in decided.annexes if one.name == name))

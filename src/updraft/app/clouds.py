@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from updraft.app import wiring
 from updraft.checks.asking import ask
@@ -11,7 +11,7 @@ from updraft.config.model import Settings
 from updraft.errors import UsageError
 from updraft.provision.heads.network import Network
 
-Row = dict[str, Any]
+R = TypeVar("R")
 
 
 def one_cloud(settings: Settings, name: str) -> str:
@@ -30,8 +30,8 @@ def named_clouds(settings: Settings, clouds: Sequence[str]) -> list[str]:
 
 
 def rows_of(
-    settings: Settings, names: Sequence[str], rows: Callable[[Settings, str], list[Row]], deadline: float
-) -> tuple[list[Row], Mapping[str, str]]:
+    settings: Settings, names: Sequence[str], rows: Callable[[Settings, str], list[R]], deadline: float
+) -> tuple[list[R], Mapping[str, str]]:
     """The rows of these clouds that answer, and the errors of the others; all are asked at the same time."""
     answers = ask({name: partial(rows, settings, name) for name in names}, deadline)
     found = [row for answer in answers.values() for row in answer.value or ()]

@@ -3,9 +3,9 @@
 import time
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from updraft.app.call import Call, who
 from updraft.bootstrap.head.identities import OF_MACHINE, WORKER_USER
@@ -14,6 +14,7 @@ from updraft.condor.tokens import revoked
 from updraft.condor.tokens.revoking import Revoker
 from updraft.condor.tokens.workers import drop_keys, key_names, make_key, user_of
 from updraft.core.model import LaunchRecord, MachineRecord, Reason
+from updraft.documents import Document
 from updraft.errors import LedgerError, PoolError, ProblemFound, UsageError
 from updraft.ledger import Ledger
 from updraft.ledger.reader import Reader, RequestKind
@@ -23,7 +24,61 @@ if TYPE_CHECKING:
     from updraft.config.model import Settings
 
 FILE = Path(revoked.FILE)
-Row = dict[str, Any]
+
+
+class KeyRow(Document):
+    """A key that signs workers' tokens."""
+
+    name: Annotated[str, "Its name, which tokens name too."]
+    signs: Annotated[bool, "Whether it signs those of new launches."]
+
+
+KeyRows = Annotated[
+    Sequence[KeyRow],
+    "The keys on this machine, the oldest first; empty where they can't be seen.",
+]
+
+
+class TokenRow(Document):
+    """A token that may be in use; never the token itself."""
+
+    launch: Annotated[str, "Its launch; `by-hand-…` for one that `userdata worker --with-token` made."]
+    class_: Annotated[str, "The launch's worker class."]
+    identity: Annotated[str, "As whom its machines authenticate."]
+    id: Annotated[str, "The token's own id (jti); empty where it isn't known."]
+    key: Annotated[str, "The name of the key that signed it; empty where it isn't known."]
+    issued: Annotated[float | None, "When it was made."]
+    expires: Annotated[float | None, "When it ends by itself; null where it isn't known."]
+    machines: Annotated[int, "How many machines of the launch live."]
+    state: Annotated[Literal["good", "revoked", "over"], "Over: it has ended by itself."]
+
+
+class TokenList(Document):
+    """The tokens that may be in use, the oldest first."""
+
+    tokens: Annotated[Sequence[TokenRow], "One a launch."]
+    keys: KeyRows
+
+
+class Revocation(Document):
+    """What was revoked."""
+
+    launches: Annotated[Sequence[str], "The launches."]
+    identities: Annotated[Sequence[str], "As whom their machines authenticate."]
+    all: Annotated[bool, "Whether every token that was issued until now is revoked."]
+    file: Annotated[str, "The file of HTCondor's configuration that says so."]
+
+
+class Rotation(Document):
+    """What became of the keys."""
+
+    new: Annotated[str | None, "The key that was made."] = None
+    removed: Annotated[Sequence[str], "Those that were removed."] = ()
+    needed: Annotated[
+        Mapping[str, int], "Old keys that stay, each with how many machines may have a token of it."
+    ] = field(default_factory=dict)
+    revoked: Annotated[Sequence[str], "The launches whose tokens were revoked with it."] = ()
+    keys: KeyRows = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +166,7 @@ def _domain(settings: "Settings") -> str:
         return ""
 
 
-def rows_of(known: Facts, now: float) -> list[Row]:
+def rows_of(known: Facts, now: float) -> list[TokenRow]:
     """A row for each token that may be in use, the oldest first."""
     rows, alive = [], known.machines
     classes = {one.launch_key: one.worker_class for one in known.living}
@@ -125,19 +180,19 @@ def rows_of(known: Facts, now: float) -> list[Row]:
         gone = known.revoked.has(identity, at)
         worker_class = made.worker_class if made else classes[launch]
         rows.append(
-            {
-                "launch": launch,
-                "class": worker_class,
-                "identity": identity,
-                "id": made.id if made else "",
-                "key": made.key if made else "",
-                "issued": at,
-                "expires": made.expires if made else None,
-                "machines": machines,
-                "state": "revoked" if gone else "over" if over else "good",
-            }
+            TokenRow(
+                launch=launch,
+                class_=worker_class,
+                identity=identity,
+                id=made.id if made else "",
+                key=made.key if made else "",
+                issued=at,
+                expires=made.expires if made else None,
+                machines=machines,
+                state="revoked" if gone else "over" if over else "good",
+            )
         )
-    return sorted(rows, key=lambda row: (row["issued"] or 0.0, row["launch"]))
+    return sorted(rows, key=lambda row: (row.issued or 0.0, row.launch))
 
 
 def keys_of(call: Call) -> Keys | None:
@@ -157,7 +212,7 @@ def keys_of(call: Call) -> Keys | None:
 
 def revoke_now(
     call: Call, known: Facts, launches: Sequence[str], *, everything: bool, drop: Keys | None = None
-) -> Row:
+) -> Revocation:
     """Revoke these launches' tokens (and with `everything` all that were issued until now).
 
     It is certain when it returns: the collector was seen to refuse one of them. `drop` are keys to remove
@@ -180,7 +235,7 @@ def revoke_now(
             f"{FILE} is written, and the collector still takes {still}: is this its machine? It has to read "
             "that file (LOCAL_CONFIG_DIR), and to be told with condor_reconfig"
         )
-    return {"launches": list(launches), "identities": sorted(ends), "all": everything, "file": str(FILE)}
+    return Revocation(launches, sorted(ends), everything, str(FILE))
 
 
 def renewed(call: Call, keys: Keys) -> str:

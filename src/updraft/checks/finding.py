@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from updraft.clouds import base
 from updraft.errors import UpdraftError
@@ -18,17 +19,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    `area` is where it belongs ("here", "pool", "cloud NAME"), `what` names it, `text` is a sentence on how it
-    stands, `remedy` what to do about it (empty where nothing needs doing).
-    """
-
-    area: str
-    what: str
-    state: State
-    text: str
-    remedy: str = ""
+    area: Annotated[str, 'Where it belongs: "here", "pool", "cloud NAME".']
+    what: Annotated[str, "What it is."]
+    state: Annotated[State, "Skipped isn't ok: nobody knows."]
+    text: Annotated[str, "How it stands, or why it can't be said."]
+    remedy: Annotated[str, "What to do; empty where nothing needs doing."] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from updraft import __version__
 from updraft.checks.finding import Area, Finding
@@ -15,6 +14,7 @@ from updraft.config.model import Settings
 from updraft.config.values.units import spell
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.model import MachineRecord
+from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError
 from updraft.ledger.identity import Host, elsewhere, found
 
@@ -34,13 +34,13 @@ _START = "start it: `updraft service install --now`, or `updraft run` in a termi
 class LedgerFacts:
     """What the ledger says. `daemon` is None where there is no ledger; `error` why it can't be read.
 
-    `daemon` has the keys of `status --json`; `failed` are the machines of the last day that never joined,
+    `failed` are the machines of the last day that never joined,
     the latest first, each with the end of its console. `warnings` are codes and sentences of its last look,
     `not_ending` the machines that their clouds did not end when they were told to. `unseen` is how many
     machines of each cloud were given their tokens within the last day without a sign that they were these.
     """
 
-    daemon: Mapping[str, Any] | None = None
+    daemon: DaemonState | None = None
     failed: Sequence[tuple[MachineRecord, str]] = ()
     warnings: Sequence[tuple[str, str]] = ()
     not_ending: Sequence[MachineRecord] = ()
@@ -126,19 +126,19 @@ def daemon(facts: LedgerFacts) -> Iterator[Finding]:
         yield HERE.skipped("daemon", "the ledger, in which it says that it lives, can't be read")
         return
     seen = facts.daemon
-    if seen is None or seen["looked_at"] is None:
+    if seen is None or seen.looked_at is None:
         yield HERE.problem("daemon", "no daemon has ever run with this configuration", _START)
-    elif not seen["alive"]:
-        host = f" on {seen['host']}" if seen["host"] else ""
+    elif not seen.alive:
+        host = f" on {seen.host}" if seen.host else ""
         yield HERE.problem("daemon", f"no daemon is at work; the last{host} looked {_ago(seen)}", _START)
-    elif not seen["acting"] and seen["standing"]:
+    elif not seen.acting and seen.standing:
         yield HERE.warning(
             "daemon",
-            f"it runs and doesn't act: {seen['standing']['text']}",
+            f"it runs and doesn't act: {seen.standing['text']}",
             "wait, or stop the controller that is named, if it shouldn't be there",
         )
     else:
-        yield HERE.ok("daemon", f"process {seen['pid']} on {seen['host']} looked {_ago(seen)}")
+        yield HERE.ok("daemon", f"process {seen.pid} on {seen.host} looked {_ago(seen)}")
 
 
 def boots(facts: LedgerFacts) -> Iterator[Finding]:
@@ -198,5 +198,5 @@ def last_words(console: str) -> str:
     return " | ".join(own[-1:] or lines[-_CONSOLE_LINES:])[-_CONSOLE_LETTERS:]
 
 
-def _ago(seen: Mapping[str, Any]) -> str:
-    return f"{spell(round(seen['age'] or 0.0))} ago"
+def _ago(seen: DaemonState) -> str:
+    return f"{spell(round(seen.age or 0.0))} ago"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.terminal import plain_streams, printable, raw
+from updraft.documents import plain
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,14 +44,14 @@ class Column:
     wide: bool = False
 
 
-def say_json(document: Mapping[str, Any]) -> None:
+def say_json(document: Any) -> None:
     """Print a document with the version of its form first."""
     click.echo(json_document(document))
 
 
-def json_document(document: Mapping[str, Any]) -> str:
+def json_document(document: Any, indent: int | None = 2) -> str:
     """The text of a document with the version of its form first."""
-    text = json.dumps({"version": JSON_VERSION, **document}, indent=2, ensure_ascii=False, default=list)
+    text = json.dumps({"version": JSON_VERSION, **plain(document)}, indent=indent, ensure_ascii=False)
     return json_text(text)
 
 

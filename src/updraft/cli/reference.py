@@ -238,7 +238,7 @@ def _type_of(value: Mapping[str, Any]) -> str:
     if "const" in value:
         return str(value["const"])
     if "anyOf" in value:
-        return "object or null"
+        return " or ".join(dict.fromkeys(map(_type_of, value["anyOf"])))
     kind = value.get("type", "any")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 

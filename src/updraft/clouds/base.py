@@ -7,7 +7,7 @@ limits and dry-run are wrappers around a driver, never branches inside it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from updraft.core.leftovers import Belonging, Kind
 from updraft.core.model import CloudOffer, Instance, Quota
@@ -105,14 +105,14 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """A machine image as the cloud lists it. `created` is epoch seconds, None where the cloud doesn't say."""
+    """A machine image as the cloud lists it."""
 
-    id: str
-    name: str
-    state: str
-    arch: str
-    owner: str
-    created: float | None = None
+    id: Annotated[str, "Its id."]
+    name: Annotated[str, "Its name."]
+    state: Annotated[str, "As the cloud says it."]
+    arch: Annotated[str, "Architecture; empty where the cloud doesn't say."]
+    owner: Annotated[str, "Whose it is."]
+    created: Annotated[float | None, "When it was made."] = None
 
 
 @dataclass(frozen=True, slots=True)

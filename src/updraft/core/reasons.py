@@ -1,8 +1,10 @@
 """Reasons in words: times and numbers in sentences, and what would change what holds a purchase back."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Annotated
 
 from updraft.core.model import Reason
 
@@ -50,9 +52,16 @@ REMEDIES: Mapping[str, str] = {
 }
 
 
-def held_back(reason: Reason) -> dict[str, str]:
-    """A reason that holds back: its code, its sentence, and what would change it (empty: nobody knows)."""
-    return {"code": reason.code, "text": reason.text, "remedy": REMEDIES.get(reason.code, "")}
+@dataclass(frozen=True, slots=True)
+class HeldBack(Reason):
+    """A reason that holds a purchase back."""
+
+    remedy: Annotated[str, "What would change it."] = ""
+
+
+def held_back(reason: Reason) -> HeldBack:
+    """The reason with what would change it; empty where nobody knows."""
+    return HeldBack(reason.code, reason.text, REMEDIES.get(reason.code, ""))
 
 
 @lru_cache(maxsize=1024)

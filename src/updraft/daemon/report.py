@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,8 @@ from updraft.core.model import (
     Terminate,
     Undrain,
 )
-from updraft.core.reasons import held_back
+from updraft.documents import Row, plain
+from updraft.documents.cycle import OF_GROUP, ActionRow, GroupRow, JobCounts, Look, Refused, Room, SourceState
 from updraft.ledger import Event
 from updraft.observe.schedds import ANY
 
@@ -50,20 +51,20 @@ def document(
     warnings name. `generation` counts the configurations that were loaded.
     """
     plan, rows = _written(snapshot, plan)
-    doc = {
-        "version": 1,
-        "at": snapshot.now,
-        "pool": snapshot.pool,
-        "acting": standing is None,
-        "standing": None if standing is None else asdict(standing),
-        "configuration": generation,
-        "timings": {name: round(seconds, 3) for name, seconds in timings.items()},
-        "sources": sources(snapshot),
-        "jobs": jobs(snapshot),
-        "phases": dict(Counter(str(outlook.phase) for outlook in plan.machines)),
+    look = Look(
+        version=1,
+        at=snapshot.now,
+        pool=snapshot.pool,
+        acting=standing is None,
+        standing=standing,
+        configuration=generation,
+        timings={name: round(seconds, 3) for name, seconds in timings.items()},
+        sources=sources(snapshot),
+        jobs=jobs(snapshot),
+        phases=Counter(str(outlook.phase) for outlook in plan.machines),
         **rows,
-    }
-    return doc, plan
+    )
+    return plain(look), plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class _Part:
     """One of the plan's lists: what one of it is called, how a row is made of it, how many rows are shown."""
 
     what: str
-    row: Callable[[Any], dict[str, Any]]
+    row: Callable[[Any], Any]
     name: Callable[[Any], str]
     shown: int | None = None
 
@@ -92,7 +93,7 @@ def _written(snapshot: Snapshot, plan: Plan) -> tuple[Plan, dict[str, list[dict[
         said = [
             Reason(LEFT_OUT_REPORT, f"left out of the report: {what}: {why}") for what, why in odd.items()
         ]
-        rows["warnings"] += map(asdict, said)
+        rows["warnings"] += map(plain, said)
         kept["warnings"] = (*kept["warnings"], *said)
     return replace(plan, **kept), rows
 
@@ -100,43 +101,35 @@ def _written(snapshot: Snapshot, plan: Plan) -> tuple[Plan, dict[str, list[dict[
 def _parts(snapshot: Snapshot, plan: Plan) -> Mapping[str, _Part]:
     groups, known = _known_groups(snapshot), classes(snapshot, plan)
 
-    def action(one: Action) -> dict[str, Any]:
-        return {
-            "what": type(one).__name__.lower(), "text": words(one, known), "reason": _reason(one.reason)
-        }  # fmt: skip
+    def action(one: Action) -> ActionRow:
+        return ActionRow(type(one).__name__.lower(), words(one, known), _checked(one.reason))
 
     return {
         "groups": _Part("group", partial(_group, groups), lambda one: str(one.group), GROUPS_SHOWN),
         "machines": _Part("machine", _machine, lambda one: str(one.machine), MACHINES_SHOWN),
-        "cooldowns": _Part("cooldown", asdict, lambda one: f"{one.scope} {one.key}"),
-        "annexes": _Part("annex", asdict, lambda one: str(one.name)),
-        "warnings": _Part("warning", _reason, lambda one: str(one.code), WARNINGS_SHOWN),
+        "cooldowns": _Part("cooldown", plain, lambda one: f"{one.scope} {one.key}"),
+        "annexes": _Part("annex", plain, lambda one: str(one.name)),
+        "warnings": _Part("warning", _checked, lambda one: str(one.code), WARNINGS_SHOWN),
         "actions": _Part("action", action, lambda one: type(one).__name__.lower(), ACTIONS_SHOWN),
     }
 
 
-def _row(make: Callable[[Any], dict[str, Any]], one: Any) -> tuple[dict[str, Any], Any]:
+def _row(make: Callable[[Any], Any], one: Any) -> tuple[Row, Any]:
     """What is made of it, and itself. Raises where that is no JSON."""
-    made = make(one)
+    made = plain(make(one))
     _JSON.encode(made)
     return made, one
 
 
-def _reason(reason: Reason) -> dict[str, str]:
+def _checked(reason: Reason) -> Reason:
     if not (isinstance(reason.code, str) and isinstance(reason.text, str)):
         raise TypeError("its reason is no text")
-    return {"code": reason.code, "text": reason.text}
+    return reason
 
 
-def _machine(outlook: MachineOutlook) -> dict[str, Any]:
-    # By hand: `asdict` copies whatever it finds, and there are thousands of these.
-    return {
-        "machine": outlook.machine,
-        "cloud": outlook.cloud,
-        "phase": str(outlook.phase),
-        "reason": _reason(outlook.reason),
-        "deadline": outlook.deadline,
-    }
+def _machine(outlook: MachineOutlook) -> MachineOutlook:
+    _checked(outlook.reason)
+    return outlook
 
 
 def substance(doc: Mapping[str, Any]) -> str:
@@ -151,7 +144,7 @@ def substance(doc: Mapping[str, Any]) -> str:
     return json.dumps(kept, sort_keys=True, default=str)
 
 
-def sources(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+def sources(snapshot: Snapshot) -> dict[str, SourceState]:
     """Each source by name: known, and as of when, or unknown, since when and why."""
     found = {
         "schedds" if name == ANY else f"schedd {name}": _source(source)
@@ -165,14 +158,14 @@ def sources(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _source(source: Source[Any]) -> dict[str, Any]:
+def _source(source: Source[Any]) -> SourceState:
     if isinstance(source, Known):
-        return {"state": "known", "at": source.at}
+        return SourceState("known", source.at)
     last = None if source.last is None else source.last.at
-    return {"state": "unknown", "since": source.since, "error": asdict(source.error), "last": last}
+    return SourceState("unknown", since=source.since, error=source.error, last=last)
 
 
-def jobs(snapshot: Snapshot) -> dict[str, int]:
+def jobs(snapshot: Snapshot) -> JobCounts:
     """How many jobs wait and run, by the last that each schedd said."""
     idle = running = 0
     for source in snapshot.schedds.values():
@@ -180,7 +173,7 @@ def jobs(snapshot: Snapshot) -> dict[str, int]:
         if known is not None:
             idle += known.value.idle_total
             running += known.value.running_total
-    return {"idle": idle, "running": running}
+    return JobCounts(idle, running)
 
 
 def _known_groups(snapshot: Snapshot) -> Mapping[str, JobGroup]:
@@ -192,18 +185,11 @@ def _known_groups(snapshot: Snapshot) -> Mapping[str, JobGroup]:
     return groups
 
 
-def _group(groups: Mapping[str, JobGroup], outlook: GroupOutlook) -> dict[str, Any]:
-    doc: dict[str, Any] = {
-        "key": outlook.group,
-        **{name: getattr(outlook, name) for name in ("idle", "joined", "coming", "new", "unmet")},
-        "held_back": [held_back(reason) for reason in outlook.held_back],
-        "refused": [{"offer": offer, **asdict(reason)} for offer, reason in outlook.refused[:REFUSALS_SHOWN]],
-    }
+def _group(groups: Mapping[str, JobGroup], outlook: GroupOutlook) -> GroupRow:
+    refused = tuple(Refused(offer, reason) for offer, reason in outlook.refused[:REFUSALS_SHOWN])
+    row = GroupRow(outlook.group, Room.of(outlook), refused)
     group = groups.get(outlook.group)
-    if group is not None:
-        names = ("schedd", "owner", "submitter", "running", "oldest", "priority", "first_id", "evaluable")
-        doc.update({name: getattr(group, name) for name in names}, request=asdict(group.request))
-    return doc
+    return row if group is None else replace(row, **{name: getattr(group, name) for name in OF_GROUP})
 
 
 def words(action: Action, classes: Mapping[str, str]) -> str:

@@ -130,12 +130,12 @@ class Reporter:
     def _log_sources(self, snapshot: Snapshot) -> None:
         """Who doesn't answer is said when it begins and when it ends, not as long as it lasts."""
         silent = {
-            name: source["error"]
+            name: source.error
             for name, source in report.sources(snapshot).items()
-            if source["state"] == "unknown"
+            if isinstance(source.error, Reason)
         }
         for name in sorted(silent.keys() - self._silent):
-            self._log.warning(f"{name}: no answer: {silent[name]['text']}", code=silent[name]["code"])
+            self._log.warning(f"{name}: no answer: {silent[name].text}", code=silent[name].code)
         for name in sorted(self._silent - silent.keys()):
             self._log.info(f"{name}: answers again", code="answers")
         self._silent = frozenset(silent)
@@ -154,8 +154,8 @@ class Reporter:
             self._log.info(text, code=code)
         self._log.info(
             "cycle",
-            waiting=counts["idle"],
-            running=counts["running"],
+            waiting=counts.idle,
+            running=counts.running,
             machines=len(cycle.plan.machines),
             actions=len(cycle.plan.actions),
             late=len(cycle.late),

@@ -5,7 +5,7 @@ Each is counted from the look and the plan of one cycle, and is as old as these.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,21 @@ from updraft.core.sharing.caps import user_caps
 from updraft.core.sharing.shares import standing
 from updraft.core.sharing.submitters import sharing, short, trusted
 from updraft.daemon.figures import present
+from updraft.documents import Row, plain
+from updraft.documents.cycle import (
+    Both,
+    Ceilings,
+    ClassTally,
+    CloudTally,
+    Counted,
+    LastError,
+    NotEnding,
+    Rest,
+    Silence,
+    UserTally,
+)
 from updraft.ledger.clouds import Override
 
-Row = dict[str, Any]
 Key = tuple[str, str]
 USERS_SHOWN = 1000
 
@@ -56,16 +68,10 @@ class _Count:
         self.unknown_prices += record.price is None
         self.phases[phase] += 1
 
-    def row(self) -> Row:
-        """The same as JSON values."""
-        return {
-            "machines": self.machines,
-            "cores": self.cores,
-            "memory": self.memory,
-            "cost_per_hour": round(self.cost, 6),
-            "unknown_prices": self.unknown_prices,
-            "phases": dict(sorted(self.phases.items())),
-        }
+    def told(self) -> Counted:
+        """The same as it is shown."""
+        cost, phases = round(self.cost, 6), dict(sorted(self.phases.items()))
+        return Counted(self.machines, self.cores, self.memory, cost, self.unknown_prices, phases)
 
 
 def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str, Override]) -> Row:
@@ -85,17 +91,17 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
         if record.end_failed is not None:
             failing.setdefault(record.cloud, []).append(record)
     groups = _groups(snapshot)
-    return {
-        "clouds": [
-            {**row, **_quota(row["name"], snapshot.clouds.get(row["name"]), cores)}
-            for row in _clouds(snapshot, plan, policy, decided, by_cloud, failing)
-        ],
-        "classes": list(_classes(snapshot, policy, groups, by_class)),
-        "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
-        "fleet": fleet.rows(),
-        "waiting": present.waiting(plan, groups, snapshot.now),
-        "limits": present.limits(policy),
-    }
+    found: Row = plain(
+        {
+            "clouds": list(_clouds(snapshot, plan, policy, decided, by_cloud, failing, cores)),
+            "classes": list(_classes(snapshot, policy, groups, by_class)),
+            "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
+            "fleet": fleet.rows(),
+            "waiting": present.waiting(plan, groups, snapshot.now),
+            "limits": present.limits(policy),
+        }
+    )
+    return found
 
 
 def _living(snapshot: Snapshot, plan: Plan) -> Iterator[MachineRecord]:
@@ -130,75 +136,66 @@ def _clouds(
     decided: Mapping[str, Override],
     counts: Mapping[str, _Count],
     failing: Mapping[str, list[MachineRecord]],
-) -> Iterator[Row]:
+    cores: Mapping[Key, int],
+) -> Iterator[CloudTally]:
     rests = {one.key: one for one in plan.cooldowns if one.scope == "cloud"}
     errors = _errors(snapshot)
     for name in sorted({*policy.clouds, *snapshot.clouds, *counts}):
         rule, view, said = policy.rule(name), snapshot.clouds.get(name), decided.get(name)
-        rest, limits = rests.get(name), policy.cloud_limits.get(name)
+        rest = rests.get(name)
         silent, not_ending = _silence(view), _not_ending(failing.get(name, []))
         switched = said.switched if said is not None and said.enabled is not None else None
-        yield {
-            "name": name,
-            "state": next(
-                state
-                for state, so in (
-                    ("silent", silent),
-                    ("disabled", rule.closed),
-                    ("resting", rest),
-                    ("not-ending", not_ending),
-                    ("ok", True),
-                )
-                if so
-            ),
-            "silent": silent,
-            "not_ending": not_ending,
-            "disabled": None if rule.closed is None else asdict(rule.closed),
-            "disabled_at": switched.at if rule.closed is not None and switched is not None else None,
-            "leaving": rule.leaving is not None,
-            "rest": None if rest is None else {"until": rest.until, "reason": asdict(rest.reason)},
-            "priority": rule.priority,
-            **counts.get(name, _Count()).row(),
-            "limits": {
-                limit: None if limits is None else getattr(limits, limit)
-                for limit in ("machines", "cores", "memory", "cost_per_hour")
-            },
-            "last_error": _latest(errors.get(name), silent),
-        }
+        left, foreign = _quota(name, view, cores)
+        yield CloudTally(
+            name=name,
+            state="silent" if silent
+            else "disabled" if rule.closed
+            else "resting" if rest
+            else "not-ending" if not_ending
+            else "ok",
+            silent=silent,
+            not_ending=not_ending,
+            disabled=rule.closed,
+            disabled_at=switched.at if rule.closed is not None and switched is not None else None,
+            leaving=rule.leaving is not None,
+            rest=None if rest is None else Rest(rest.until, rest.reason),
+            priority=rule.priority,
+            counted=counts.get(name, _Count()).told(),
+            limits=Ceilings.of(policy.cloud_limits.get(name)),
+            last_error=_latest(errors.get(name), silent),
+            quota_left=left,
+            foreign=foreign,
+        )  # fmt: skip
 
 
-def _silence(view: CloudView | None) -> Row | None:
+def _silence(view: CloudView | None) -> Silence | None:
     """Since when a cloud doesn't say what machines it has, and why."""
     if view is None or isinstance(view.machines, Known):
         return None
     last = view.machines.last
-    since = view.machines.since
-    return {"since": since, "last": None if last is None else last.at, "reason": asdict(view.machines.error)}
+    return Silence(view.machines.since, None if last is None else last.at, view.machines.error)
 
 
-def _not_ending(records: list[MachineRecord]) -> Row | None:
+def _not_ending(records: list[MachineRecord]) -> NotEnding | None:
     """How many machines a cloud does not end, since when, and why not the one for which it is longest."""
     first = min(records, key=_not_ended_since, default=None)
     if first is None or first.end_failed is None:
         return None
-    reason = asdict(first.end_failed)
-    return {"machines": len(records), "since": _not_ended_since(first), "reason": reason}
+    return NotEnding(len(records), _not_ended_since(first), first.end_failed)
 
 
 def _not_ended_since(record: MachineRecord) -> float:
     return record.end_failed_at or record.terminate_asked_at or record.requested_at
 
 
-def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> Row:
+def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> tuple[Both, Both]:
     """What the quota leaves, and what others have of it; None where that isn't known. `cores` are ours."""
     quota: Quota = (None if view is None else _last(view.quota)) or Quota()
     ours = [] if view is None else [one.id for one in _last(view.machines) or () if one.alive]
-    mine = {"machines": len(ours), "cores": sum(cores.get((name, one), 0) for one in ours)}
-    used = {"machines": quota.used_machines, "cores": quota.used_cores}
-    return {
-        "quota_left": {"machines": quota.machines, "cores": quota.cores},
-        "foreign": {what: None if n is None else max(0, n - mine[what]) for what, n in used.items()},
-    }
+    mine = (len(ours), sum(cores.get((name, one), 0) for one in ours))
+    used = (quota.used_machines, quota.used_cores)
+    foreign = (None if n is None else max(0, n - own) for n, own in zip(used, mine, strict=True))
+    return Both(quota.machines, quota.cores), Both(*foreign)
 
 
 def _errors(snapshot: Snapshot) -> dict[str, tuple[float, Reason]]:
@@ -221,10 +218,10 @@ def _errors(snapshot: Snapshot) -> dict[str, tuple[float, Reason]]:
     return found
 
 
-def _latest(error: tuple[float, Reason] | None, silent: Row | None) -> Row | None:
-    if silent is not None and (error is None or silent["since"] >= error[0]):
-        return {"at": silent["since"], **silent["reason"]}
-    return None if error is None else {"at": error[0], **asdict(error[1])}
+def _latest(error: tuple[float, Reason] | None, silent: Silence | None) -> LastError | None:
+    if silent is not None and (error is None or silent.since >= error[0]):
+        return LastError(silent.since, silent.reason)
+    return None if error is None else LastError(*error)
 
 
 # --------------------------------------------------------------------------------------------- classes
@@ -232,18 +229,18 @@ def _latest(error: tuple[float, Reason] | None, silent: Row | None) -> Row | Non
 
 def _classes(
     snapshot: Snapshot, policy: Policy, groups: list[JobGroup], counts: Mapping[str, _Count]
-) -> Iterator[Row]:
+) -> Iterator[ClassTally]:
     waiting = _waiting(snapshot, groups)
     for name in sorted({*policy.classes, *counts}):
         worker = policy.classes.get(name)
-        yield {
-            "name": name,
-            **counts.get(name, _Count()).row(),
-            "min": None if worker is None else worker.min_machines,
-            "max": None if worker is None else worker.max_machines,
-            "max_cores": None if worker is None else worker.max_cores,
-            "waiting": waiting.get(name, 0),
-        }
+        yield ClassTally(
+            name=name,
+            counted=counts.get(name, _Count()).told(),
+            min=None if worker is None else worker.min_machines,
+            max=None if worker is None else worker.max_machines,
+            max_cores=None if worker is None else worker.max_cores,
+            waiting=waiting.get(name, 0),
+        )
 
 
 def _waiting(snapshot: Snapshot, groups: list[JobGroup]) -> dict[str, int]:
@@ -266,7 +263,7 @@ def _waiting(snapshot: Snapshot, groups: list[JobGroup]) -> dict[str, int]:
 # ----------------------------------------------------------------------------------------------- users
 
 
-def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> list[Row]:
+def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> list[UserTally]:
     """Who has or wants anything, those with the most cores first.
 
     `share` is the part of the claimed cores that the negotiator would give each, by their priorities alone.
@@ -289,15 +286,15 @@ def _users(snapshot: Snapshot, policy: Policy, groups: Iterable[JobGroup]) -> li
         caps = {cap.of: cap.most for cap in user_caps((name,), policy)}
         cores = who.cores.get(name, 0)
         rows.append(
-            {
-                "user": name,
-                "cores": cores,
-                "waiting": waiting[name],
-                "machines": len(machines.get(name, ())),
-                "max_cores": caps.get("cores"),
-                "max_machines": caps.get("machines"),
-                "part": cores / claimed if claimed else None,
-                "share": weights[name] / total,
-            }
+            UserTally(
+                user=name,
+                cores=cores,
+                waiting=waiting[name],
+                machines=len(machines.get(name, ())),
+                max_cores=caps.get("cores"),
+                max_machines=caps.get("machines"),
+                part=cores / claimed if claimed else None,
+                share=weights[name] / total,
+            )
         )
-    return sorted(rows, key=lambda row: (-row["cores"], -row["waiting"], row["user"]))
+    return sorted(rows, key=lambda row: (-row.cores, -row.waiting, row.user))

@@ -5,7 +5,7 @@ It is kept over restarts. Whoever changes it does so in one transaction with the
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 from updraft.core.model import Reason
 from updraft.core.settings import CLOUD_DISABLED, CLOUD_DRAINED, CloudRule, Limits, Policy
@@ -20,8 +20,8 @@ EVENT = "cloud"
 class Said:
     """Who decided something, and when."""
 
-    who: str
-    at: float
+    who: Annotated[str, "By whom."]
+    at: Annotated[float, "When."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 
 from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
 from updraft.core.model.used import Meters
@@ -44,17 +44,14 @@ class RequestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An operator's wish. `machine` is an instance id, empty for all; `outcome` is set once it is done.
+    """An operator's wish. `detail` is what else belongs to it: of an adoption, `class` and `cloud`."""
 
-    `detail` is what else belongs to it: of an adoption, `class` and `cloud`.
-    """
-
-    id: int
-    at: float
-    who: str
-    kind: RequestKind
-    machine: str = ""
-    kill_jobs: bool = False
+    id: Annotated[int, "Its number."]
+    at: Annotated[float, "When it was asked for."]
+    who: Annotated[str, "By whom."]
+    kind: Annotated[RequestKind, "What."]
+    machine: Annotated[str, "Which machine; empty for all."] = ""
+    kill_jobs: Annotated[bool, "Whether jobs may be killed for it."] = False
     done_at: float | None = None
     outcome: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
@@ -72,15 +69,15 @@ class UnreadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: to `subject` (a machine, a launch key, a cloud), with its reason."""
+    """Something that happened, with its reason."""
 
-    id: int
-    at: float
-    kind: str
-    subject: str
-    code: str
-    text: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    id: Annotated[int, "Grows with time."]
+    at: Annotated[float, "When."]
+    kind: Annotated[str, "What kind of thing happened."]
+    subject: Annotated[str, "The machine, launch or cloud that it happened to."]
+    code: Annotated[str, "The reason's code."]
+    text: Annotated[str, "The reason's sentence."]
+    detail: Annotated[Mapping[str, Any], "More of it."] = field(default_factory=dict)
 
 
 class _Rows(Protocol):

@@ -3,9 +3,10 @@
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+from updraft.documents import IN_PLACE, Document
 from updraft.load.ads import KINDS, SENT
 
 MIB = 1024.0 * 1024.0
@@ -21,35 +22,31 @@ _BEHIND = 10.0  # seconds: more, and it was the load itself that came too slowly
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Counts are of ads. `lost` were sent without an error and not taken; `delayed` of the last ones only.
+    """Ads of the simulated machines: three a machine and update."""
 
-    `failed` calls had an error. `call` and `slowest` are seconds of one machine's update, median and longest.
-    `behind` is how many seconds late the load itself was at worst, for want of processor time.
-    """
-
-    sent: int
-    taken: int
-    lost: int
-    delayed: int
-    failed: int
-    call: float | None
-    slowest: float | None
-    join_call: float | None
-    behind: float
-    errors: tuple[str, ...]
+    sent: Annotated[int, "Sent without an error."]
+    taken: Annotated[int, "Of these, counted by the collectors that they were sent to."]
+    lost: Annotated[int, "Of these, counted by none."]
+    delayed: Annotated[int, "Machines' last ads that were heard more than 5 s after they were sent."]
+    failed: Annotated[int, "Calls that had an error."]
+    call: Annotated[float | None, "Seconds of one machine's update, the median."]
+    slowest: Annotated[float | None, "Seconds of the slowest update or join."]
+    join_call: Annotated[float | None, "Seconds of a join with its authentication, the median."]
+    behind: Annotated[float, "By how many seconds the load itself came late at worst."]
+    errors: Annotated[tuple[str, ...], "What failed calls said, some of it."]
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """All processes of one name: how many, MiB together (shared pages by share), the worst of the others."""
+    """All processes of one name."""
 
-    name: str
-    processes: int
-    memory: float
-    peak: float
-    descriptors: int
-    descriptor_limit: int
-    cpu: float
+    name: Annotated[str, 'Such as "collector 1", "schedd" or "shadow".']
+    processes: Annotated[int, "How many."]
+    memory: Annotated[float, "MiB of all together; shared pages count by share."]
+    peak: Annotated[float, "MiB that the largest had at most, shared pages included."]
+    descriptors: Annotated[int, "Open file descriptors of the one with the most."]
+    descriptor_limit: Annotated[int, "How many it may have."]
+    cpu: Annotated[float, "Seconds of processor time of all together."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +65,16 @@ class Cycle:
 class Real:
     """Real startds on this machine. MiB are proportional: shared pages count by share."""
 
-    asked: int
-    joined: int
-    running: int
-    seconds_to_join: float
-    seconds_to_run: float
-    startd: float | None
-    starter: float | None
-    shadow: float | None
-    collector_descriptors: float | None
-    schedd_descriptors: float | None
+    asked: Annotated[int, "How many were asked for."]
+    joined: Annotated[int, "How many joined."]
+    running: Annotated[int, "How many ran a job."]
+    seconds_to_join: Annotated[float, "Until the last one was shown."]
+    seconds_to_run: Annotated[float, "From the submission until the last one ran."]
+    startd: Annotated[float | None, "MiB of a startd."]
+    starter: Annotated[float | None, "MiB of a starter."]
+    shadow: Annotated[float | None, "MiB of a shadow, on the head."]
+    collector_descriptors: Annotated[float | None, "Descriptors of a collector for each startd."]
+    schedd_descriptors: Annotated[float | None, "Descriptors of the schedd for each job."]
 
     @property
     def memory(self) -> float | None:
@@ -87,24 +84,30 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of one run with `machines` simulated machines; None is not known."""
+    """A load test with one number of machines; None is not known."""
 
-    machines: int
-    children: int
-    joined: int
-    lost_machines: int
-    seconds_to_join: float
+    machines: Annotated[int, "Simulated machines asked for."]
+    children: Annotated[int, "Collectors that they advertise to."]
+    joined: Annotated[int, "Machines that had joined and not vanished at the end."]
+    lost_machines: Annotated[int, "Machines that vanished, as asked for."]
+    seconds_to_join: Annotated[float, "Until the last one had joined."]
     updates: Updates
-    shown: int
-    status: float | None
-    status_longest: float | None
-    cycle: Cycle | None
-    groups: int
-    daemons: tuple[Daemon, ...]
-    duty: float | None
-    sessions: int
-    extrapolated: Mapping[str, float]
-    gives_out: tuple[str, ...]
+    shown: Annotated[int, "Of the joined, how many the top collector shows."]
+    status: Annotated[float | None, "Seconds of condor_status over all, the median."]
+    status_longest: Annotated[float | None, "The longest of them; null where one failed."]
+    cycle: Annotated[
+        Cycle | None,
+        "The longest negotiation cycle with all slots: seconds, cpu, slots, idle_jobs, considered, "
+        "out_of_time; null where there was none.",
+    ]
+    groups: Annotated[int, "Job groups of the dummy jobs."]
+    daemons: Annotated[tuple[Daemon, ...], "By name."]
+    duty: Annotated[float | None, "Part of its time that the busiest child collector is busy."]
+    sessions: Annotated[int, "Security sessions that the child collectors say they keep."]
+    extrapolated: Annotated[
+        Mapping[str, float], "What real machines would add, by the real startds' costs: not measured."
+    ]
+    gives_out: Annotated[tuple[str, ...], "What is beyond its bound; empty where all is well."]
 
 
 def updates(results: Sequence[Mapping[str, Any]], heard: Iterable[Mapping[str, Any]]) -> Updates:
@@ -243,7 +246,20 @@ def _seconds(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.1f} s"
 
 
-def document(runs: Sequence[Figures], real: Real | None) -> dict[str, Any]:
+class RealStartds(Document):
+    """Real startds on this machine."""
+
+    real: Real = field(metadata=IN_PLACE)
+    memory: Annotated[float | None, "MiB of a startd with its starter."]
+
+
+class LoadTest(Document):
+    """A pool's configuration under load."""
+
+    runs: Annotated[Sequence[Figures], "One for each number of machines."]
+    real: Annotated[RealStartds | None, "Real startds, or null."]
+
+
+def document(runs: Sequence[Figures], real: Real | None) -> LoadTest:
     """The figures as `--json` prints them."""
-    rows = [asdict(one) for one in runs]
-    return {"runs": rows, "real": None if real is None else {**asdict(real), "memory": real.memory}}
+    return LoadTest(runs, None if real is None else RealStartds(real, real.memory))

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated
 
 from updraft.core.model import CloudOffer
+from updraft.documents import As, Document
 from updraft.sim.conditions import Conditions
 from updraft.sim.reports.metrics import Metrics, clairvoyant, metrics
 from updraft.sim.sweep import Setting, front
@@ -72,29 +73,77 @@ def _conditions_of(setting: Setting, conditions: Conditions) -> Conditions:
     return replace(conditions, cycle=setting.cycle)
 
 
-def document(workload: Workload, conditions: Conditions, runs: Sequence[Run]) -> dict[str, Any]:
+class WorkloadRow(Document):
+    """The jobs."""
+
+    name: Annotated[str, "The file or the generator."]
+    jobs: Annotated[int, "How many."]
+    seconds: Annotated[float, "From the first arrival to the last."]
+    core_hours: Annotated[float, "The work in them."]
+    begins: Annotated[float | None, "When the first arrived, in POSIX seconds, or null."]
+    sha256: Annotated[str, "The file's; empty where there is none."]
+    notes: Annotated[Sequence[str], "What was done to them on the way."]
+    left_out: Annotated[Mapping[str, int], "How many records were left out, by the reason."]
+
+
+class ConditionsRow(Document):
+    """What all settings share."""
+
+    cycle: Annotated[float, "Seconds between two looks."]
+    seed: Annotated[int, "Where chance begins."]
+    boot: Annotated[float, "Seconds until a machine joins, the median, unless its cloud says otherwise."]
+    failures: Annotated[float, "Part of the machines that never join."]
+    interruptions: Annotated[float, "How often an hour a spot machine is taken away."]
+
+
+class SimulatedSetting(Document):
+    """A setting, and what became of it."""
+
+    name: Annotated[str, "Its name."]
+    rival: Annotated[bool, "Whether another system's rule decided."]
+    metrics: Annotated[Mapping[str, float | None], As(Metrics, nullable=True)]
+    to_cores: Annotated[
+        Mapping[str, float | None], "Numbers of cores, and the seconds until so many had joined, or null."
+    ]
+    bound: Annotated[float | None, "The least that these jobs can cost on these offers, or null."]
+    calls: Annotated[Mapping[str, int], "How many API calls of each kind there were."]
+    violations: Annotated[Mapping[str, int], "At how many looks which limit was exceeded."]
+    refused_drains: Annotated[int, "Drains that found a machine busy: it stayed."]
+    cycle: Annotated[float, "Seconds between two of its looks."]
+    cycles: Annotated[int, "Looks."]
+    decisions: Annotated[int, "Looks at which anything had changed, so that it was decided anew."]
+    machines_of: Annotated[Mapping[str, int], "How many machines of each flavor (and market) were launched."]
+
+
+class Simulated(Document):
+    """Settings that were simulated over one workload."""
+
+    workload: WorkloadRow
+    conditions: ConditionsRow
+    settings: Annotated[Sequence[SimulatedSetting], "Each setting, in the order of the call."]
+    front: Annotated[Sequence[str], "Settings that no other beats in cost and mean wait, the cheapest first."]
+
+
+def document(workload: Workload, conditions: Conditions, runs: Sequence[Run]) -> Simulated:
     """What `updraft simulate --json` prints (docs/reference/json.md)."""
-    return {
-        "workload": {
-            "name": workload.name,
-            "jobs": len(workload.arrivals),
-            "seconds": workload.span,
-            "core_hours": workload.core_seconds / HOUR,
-            "begins": workload.begins,
-            "sha256": workload.sha256,
-            "notes": list(workload.notes),
-            "left_out": dict(workload.left_out),
-        },
-        "conditions": {
-            "cycle": conditions.cycle,
-            "seed": conditions.seed,
-            "boot": conditions.boots.median,
-            "failures": conditions.boots.failures,
-            "interruptions": conditions.interruptions,
-        },
-        "settings": [_row(run) for run in runs],
-        "front": [runs[index].name for index in best(runs)],
-    }
+    jobs = WorkloadRow(
+        name=workload.name,
+        jobs=len(workload.arrivals),
+        seconds=workload.span,
+        core_hours=workload.core_seconds / HOUR,
+        begins=workload.begins,
+        sha256=workload.sha256,
+        notes=workload.notes,
+        left_out=workload.left_out,
+    )
+    shared = ConditionsRow(
+        cycle=conditions.cycle,
+        seed=conditions.seed,
+        boot=conditions.boots.median,
+        failures=conditions.boots.failures,
+        interruptions=conditions.interruptions,
+    )
+    return Simulated(jobs, shared, list(map(_row, runs)), [runs[index].name for index in best(runs)])
 
 
 def best(runs: Sequence[Run]) -> list[int]:
@@ -104,22 +153,22 @@ def best(runs: Sequence[Run]) -> list[int]:
     return [whole[index] for index in front(points)]
 
 
-def _row(run: Run) -> dict[str, Any]:
-    figures = {name: known(value) for name, value in asdict(run.metrics).items() if name != "to_cores"}
-    return {
-        "name": run.name,
-        "rival": run.setting.rival,
-        "metrics": figures,
-        "to_cores": {str(cores): known(at) for cores, at in run.metrics.to_cores.items()},
-        "bound": known(run.bound),
-        "calls": dict(run.outcome.calls),
-        "violations": dict(run.outcome.violations),
-        "refused_drains": run.outcome.refused_drains,
-        "cycle": run.cycle,
-        "cycles": run.outcome.cycles,
-        "decisions": run.outcome.decisions,
-        "machines_of": machines_of(run.outcome),
-    }
+def _row(run: Run) -> SimulatedSetting:
+    outcome = run.outcome
+    return SimulatedSetting(
+        name=run.name,
+        rival=run.setting.rival,
+        metrics={name: known(value) for name, value in asdict(run.metrics).items() if name != "to_cores"},
+        to_cores={str(cores): known(at) for cores, at in run.metrics.to_cores.items()},
+        bound=known(run.bound),
+        calls=outcome.calls,
+        violations=outcome.violations,
+        refused_drains=outcome.refused_drains,
+        cycle=run.cycle,
+        cycles=outcome.cycles,
+        decisions=outcome.decisions,
+        machines_of=machines_of(outcome),
+    )
 
 
 def known(value: float | None) -> float | None:

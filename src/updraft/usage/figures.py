@@ -1,10 +1,10 @@
 """The figures of a report, as they are added up, and as people and programs are told them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 from updraft.config.tables.usage import Usage
+from updraft.documents import Document
 
 HOUR = 3600.0
 Row = dict[str, Any]
@@ -127,31 +127,57 @@ def with_energy(figures: UsageFigures, cloud: str, settings: Usage) -> UsageFigu
     return figures
 
 
-def told(figures: UsageFigures) -> Mapping[str, Any]:
-    """The figures as a document has them: hours, and what can't be said as null."""
+class ToldFigures(Document):
+    """The figures in hours, and what can't be said as null."""
+
+    currency: Annotated[str, "That of the costs; empty where the site doesn't say it."]
+    machine_days: Annotated[int, "Records of a machine and a day that it is the sum of."]
+    machine_hours: Annotated[float, "Hours that its machines were there; 0 for users and groups."]
+    paid_core_hours: Annotated[float, "Cores that were there, or that the user is charged with."]
+    used_core_hours: Annotated[float, "Of these, claimed."]
+    idle_core_hours: Annotated[float, "Of these, claimed by nobody."]
+    unknown_core_hours: Annotated[float, "Of these, nobody knows what they did: no controller looked."]
+    doubtful_core_hours: Annotated[float, "Not among these: nobody knows whether they were there."]
+    paid_gpu_hours: Annotated[float, "GPUs that were there; 0 for users and groups."]
+    used_gpu_hours: Annotated[float, "GPUs that were claimed."]
+    jobs: Annotated[int, "Jobs begun."]
+    lost_core_hours: Annotated[float, "Work that was lost with its machine, at most."]
+    cost: Annotated[float | None, "At list prices; null where no price is known."]
+    idle_cost: Annotated[float | None, "Of this, for idle cores."]
+    unpriced_machine_hours: Annotated[float, "Hours of machines whose price isn't known: not in the cost."]
+    billed: Annotated[float | None, "What an imported bill says, or null."]
+    efficiency: Annotated[float | None, "Used ÷ paid, of what is known; or null."]
+    paid_per_used: Annotated[float | None, "Paid ÷ used, of what is known; or null."]
+    kwh: Annotated[float | None, "Energy, by the site's coefficients; or null."]
+    co2_kg: Annotated[float | None, "CO₂ of that, in kg; or null."]
+
+
+def told(figures: UsageFigures, currency: str) -> ToldFigures:
+    """The figures as a document has them."""
     known = figures.paid - figures.unknown
     nothing = figures.cost == 0 and figures.unpriced > 0
-    return {
-        "machine_days": figures.machine_days,
-        "machine_hours": _hours(figures.alive),
-        "paid_core_hours": _hours(figures.paid),
-        "used_core_hours": _hours(figures.used),
-        "idle_core_hours": _hours(figures.idle),
-        "unknown_core_hours": _hours(figures.unknown),
-        "doubtful_core_hours": _hours(figures.doubtful),
-        "paid_gpu_hours": _hours(figures.paid_gpus),
-        "used_gpu_hours": _hours(figures.used_gpus),
-        "jobs": figures.jobs,
-        "lost_core_hours": _hours(figures.lost),
-        "cost": None if nothing else round(figures.cost, 6),
-        "idle_cost": None if nothing else round(figures.idle_cost, 6),
-        "unpriced_machine_hours": _hours(figures.unpriced),
-        "billed": None if figures.billed is None else round(figures.billed, 6),
-        "efficiency": round(min(1.0, figures.used / known), 6) if known > 0 else None,
-        "paid_per_used": round(known / figures.used, 6) if figures.used > 0 else None,
-        "kwh": None if figures.kwh is None else round(figures.kwh, 6),
-        "co2_kg": None if figures.co2 is None else round(figures.co2 / 1000, 6),
-    }
+    return ToldFigures(
+        currency=currency,
+        machine_days=figures.machine_days,
+        machine_hours=_hours(figures.alive),
+        paid_core_hours=_hours(figures.paid),
+        used_core_hours=_hours(figures.used),
+        idle_core_hours=_hours(figures.idle),
+        unknown_core_hours=_hours(figures.unknown),
+        doubtful_core_hours=_hours(figures.doubtful),
+        paid_gpu_hours=_hours(figures.paid_gpus),
+        used_gpu_hours=_hours(figures.used_gpus),
+        jobs=figures.jobs,
+        lost_core_hours=_hours(figures.lost),
+        cost=None if nothing else round(figures.cost, 6),
+        idle_cost=None if nothing else round(figures.idle_cost, 6),
+        unpriced_machine_hours=_hours(figures.unpriced),
+        billed=None if figures.billed is None else round(figures.billed, 6),
+        efficiency=round(min(1.0, figures.used / known), 6) if known > 0 else None,
+        paid_per_used=round(known / figures.used, 6) if figures.used > 0 else None,
+        kwh=None if figures.kwh is None else round(figures.kwh, 6),
+        co2_kg=None if figures.co2 is None else round(figures.co2 / 1000, 6),
+    )
 
 
 def _hours(seconds: float) -> float:

@@ -1,43 +1,105 @@
 """A report of what was used: by user, group, annex, cloud, class, flavor or machine, and in all."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, fields, replace
+from typing import Annotated, Any, Literal, get_args
 
 from updraft.config.tables.usage import Usage
+from updraft.documents import IN_PLACE, Document, plain, schema
 from updraft.ledger.usage_reading import Records, Row
 from updraft.usage import NOT_THE_BILL
-from updraft.usage.figures import UsageFigures, person, place, rest, told
+from updraft.usage.figures import ToldFigures, UsageFigures, person, place, rest, told
 from updraft.usage.period import ReportPeriod, date_of, moment
 
-BY = ("user", "group", "annex", "cloud", "class", "flavor", "machine")
+By = Literal["user", "group", "annex", "cloud", "class", "flavor", "machine"]
+BY = get_args(By)
 _PEOPLE = ("user", "group")
-ABOUT = (
-    *("cloud", "region", "zone", "instance", "flavor", "market", "image", "class", "annex", "owner", "cores"),
-    *("memory", "gpus", "price", "source", "benchmark", "score"),
-)
-Key = tuple[str, str, str]  # what sort of row it is, its name, its currency
+Key = tuple[Any, str, str]  # what sort of row it is, its name, its currency
 
 
-def document(records: Records, pool: str, period: ReportPeriod, by: str, settings: Usage) -> dict[str, Any]:
-    """The report as JSON values."""
+class MachineAbout(Document):
+    """What the latest record of a machine says of it."""
+
+    cloud: Annotated[str, "Its cloud."]
+    region: Annotated[str, "Where that is, as the cloud's settings say it; or empty."]
+    zone: Annotated[str, "Its zone."]
+    instance: Annotated[str, "Its id."]
+    flavor: Annotated[str, "Its flavor."]
+    market: Annotated[str, "on-demand or spot."]
+    image: Annotated[str, "Its image."]
+    class_: Annotated[str, "Its worker class."]
+    annex: Annotated[str, "The annex that it was launched for, or empty."]
+    owner: Annotated[str, "Whose annex that is, or empty."]
+    cores: Annotated[int, "Its cores."]
+    memory: Annotated[int, "Its memory, MiB."]
+    gpus: Annotated[int, "Its GPUs."]
+    price: Annotated[float | None, "Per hour, when it was last seen; null where it isn't known."]
+    source: Annotated[str, "Where the price is from: site (updraft.toml) or cloud; empty without one."]
+    benchmark: Annotated[str, "What `score` is measured by, or empty."]
+    score: Annotated[float | None, "The benchmark of one core, where the site says it; or null."]
+    requested: Annotated[str, "When it was asked for (UTC)."]
+    seen_until: Annotated[str, "The last moment of it that is in the report (UTC)."]
+    ended: Annotated[str | None, "Why it ended (a reason's code); null of one that hasn't."]
+    why: Annotated[str | None, "The same in words, or null."]
+
+
+class UsageRow(Document):
+    """One row."""
+
+    kind: Annotated[
+        By | Literal["unknown", "pool"],
+        "What it is of: `unknown` is used by somebody whom nobody knows, `pool` charged to nobody.",
+    ]
+    name: Annotated[str, "Whose, or of what; of a machine CLOUD/ID. Empty: without a group or an annex."]
+    figures: ToldFigures = field(metadata=IN_PLACE)
+    machine: Annotated[MachineAbout | None, "With `--by machine`: of which; or null."]
+
+
+class UsageReport(Document):
+    """What was used and paid."""
+
+    estimate: Annotated[bool, "Always true."]
+    note: Annotated[str, f"What its figures are: {NOT_THE_BILL}."]
+    pool: Annotated[str, "The pool."]
+    from_: Annotated[str, "The first UTC day."]
+    to: Annotated[str, "The last UTC day, included."]
+    by: Annotated[By, "What the rows are by."]
+    since: Annotated[str | None, "The first day of which there are any records, or null."]
+    until: Annotated[str | None, "The last look that is in it (UTC), or null."]
+    idle_paid_by: Annotated[Literal["users", "pool"], "Who is charged for idle cores."]
+    rows: Annotated[Sequence[UsageRow], "The dearest first."]
+    totals: Annotated[Sequence[ToldFigures], "By currency."]
+
+
+class BillImport(Document):
+    """What was read of a bill."""
+
+    rows: Annotated[int, "Rows of the files."]
+    machine_days: Annotated[int, "Machines and days that it says something of."]
+    billed: Annotated[Mapping[str, float], "What was billed for these, by currency."]
+    others: Annotated[int, "Rows of resources that are no machines of this pool."]
+    unread: Annotated[int, "Rows that can't be read, and are left out."]
+    why: Annotated[str | None, "What is wrong with the first of them, or null."]
+
+
+def document(records: Records, pool: str, period: ReportPeriod, by: By, settings: Usage) -> UsageReport:
+    """The report."""
     totals = _totals(records, settings)
     machines: dict[str, Row] = {}
     found = _found(records, by, settings, totals, machines)
-    return {
-        "estimate": True,
-        "note": NOT_THE_BILL,
-        "pool": pool,
-        "from": period.first.isoformat(),
-        "to": period.last.isoformat(),
-        "by": by,
-        "since": None if records.since is None else date_of(records.since).isoformat(),
-        "until": None if records.at is None else moment(records.at),
-        "idle_paid_by": settings.idle_paid_by,
-        "rows": [
-            _row(key, figures, machines.get(key[1])) for key, figures in sorted(found.items(), key=_order)
-        ],
-        "totals": [{"currency": key[-1], **told(one)} for key, one in sorted(totals.items())],
-    }
+    return UsageReport(
+        estimate=True,
+        note=NOT_THE_BILL,
+        pool=pool,
+        from_=period.first.isoformat(),
+        to=period.last.isoformat(),
+        by=by,
+        since=None if records.since is None else date_of(records.since).isoformat(),
+        until=None if records.at is None else moment(records.at),
+        idle_paid_by=settings.idle_paid_by,
+        rows=[_row(key, figures, machines.get(key[1])) for key, figures in sorted(found.items(), key=_order)],
+        totals=[told(one, key[-1]) for key, one in sorted(totals.items())],
+    )
 
 
 def _found(
@@ -119,29 +181,42 @@ def _order(item: tuple[Key, UsageFigures]) -> tuple[Any, ...]:
     return (sort == "pool", -figures.cost, -figures.paid, name, currency)
 
 
-def _row(key: Key, figures: UsageFigures, machine: Row | None) -> dict[str, Any]:
-    sort, name, currency = key
-    about = None if machine is None else _about(machine)
-    return {"kind": sort, "name": name, "currency": currency, **told(figures), "machine": about}
+def _row(key: Key, figures: UsageFigures, machine: Row | None) -> UsageRow:
+    kind, name, currency = key
+    return UsageRow(kind, name, told(figures, currency), None if machine is None else _about(machine))
 
 
-def _about(row: Row) -> dict[str, Any]:
+def _about(row: Row) -> MachineAbout:
     """What a record says of its machine, beside figures."""
-    return {
-        **{name: row[name] for name in ABOUT},
-        "requested": moment(row["asked"]),
-        "seen_until": moment(row["until"]),
-        "ended": row["ended"] or None,
-        "why": row["why"] or None,
+    told_later = {"requested", "seen_until", "ended", "why"}
+    plainly = {
+        one.name: row[one.name.rstrip("_")] for one in fields(MachineAbout) if one.name not in told_later
     }
+    return MachineAbout(
+        **plainly,
+        requested=moment(row["asked"]),
+        seen_until=moment(row["until"]),
+        ended=row["ended"] or None,
+        why=row["why"] or None,
+    )
 
 
-def lines(doc: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def lines(doc: UsageReport) -> Iterator[dict[str, Any]]:
     """The rows of a report, each with what it is a row of: for forms that have nothing around their rows.
 
     What is said of a machine stands in the row itself.
     """
-    for row in doc["rows"]:
-        about = {name: doc[name] for name in ("note", "pool", "from", "to")}
-        figures = {name: value for name, value in row.items() if name != "machine"}
-        yield {**about, **figures, **(row["machine"] or {})}
+    about = {"note": doc.note, "pool": doc.pool, "from": doc.from_, "to": doc.to}
+    for row in doc.rows:
+        yield {**about, **plain(replace(row, machine=None)), **plain(row.machine or {})}
+
+
+def columns(by: str) -> dict[str, str]:
+    """The columns of a report that is written row by row, with the kind of each."""
+    kinds = dict.fromkeys(("note", "pool", "from", "to"), "string")
+    for form in (UsageRow, MachineAbout) if by == "machine" else (UsageRow,):
+        for name, one in schema(form)["properties"].items():
+            kind = one.get("type", "string")
+            kinds[name] = kind if isinstance(kind, str) else kind[0]
+    kinds.pop("machine")
+    return kinds

@@ -16,8 +16,8 @@ from tests.rigs.forms import validate
 from tests.rigs.snapshots import policy, snapshot
 from updraft.app.call import Call
 from updraft.cli.annexes import asking as annex_asking
-from updraft.cli.annexes.schemas import ANNEX_FORMS
 from updraft.cli.main import call
+from updraft.cli.schemas import FORMS
 from updraft.core.settings import AnnexAllowance
 from updraft.daemon.annex_requests import client
 from updraft.daemon.annex_requests.desk import Desk, Look
@@ -75,7 +75,7 @@ def test_what_is_printed_as_json_has_its_form(
     assert call(["annex", "create", "there", "--count", "1"]) == 0
     capsys.readouterr()
     assert call(["annex", *words, "--json"]) == 0
-    validate(json.loads(capsys.readouterr().out), ANNEX_FORMS[f"annex {words[0]}"])
+    validate(json.loads(capsys.readouterr().out), FORMS[f"annex {words[0]}"])
 
 
 @pytest.mark.parametrize(

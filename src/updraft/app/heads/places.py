@@ -1,8 +1,8 @@
 """Where heads are: those of a pool in one cloud, and their addresses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated
 
 from updraft.app import wiring
 from updraft.clouds.base import Driver
@@ -11,6 +11,7 @@ from updraft.clouds.networking import networking_of
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.core.model import Instance
+from updraft.documents import Document
 from updraft.errors import CloudError, UsageError
 from updraft.provision.heads.machines import Heads, Patience, heads_pool
 
@@ -54,19 +55,39 @@ def address_of(settings: Settings, cloud: str, machine: Instance) -> str:
         return ""
 
 
-def rows_of(settings: Settings, cloud: str) -> list[dict[str, Any]]:
+class HeadRow(Document):
+    """A head."""
+
+    cloud: Annotated[str, "Its cloud."]
+    name: Annotated[str, "What `head launch` called it."]
+    id: Annotated[str, "The instance's id."]
+    state: Annotated[str, "As the cloud says it: pending, running, stopped, error."]
+    address: Annotated[str, "Where it is reached; empty while it has none."]
+    flavor: Annotated[str, "Its flavor."]
+    zone: Annotated[str, "Its zone."]
+    image: Annotated[str, "What it booted."]
+    launched: Annotated[float, "When, in POSIX seconds."]
+
+
+class HeadList(Document):
+    """The heads of the pool."""
+
+    heads: Annotated[Sequence[HeadRow], "By cloud."]
+
+
+def rows_of(settings: Settings, cloud: str) -> list[HeadRow]:
     """What `head list` shows of this cloud's heads. Raises CloudError."""
     return [
-        {
-            "cloud": cloud,
-            "name": one.worker_class,
-            "id": one.id,
-            "state": str(one.state),
-            "address": address_of(settings, cloud, one),
-            "flavor": one.flavor,
-            "zone": one.zone,
-            "image": one.image,
-            "launched": one.launched_at,
-        }
+        HeadRow(
+            cloud=cloud,
+            name=one.worker_class,
+            id=one.id,
+            state=str(one.state),
+            address=address_of(settings, cloud, one),
+            flavor=one.flavor,
+            zone=one.zone,
+            image=one.image,
+            launched=one.launched_at,
+        )
         for one in heads_of(settings, cloud, HeadPlace()).all()
     ]

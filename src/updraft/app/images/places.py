@@ -1,17 +1,18 @@
 """The images of clouds, and what they sell: one place to act on, and rows of each."""
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import field, replace
+from typing import Annotated
 
 from updraft.app import wiring
 from updraft.app.clouds import one_cloud
-from updraft.clouds.base import catalogue_of
+from updraft.clouds.base import ImageInfo, catalogue_of
 from updraft.clouds.imaging import TAG_FROM, MachineImage, imaging_of
 from updraft.config.model import Settings
+from updraft.core.model import CloudOffer
+from updraft.documents import IN_PLACE, Document, LeftOutCloud
 from updraft.errors import ProblemFound, UsageError
 from updraft.provision.images.transfer import Place
-
-Row = dict[str, Any]
 
 
 def place_of(settings: Settings, cloud: str) -> Place:
@@ -50,40 +51,92 @@ def check_deletable(settings: Settings, cloud: str, image: MachineImage) -> None
 # ------------------------------------------------------------------------------------------------- rows
 
 
-def rows_of(settings: Settings, name: str) -> list[Row]:
+class MachineImageRow(Document):
+    """A machine image."""
+
+    cloud: Annotated[str, "Its cloud."]
+    id: Annotated[str, "The cloud's name for it."]
+    name: Annotated[str, "Its name."]
+    state: Annotated[str, '"ready", "making" or "failed".']
+    architecture: Annotated[str, "As the cloud says it."]
+    created: Annotated[float | None, "When it was made."]
+    size: Annotated[int | None, "Bytes of its file or its volumes."]
+    form: Annotated[str, 'The form of its file ("qcow2", "raw", "tar"), empty where it has none.']
+    checksum: Annotated[str, '"ALGORITHM:HEX" of its file, empty where the cloud tells none.']
+    pool: Annotated[str, "The pool whose updraft made it, empty where somebody else did."]
+    ours: Annotated[bool, "This pool's updraft made it."]
+    from_: Annotated[str, "What it was made from, where updraft made it."]
+    shared: Annotated[Sequence[str], "Who else may use it, as far as the cloud told; `show` asks."]
+
+
+class MachineImages(Document):
+    """Machine images."""
+
+    images: Annotated[Sequence[MachineImageRow], "By cloud, as it lists them."]
+    errors: Annotated[Sequence[LeftOutCloud], "Clouds that didn't answer."]
+
+
+class ShownImage(Document):
+    """One machine image."""
+
+    image: MachineImageRow
+
+
+class ListedImage(Document):
+    """An image, and where it is."""
+
+    cloud: Annotated[str, "Its cloud."]
+    listed: ImageInfo = field(metadata=IN_PLACE)
+
+
+class Images(Document):
+    """The images of the clouds."""
+
+    images: Annotated[Sequence[ListedImage], "By cloud and name."]
+    errors: Annotated[Sequence[LeftOutCloud], "The clouds that didn't answer."]
+
+
+class Offers(Document):
+    """What can be bought."""
+
+    offers: Annotated[Sequence[CloudOffer], "The cheapest first."]
+    errors: Annotated[Sequence[LeftOutCloud], "The clouds that didn't answer."]
+
+
+def rows_of(settings: Settings, name: str) -> list[MachineImageRow]:
     """What `image list` shows of this cloud's images. Raises CloudError, and UsageError as `place_of`."""
     return [row_of(name, one, settings.pool.name) for one in place_of(settings, name).images.all()]
 
 
-def row_of(cloud: str, one: MachineImage, pool: str) -> Row:
+def row_of(cloud: str, one: MachineImage, pool: str) -> MachineImageRow:
     """One image as a document; `pool` is ours."""
     info = one.info
-    return {
-        "cloud": cloud,
-        "id": info.id,
-        "name": info.name,
-        "state": one.state,
-        "architecture": info.arch,
-        "created": info.created,
-        "size": one.size,
-        "form": one.form,
-        "checksum": one.checksum,
-        "pool": one.pool,
-        "ours": one.pool == pool,
-        "from": one.tags.get(TAG_FROM, ""),
-        "shared": list(one.shared),
-    }
+    return MachineImageRow(
+        cloud=cloud,
+        id=info.id,
+        name=info.name,
+        state=one.state,
+        architecture=info.arch,
+        created=info.created,
+        size=one.size,
+        form=one.form,
+        checksum=one.checksum,
+        pool=one.pool,
+        ours=one.pool == pool,
+        from_=one.tags.get(TAG_FROM, ""),
+        shared=one.shared,
+    )
 
 
-def listed(settings: Settings, name: str) -> list[Row]:
+def listed(settings: Settings, name: str) -> list[ListedImage]:
     """The images that this cloud lists. Raises CloudError, ProblemFound where its driver lists none."""
     catalogue = catalogue_of(wiring.make_driver(settings, name, settings.clouds[name]))
     if catalogue is None:
         raise ProblemFound(f'the driver "{settings.clouds[name].driver}" doesn\'t list images')
-    return [{"cloud": name, **asdict(one)} for one in catalogue.images()]
+    return [ListedImage(name, one) for one in catalogue.images()]
 
 
-def sold(settings: Settings, name: str) -> list[Row]:
+def sold(settings: Settings, name: str) -> list[CloudOffer]:
     """What this cloud sells. Raises CloudError."""
     driver = wiring.make_driver(settings, name, settings.clouds[name])
-    return [{**asdict(one), "cloud": name} for one in driver.offers()]
+    return [replace(one, cloud=name) for one in driver.offers()]

@@ -8,6 +8,7 @@ from typing import Any
 
 from updraft.core.model import MachineRecord
 from updraft.core.slots.choice import near
+from updraft.documents.cycle import DaemonState
 from updraft.errors import UsageError
 from updraft.ledger.reader import Reader
 
@@ -15,22 +16,22 @@ SILENT_AFTER = 60.0
 START = "start it with `updraft run` or `systemctl start updraft`"
 
 
-def daemon_state(reader: Reader, now: float) -> dict[str, Any]:
+def daemon_state(reader: Reader, now: float) -> DaemonState:
     """Whether a daemon is at work, whether it acts or waits for another, and when it last looked."""
     note = reader.noted("controller") or {}
     cycle = reader.last_cycle() or {}
     looked_at = note.get("last_cycle", cycle.get("at"))
     age = None if looked_at is None else max(0.0, now - looked_at)
-    return {
-        "alive": age is not None and age < SILENT_AFTER and process_lives(note),
-        "acting": bool(note.get("acting", False)),
-        "standing": cycle.get("standing"),
-        "host": note.get("host", ""),
-        "pid": note.get("pid"),
-        "since": note.get("started"),
-        "looked_at": looked_at,
-        "age": age,
-    }
+    return DaemonState(
+        alive=age is not None and age < SILENT_AFTER and process_lives(note),
+        acting=bool(note.get("acting", False)),
+        standing=cycle.get("standing"),
+        host=note.get("host", ""),
+        pid=note.get("pid"),
+        since=note.get("started"),
+        looked_at=looked_at,
+        age=age,
+    )
 
 
 def process_lives(note: Mapping[str, Any]) -> bool:

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from updraft.app import wiring
 from updraft.app.clouds import named_clouds, network_of
 from updraft.checks.asking import ask
 from updraft.config.model import Settings
 from updraft.core.leftovers import Belonging, Fate, Judged, Kind, Site, judged
+from updraft.core.model import Reason
+from updraft.documents import Document
 from updraft.errors import CloudError, LedgerError, ProblemFound
 from updraft.ledger.made import forget_made, made
 from updraft.ledger.reader import Reader
@@ -19,6 +21,41 @@ from updraft.provision.leftovers import Place
 
 _LOOK = 60.0
 REMEDY = "`updraft leftovers` lists it, `updraft leftovers --remove` removes it"
+
+
+class LeftoverRow(Document):
+    """A thing in a cloud."""
+
+    cloud: Annotated[str, "Its cloud."]
+    kind: Annotated[
+        str, '"machine", "image", "snapshot", "volume", "security-group", "address", "port" or "key-pair".'
+    ]
+    id: Annotated[str, "The cloud's name for it."]
+    name: Annotated[str, "Its name, empty where it has none."]
+    made: Annotated[float | None, "When it was made."]
+    fate: Annotated[
+        Fate,
+        "left: --remove removes it; unused: only where its id is given; kept: in use, named, or young; "
+        "refused: it isn't proven to be this pool's.",
+    ]
+    reason: Reason
+    removed: Annotated[bool, "This call has removed it."]
+    error: Annotated[str, "Why it couldn't be removed, else empty."]
+
+
+class Unanswered(Document):
+    """A question without an answer."""
+
+    cloud: Annotated[str, "Whom."]
+    what: Annotated[str, "What it was asked for."]
+    text: Annotated[str, "What it said."]
+
+
+class Leftovers(Document):
+    """What updraft has made in the clouds, and what is left over of it."""
+
+    leftovers: Annotated[Sequence[LeftoverRow], "By cloud, kind and id; what is kept only with --all."]
+    errors: Annotated[Sequence[Unanswered], "What isn't known."]
 
 
 @dataclass(frozen=True, slots=True)

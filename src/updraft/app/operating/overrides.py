@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated
 
 from updraft import config
 from updraft.app.call import Call, who
 from updraft.core.model import Reason
-from updraft.core.settings import Limits
 from updraft.core.slots.choice import near
+from updraft.documents import As, Document, Row
+from updraft.documents.cycle import Ceilings, CloudTally
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, in_force, overrides
 from updraft.ledger.clouds import decide as write
@@ -17,7 +17,6 @@ from updraft.ledger.reader import Reader
 from updraft.ledger.store import Ledger
 
 LIMITS = ("machines", "cores", "memory", "cost_per_hour")
-Row = dict[str, Any]
 
 
 def decide(
@@ -45,7 +44,45 @@ def known_clouds(call: Call, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def rows_of(call: Call) -> list[Row]:
+class OfTheFile(Document):
+    """What updraft.toml says."""
+
+    enabled: Annotated[bool, "Whether it is enabled there."]
+    limits: Ceilings
+
+
+class DecidedCloud(Document):
+    """A cloud of the file, and what is decided of it."""
+
+    name: Annotated[str, "Its name."]
+    driver: Annotated[str, "Its driver."]
+    priority: Annotated[int, "Where it is lower is bought sooner."]
+    disabled: Annotated[Reason | None, "Why nothing is bought there, or null."]
+    leaving: Annotated[bool, "Whether its machines leave as their jobs end."]
+    limits: Annotated[Ceilings, "The ceilings in force; null is none."]
+    file: OfTheFile
+    switched: Annotated[Said | None, "`who` enabled or disabled it at run time, and `at` what time; or null."]
+    limited: Annotated[Said | None, "`who` set limits at run time, and `at` what time; or null."]
+    look: Annotated[
+        Row | None,
+        As(CloudTally | None),
+        "The cloud as `status` has it; null before the daemon's first look.",
+    ]
+
+
+class DecidedClouds(Document):
+    """What is decided of clouds."""
+
+    clouds: Annotated[Sequence[DecidedCloud], "Each cloud."]
+
+
+class ShownCloud(Document):
+    """One cloud."""
+
+    cloud: DecidedCloud
+
+
+def rows_of(call: Call) -> list[DecidedCloud]:
     """Every cloud of the file: what the file says, what is in force, by whom, and the daemon's last look."""
     settings = call.settings
     decided, looks = _remembered(call)
@@ -55,24 +92,20 @@ def rows_of(call: Call) -> list[Row]:
     for name, about in settings.clouds.items():
         said, rule, limits = decided.get(name, AS_THE_FILE_SAYS), now.rule(name), now.cloud_limits[name]
         rows.append(
-            {
-                "name": name,
-                "driver": about.driver,
-                "priority": rule.priority,
-                "disabled": None if rule.closed is None else asdict(rule.closed),
-                "leaving": rule.leaving is not None,
-                "limits": _ceilings(limits),
-                "file": {"enabled": about.enabled, "limits": _ceilings(of_file.cloud_limits[name])},
-                "switched": asdict(said.switched) if said.switched and said.enabled is not None else None,
-                "limited": asdict(said.limited) if said.limited and said.limits else None,
-                "look": looks.get(name),
-            }
+            DecidedCloud(
+                name=name,
+                driver=about.driver,
+                priority=rule.priority,
+                disabled=rule.closed,
+                leaving=rule.leaving is not None,
+                limits=Ceilings.of(limits),
+                file=OfTheFile(about.enabled, Ceilings.of(of_file.cloud_limits[name])),
+                switched=said.switched if said.enabled is not None else None,
+                limited=said.limited if said.limits else None,
+                look=looks.get(name),
+            )
         )
     return rows
-
-
-def _ceilings(limits: Limits) -> Row:
-    return {key: getattr(limits, key) for key in LIMITS}
 
 
 def _remembered(call: Call) -> tuple[dict[str, Override], dict[str, Row]]:

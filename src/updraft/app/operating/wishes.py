@@ -4,13 +4,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from updraft.app.call import Call, who
 from updraft.app.operating.known import daemon_state, machine_named
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
 from updraft.daemon.lock import StateLock
+from updraft.documents import Document
+from updraft.documents.cycle import DaemonState
 from updraft.errors import UsageError
 from updraft.ledger.identity import Identity, take_over, this_host, well_formed
 from updraft.ledger.reader import Reader, RequestKind
@@ -23,11 +25,28 @@ FOLLOWED = (RequestKind.DRAIN, RequestKind.TERMINATE, RequestKind.DISOWN)  # don
 Wish = tuple[RequestKind, str]
 
 
+class WishRow(Document):
+    """A wish that was written down."""
+
+    id: Annotated[int, "Its number."]
+    kind: Annotated[str, "What."]
+    machine: Annotated[str, "Which machine; empty for all."]
+    kill_jobs: Annotated[bool, "Whether jobs may be killed for it."]
+    outcome: Annotated[str | None, "What became of it; null while that is open."]
+
+
+class Wishes(Document):
+    """What was asked of the daemon."""
+
+    daemon: DaemonState
+    requests: Annotated[Sequence[WishRow], "Each wish."]
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Wishes by the number that each has in the ledger, and how the daemon was when they were written."""
 
-    daemon: Mapping[str, Any]
+    daemon: DaemonState
     wishes: Mapping[int, Wish]
 
 
@@ -133,6 +152,6 @@ def _let_go(record: MachineRecord | None) -> str | None:
 def _silent(reader: Reader, wishes: Mapping[int, Wish]) -> float | None:
     daemon = daemon_state(reader, time.time())
     destroying = any(kind is RequestKind.DESTROY for kind, _ in wishes.values())
-    if not daemon["alive"] and not (destroying and all(map(reader.request_outcome, wishes))):
-        return daemon["age"] or 0.0
+    if not daemon.alive and not (destroying and all(map(reader.request_outcome, wishes))):
+        return daemon.age or 0.0
     return None

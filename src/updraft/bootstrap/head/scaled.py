@@ -60,7 +60,7 @@ def scaled_files(machines: int | None, broker: bool) -> list[dict[str, Any]]:
         text += f"ExecStartPre=-/bin/sh {machine.SCRIPTS}/raise-kernel\n"
     files = [machine.file(DROP_IN, text)] if limit > UNIT_LIMIT or least else []
     if least:
-        lines = "".join(f"{one.name} {one.value}\n" for one in least)
+        lines = "".join(f"{one.name} {one.at_least}\n" for one in least)
         files.append(machine.file("/etc/updraft/kernel.conf", lines))
         script = machine.shipped("raise-kernel.sh")
         files.append(machine.file(f"{machine.SCRIPTS}/raise-kernel", script, "0755"))
@@ -69,5 +69,5 @@ def scaled_files(machines: int | None, broker: bool) -> list[dict[str, Any]]:
 
 def _unit_limit(size: PoolSize, broker: bool) -> int:
     found = unit_limit(size, "head")
-    own = UNIT_LIMIT if found is None else found.value
+    own = UNIT_LIMIT if found is None else found.at_least
     return max(own, broker_descriptors(size.machines, size.slots)) if broker else own

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Annotated
 
 from updraft.errors import BootstrapError
 
@@ -23,13 +24,13 @@ _CHILD = re.compile(r"COLLECTOR[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: `since` is the oldest release known to have it, `source` whose advice it is."""
+    """A setting of HTCondor's."""
 
-    name: str
-    value: str
-    reason: str
-    source: str
-    since: str = ""
+    name: Annotated[str, "Its name."]
+    value: Annotated[str, "Its value."]
+    reason: Annotated[str, "Why it is so."]
+    source: Annotated[str, "Whose advice it is."]
+    since: Annotated[str, "The oldest release known to have it."] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from updraft.bootstrap.sizing.roles import backlog
 from updraft.bootstrap.sizing.setting import ESTIMATE, MANUAL
@@ -30,13 +31,13 @@ _COMMON: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """Something of the machine that must be at least `value` (of `unit`); leave a larger one alone."""
+    """Something of the machine that must be at least so much; leave a larger one alone."""
 
-    name: str
-    value: int
-    unit: str
-    reason: str
-    source: str
+    name: Annotated[str, "Its name."]
+    at_least: Annotated[int, "How much."]
+    unit: Annotated[str, "Of what."]
+    reason: Annotated[str, "Why so much."]
+    source: Annotated[str, "Whose advice it is."]
 
 
 def unit_limit(size: PoolSize, role: str) -> Least | None:
@@ -54,7 +55,7 @@ def unit_limit(size: PoolSize, role: str) -> Least | None:
 
 def kernel(size: PoolSize, role: str) -> tuple[Least, ...]:
     """The kernel's own limits that must be raised, as far as what common kernels have isn't enough."""
-    return tuple(one for one in _kernel(size, role) if one.value > _COMMON[one.name])
+    return tuple(one for one in _kernel(size, role) if one.at_least > _COMMON[one.name])
 
 
 def needs(size: PoolSize, role: str) -> tuple[Least, ...]:

@@ -104,7 +104,7 @@ def _htcondor(found: Configuration) -> str:
 def _unit(found: Configuration) -> str:
     if found.unit is None:
         return ""
-    return "\n".join([*_comment(found.unit.reason), "[Service]", f"LimitNOFILE={found.unit.value}"]) + "\n"
+    return "\n".join([*_comment(found.unit.reason), "[Service]", f"LimitNOFILE={found.unit.at_least}"]) + "\n"
 
 
 def _sysctl(found: Configuration) -> str:
@@ -112,13 +112,13 @@ def _sysctl(found: Configuration) -> str:
         return ""
     lines = ["# At least; strike out what `sysctl NAME` says is larger already."]
     for one in found.kernel:
-        lines += [*_comment(f"{one.reason} ({one.source})"), f"{one.name} = {one.value}"]
+        lines += [*_comment(f"{one.reason} ({one.source})"), f"{one.name} = {one.at_least}"]
     return "\n".join(lines) + "\n"
 
 
 def _rest(found: Configuration) -> str:
     lines = [
-        f"# {one.name}: {one.value} {one.unit} or more. {one.reason} ({one.source})" for one in found.needs
+        f"# {one.name}: {one.at_least} {one.unit} or more. {one.reason} ({one.source})" for one in found.needs
     ]
     if found.left_out:
         lines.append("# Left to HTCondor, which does it by itself:")

@@ -11,10 +11,20 @@ from updraft.app.call import Call, who
 from updraft.app.operating.known import START, daemon_state
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
-from updraft.cli.annexes.rows import Row, annex_table, described, lease, rows_of, size, stands
+from updraft.cli.annexes.rows import annex_table, lease, rows_of, size, stands
 from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
 from updraft.core.model import Annex
 from updraft.core.slots.choice import near
+from updraft.documents import Row
+from updraft.documents.annexes import (
+    AnnexChanged,
+    AnnexCreated,
+    AnnexList,
+    AnsweringDaemon,
+    WouldBuy,
+    annex_row,
+)
+from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import annexes
 from updraft.ledger.reader import Reader
@@ -88,7 +98,7 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
 
     if asking.needed(call):
         row = asking.create(said, dry_run=dry_run)["annex"]
-        _answered(row, "within your allowance" if dry_run else "", as_json, {"launches": [], "outlook": None})
+        _answered(row, "within your allowance" if dry_run else "", as_json, created=True)
         return
 
     settings = call.settings
@@ -107,7 +117,7 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     with Ledger(call.place.ledger) as ledger:
         annexes.create(ledger, new, who(), asked.layer)
     what = f"asked for; its lease ends at {clock(new.until)}"
-    _told(call, new.name, what, as_json, {"launches": [], "outlook": None})
+    _told(call, new.name, what, as_json, created=True)
 
 
 def _asked(said: Mapping[str, Any]) -> "Asked":
@@ -134,17 +144,17 @@ def _asked(said: Mapping[str, Any]) -> "Asked":
     )
 
 
-def _show_dry_run(document: Row, new: Annex, as_json: bool) -> None:
+def _show_dry_run(document: WouldBuy, new: Annex, as_json: bool) -> None:
     if as_json:
-        say_json({"daemon": None, "annex": {**described(new), "look": None, "instances": []}, **document})
+        say_json(AnnexCreated(None, annex_row(new, None), document))
         return
-    for one in document["launches"]:
-        price = "price unknown" if one["price"] is None else f"{one['price'] * one['count']:.4g} per hour"
-        click.echo(f"would launch {one['count']} {one['offer']}: {one['cores']} cores, {price}")
-    outlook = document["outlook"]
-    if outlook["missing"]:
-        what = count(outlook["missing"], "machine" if new.machines else "core")
-        click.echo(f"{what} not now: {outlook['reason']['text']}")
+    for one in document.launches:
+        price = "price unknown" if one.price is None else f"{one.price * one.count:.4g} per hour"
+        click.echo(f"would launch {one.count} {one.offer}: {one.cores} cores, {price}")
+    outlook = document.outlook
+    if outlook is not None and outlook.missing:
+        what = count(outlook.missing, "machine" if new.machines else "core")
+        click.echo(f"{what} not now: {outlook.reason.text}")
 
 
 # ----------------------------------------------------------------------------------------------- to change
@@ -210,25 +220,29 @@ def delete(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
     _told(call, name, "deleted; forgotten once its machines are gone", as_json)
 
 
-def _answered(row: Row, what: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+def _answered(row: Row, what: str, as_json: bool, *, created: bool = False) -> None:
     """Say what the daemon has answered."""
     if as_json:
-        say_json({"daemon": {"alive": True, "acting": True}, "annex": row, **(more or {})})
+        _say_changed(AnsweringDaemon(), row, created)
     else:
         click.echo(f"annex {row['name']}: {what or 'its lease ends at ' + clock(row['until'])}")
 
 
-def _told(call: Call, name: str, what: str, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
+def _told(call: Call, name: str, what: str, as_json: bool, *, created: bool = False) -> None:
     """Say what was written down. Raises ProblemFound where no daemon is at work to do it."""
     with Reader(call.place.ledger) as reader:
         daemon = daemon_state(reader, time.time())
         row = next(one for one in rows_of(reader) if one["name"] == name)
     if as_json:
-        say_json({"daemon": daemon, "annex": row, **(more or {})})
+        _say_changed(daemon, row, created)
     else:
         click.echo(f"annex {name}: {what}")
-    if not daemon["alive"]:
+    if not daemon.alive:
         raise ProblemFound(f"written down, but no daemon is at work to do it; {START}")
+
+
+def _say_changed(daemon: DaemonState | AnsweringDaemon, row: Row, created: bool) -> None:
+    say_json(AnnexCreated(daemon, row, WouldBuy((), None)) if created else AnnexChanged(daemon, row))
 
 
 # ------------------------------------------------------------------------------------------------- to show
@@ -241,7 +255,7 @@ def list_(call: Call, as_json: bool) -> None:
     """List the annexes: how many machines of how many, until when, and how they stand."""
     rows = _rows(call)
     if as_json:
-        say_json({"annexes": rows})
+        say_json(AnnexList(rows))
         return
     if not rows:
         click.echo("there is no annex")
@@ -263,7 +277,7 @@ def status(call: Call, name: str | None, as_json: bool) -> None:
             _one(call, name)
         rows = [row for row in _rows(call) if name in (None, row["name"])]
     if as_json:
-        say_json({"annexes": rows})
+        say_json(AnnexList(rows))
         return
     for row in rows:
         for title, text in _story(row):

@@ -10,12 +10,12 @@ from updraft.app.call import Call
 from updraft.cli.heads.options import head_options
 from updraft.cli.output import Column, ago, confirm, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.setup.network import say, say_sides
-from updraft.cli.watching.documents import Document
 from updraft.config.values.units import seconds
 from updraft.errors import ProblemFound
 
 if TYPE_CHECKING:
     from updraft.app.heads.launching import Launched, Planned
+    from updraft.app.heads.places import HeadRow
     from updraft.provision.heads.machines import Patience
 
 name_argument = click.argument("name")
@@ -127,14 +127,14 @@ def _tell(name: str, done: "Launched") -> None:
 def list_(call: Call, clouds: tuple[str, ...], as_json: bool) -> None:
     """List the heads that `updraft head launch` made for this pool, with their addresses."""
     from updraft.app.clouds import one_cloud
-    from updraft.app.heads.places import rows_of
+    from updraft.app.heads.places import HeadList, rows_of
 
     settings = call.settings
     names = [one_cloud(settings, name) for name in clouds] or list(settings.clouds)
     with waiting(f"asking {', '.join(names)}"):
         rows = [row for name in names for row in rows_of(settings, name)]
     if as_json:
-        say_json({"heads": rows})
+        say_json(HeadList(rows))
     elif rows:
         out = console()
         chosen = [(column, cell) for column, always, cell in _COLUMNS if always or not is_narrow(out)]
@@ -182,12 +182,12 @@ def terminate(call: Call, name: str, cloud: str, floating: str, groups: bool, ye
         ending.remove_groups(say)
 
 
-_COLUMNS: tuple[tuple[Column, bool, Callable[[Document], str]], ...] = (  # in a narrow table too, its text
-    (Column("cloud"), False, lambda row: row["cloud"]),
-    (Column("name"), True, lambda row: row["name"]),
-    (Column("id"), True, lambda row: row["id"]),
-    (Column("state"), True, lambda row: row["state"]),
-    (Column("address"), True, lambda row: row["address"]),
-    (Column("flavor", wide=True), False, lambda row: row["flavor"]),
-    (Column("launched", right=True), False, lambda row: f"{ago(time.time() - row['launched'])} ago"),
+_COLUMNS: tuple[tuple[Column, bool, Callable[["HeadRow"], str]], ...] = (  # in a narrow table too, its text
+    (Column("cloud"), False, lambda row: row.cloud),
+    (Column("name"), True, lambda row: row.name),
+    (Column("id"), True, lambda row: row.id),
+    (Column("state"), True, lambda row: row.state),
+    (Column("address"), True, lambda row: row.address),
+    (Column("flavor", wide=True), False, lambda row: row.flavor),
+    (Column("launched", right=True), False, lambda row: f"{ago(time.time() - row.launched)} ago"),
 )

@@ -1,7 +1,7 @@
 """`images` and `offers`: what the clouds have, as tables."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,13 +18,17 @@ from updraft.cli.output import (
     table,
     waiting,
 )
-from updraft.cli.watching.documents import Document
+from updraft.documents import Document, left_out_of
 from updraft.errors import ProblemFound
+
+if TYPE_CHECKING:
+    from updraft.app.images.places import ListedImage
+    from updraft.config.model import Settings
+    from updraft.core.model import CloudOffer
 
 DEADLINE = 60.0  # a cloud with thousands of images takes its time
 GIB = 1 << 20  # in KiB
-Row = Document
-Cell = Callable[[Row], str]
+R = TypeVar("R", "ListedImage", "CloudOffer")
 
 part_argument = click.argument("part", required=False, default="")
 cloud_option = click.option("--cloud", metavar="NAME", help="Only this cloud.")
@@ -41,10 +45,13 @@ def images(call: Call, part: str, cloud: str | None, as_json: bool) -> None:
     A name or an id serves wherever updraft.toml asks for an image. A cloud that doesn't answer is named, the
     others are shown, and the exit code is 1.
     """
-    rows, errors = _of_clouds(call, cloud, "listed")
-    found = [row for row in rows if _has(part, row["name"], row["id"])]
-    found.sort(key=lambda row: (row["cloud"], row["name"], row["id"]))
-    _show("images", found, errors, _IMAGE_COLUMNS, as_json=as_json, part=part)
+    from updraft.app.images import places
+
+    rows, errors = _of_clouds(call, cloud, places.listed)
+    found = [row for row in rows if _has(part, row.listed.name, row.listed.id)]
+    found.sort(key=lambda row: (row.cloud, row.listed.name, row.listed.id))
+    document = places.Images(found, left_out_of(errors))
+    _show("images", found, errors, _IMAGE_COLUMNS, document if as_json else None, part=part)
 
 
 @click.command()
@@ -58,23 +65,25 @@ def offers(call: Call, part: str, cloud: str | None, as_json: bool) -> None:
     Prices are per hour; `?` is one that isn't known, and never counts as zero. A cloud that doesn't answer is
     named, the others are shown, and the exit code is 1.
     """
-    rows, errors = _of_clouds(call, cloud, "sold")
-    found = [row for row in rows if _has(part, row["flavor"], row["zone"])]
-    found.sort(key=lambda row: (row["price"] is None, row["price"] or 0.0, row["flavor"], row["zone"]))
-    _show("offers", found, errors, _OFFER_COLUMNS, as_json=as_json, part=part)
+    from updraft.app.images import places
+
+    rows, errors = _of_clouds(call, cloud, places.sold)
+    found = [row for row in rows if _has(part, row.flavor, row.zone)]
+    found.sort(key=lambda row: (row.price is None, row.price or 0.0, row.flavor, row.zone))
+    document = places.Offers(found, left_out_of(errors))
+    _show("offers", found, errors, _OFFER_COLUMNS, document if as_json else None, part=part)
 
 
 def _of_clouds(
-    call: Call, only: str | None, what: Literal["listed", "sold"]
-) -> tuple[list[Row], Mapping[str, str]]:
+    call: Call, only: str | None, rows: "Callable[[Settings, str], list[R]]"
+) -> tuple[list[R], Mapping[str, str]]:
     """The rows of all clouds that answer, and the errors of the others; all are asked at the same time."""
     from updraft.app.clouds import named_clouds, rows_of
-    from updraft.app.images import places
 
     settings = call.settings
     names = named_clouds(settings, () if only is None else (only,))
     with waiting(f"asking {', '.join(names)}"):
-        return rows_of(settings, names, getattr(places, what), DEADLINE)
+        return rows_of(settings, names, rows, DEADLINE)
 
 
 def _has(part: str, *texts: str) -> bool:
@@ -83,18 +92,18 @@ def _has(part: str, *texts: str) -> bool:
 
 def _show(
     what: str,
-    rows: Sequence[Row],
+    rows: Sequence[R],
     errors: Mapping[str, str],
-    columns: Sequence[tuple[Column, bool, Cell]],
+    columns: "Sequence[tuple[Column, bool, Callable[[R], str]]]",
+    document: Document | None,
     *,
-    as_json: bool,
     part: str,
 ) -> None:
-    if as_json:
-        say_json({what: rows, "errors": [{"cloud": name, "text": text} for name, text in errors.items()]})
+    if document is not None:
+        say_json(document)
     elif rows:
         out = console()
-        several = len({row["cloud"] for row in rows}) > 1
+        several = len({row.cloud for row in rows}) > 1
         chosen = [
             (column, cell)
             for column, always, cell in columns
@@ -121,44 +130,32 @@ def _gib(disk: int) -> str:
     return f"{disk / GIB:.0f} GiB" if disk else "?"
 
 
-def _left(row: Row) -> str:
-    return "" if row["left"] is None else str(row["left"])
-
-
-def _made(row: Row) -> str:
+def _made(created: float | None) -> str:
     import time
 
-    return "" if row["created"] is None else f"{ago(time.time() - row['created'])} ago"
-
-
-def _text(key: str) -> Cell:
-    return lambda row: str(row[key])
-
-
-def _resource(key: str, form: Callable[[Any], str] = str) -> Cell:
-    return lambda row: form(row["resources"][key])
+    return "" if created is None else f"{ago(time.time() - created)} ago"
 
 
 # column, whether a narrow table has it too, its text
-_IMAGE_COLUMNS: Sequence[tuple[Column, bool, Cell]] = (
-    (Column("cloud"), True, _text("cloud")),
-    (Column("id"), True, _text("id")),
-    (Column("name", wide=True), True, _text("name")),
-    (Column("state"), True, _text("state")),
-    (Column("architecture"), True, _text("arch")),
-    (Column("owner"), False, _text("owner")),
-    (Column("made", right=True), False, _made),
+_IMAGE_COLUMNS: "Sequence[tuple[Column, bool, Callable[[ListedImage], str]]]" = (
+    (Column("cloud"), True, lambda row: row.cloud),
+    (Column("id"), True, lambda row: row.listed.id),
+    (Column("name", wide=True), True, lambda row: row.listed.name),
+    (Column("state"), True, lambda row: row.listed.state),
+    (Column("architecture"), True, lambda row: row.listed.arch),
+    (Column("owner"), False, lambda row: row.listed.owner),
+    (Column("made", right=True), False, lambda row: _made(row.listed.created)),
 )
-_OFFER_COLUMNS: Sequence[tuple[Column, bool, Cell]] = (
-    (Column("cloud"), True, _text("cloud")),
-    (Column("flavor"), True, _text("flavor")),
-    (Column("cpus", right=True), True, _resource("cpus")),
-    (Column("memory", right=True), True, _resource("memory", megabytes)),
-    (Column("disk", right=True), False, _resource("disk", _gib)),
-    (Column("GPUs", right=True), False, _resource("gpus")),
-    (Column("architecture"), False, _text("arch")),
-    (Column("price/h", right=True), True, lambda row: price(row["price"])),
-    (Column("zone"), True, _text("zone")),
-    (Column("market"), True, _text("market")),
-    (Column("left", right=True), True, _left),
+_OFFER_COLUMNS: "Sequence[tuple[Column, bool, Callable[[CloudOffer], str]]]" = (
+    (Column("cloud"), True, lambda row: row.cloud),
+    (Column("flavor"), True, lambda row: row.flavor),
+    (Column("cpus", right=True), True, lambda row: str(row.resources.cpus)),
+    (Column("memory", right=True), True, lambda row: megabytes(row.resources.memory)),
+    (Column("disk", right=True), False, lambda row: _gib(row.resources.disk)),
+    (Column("GPUs", right=True), False, lambda row: str(row.resources.gpus)),
+    (Column("architecture"), False, lambda row: row.arch),
+    (Column("price/h", right=True), True, lambda row: price(row.price)),
+    (Column("zone"), True, lambda row: row.zone),
+    (Column("market"), True, lambda row: row.market),
+    (Column("left", right=True), True, lambda row: "" if row.left is None else str(row.left)),
 )

@@ -1,6 +1,5 @@
 """`image`: machine images, from looking at them to moving them between clouds."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,10 +7,11 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, ago, console, count, json_option, say_json, table, waiting
-from updraft.cli.watching.documents import Document
+from updraft.documents import left_out_of, plain
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
+    from updraft.app.images.places import MachineImageRow
     from updraft.clouds.imaging import MachineImage
     from updraft.config.model import Settings
     from updraft.provision.images.transfer import Place
@@ -49,10 +49,9 @@ def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> Non
     names = at.named_clouds(settings, clouds)
     with waiting(f"asking {', '.join(names)}"):
         found, errors = at.rows_of(settings, names, places.rows_of, _LOOK)
-    rows = [row for row in found if row["ours"] or not made]
+    rows = [row for row in found if row.ours or not made]
     if as_json:
-        told = [{"cloud": name, "text": text} for name, text in errors.items()]
-        say_json({"images": rows, "errors": told})
+        say_json(places.MachineImages(rows, left_out_of(errors)))
     elif rows:
         console().print(table(_COLUMNS, [_cells(row) for row in rows]))
     elif not errors:
@@ -69,17 +68,17 @@ def list_(call: Call, clouds: tuple[str, ...], made: bool, as_json: bool) -> Non
 @click.pass_obj
 def show(call: Call, image: str, cloud: str, as_json: bool) -> None:
     """Show an image: its id, state, form, size, checksum, labels, and with whom it is shared."""
-    from updraft.app.images.places import row_of
+    from updraft.app.images.places import ShownImage, row_of
 
     settings, place = _place(call, cloud)
     row = row_of(place.cloud, place.found(image), settings.pool.name)
     if as_json:
-        say_json({"image": row})
+        say_json(ShownImage(row))
         return
     for key in ("cloud", "id", "name", "state", "architecture", "form", "checksum", "from", "pool"):
-        click.echo(f"{key + ':':14}{row[key] or '-'}")
+        click.echo(f"{key + ':':14}{plain(row)[key] or '-'}")
     click.echo(f"{'size:':14}{_size(row)}")
-    click.echo(f"{'shared with:':14}{', '.join(row['shared']) or '-'}")
+    click.echo(f"{'shared with:':14}{', '.join(row.shared) or '-'}")
 
 
 @image.command(short_help="Make an image of a FILE.")
@@ -202,20 +201,20 @@ def tell(place: "Place", image: "MachineImage") -> None:
     click.echo(f'  image = "{image.info.name}"')
 
 
-def _size(row: Mapping[str, object]) -> str:
-    size = row["size"]
-    if not isinstance(size, int):
+def _size(row: "MachineImageRow") -> str:
+    size = row.size
+    if size is None:
         return "-"
     mib = size / 2**20
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"
 
 
-def _cells(row: Document) -> list[str]:
+def _cells(row: "MachineImageRow") -> list[str]:
     import time
 
-    made = "" if row["created"] is None else f"{ago(time.time() - row['created'])} ago"
-    whose = f"made here from {row['from']}" if row["ours"] else row["pool"]
-    return [row["cloud"], row["id"], row["name"], row["state"], _size(row), made, whose]
+    made = "" if row.created is None else f"{ago(time.time() - row.created)} ago"
+    whose = f"made here from {row.from_}" if row.ours else row.pool
+    return [row.cloud, row.id, row.name, row.state, _size(row), made, whose]
 
 
 _COLUMNS = (

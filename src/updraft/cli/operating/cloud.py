@@ -7,12 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from updraft.app.call import Call
 from updraft.app.operating import overrides
+from updraft.app.operating.overrides import DecidedCloud
 from updraft.cli.output import (
     Column,
     clock,
@@ -23,12 +23,12 @@ from updraft.cli.output import (
     say_json,
     table,
 )
-from updraft.cli.watching.tallies import cost_words, memory_of, of_most, state_words, switched_words
+from updraft.cli.watching.tallies import cost_words, memory_of, of_most, state_words
+from updraft.documents import Row
 from updraft.errors import UsageError
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said
 
 LIMITS = {name.replace("_", "-"): name for name in overrides.LIMITS}  # by what options call them
-Row = dict[str, Any]
 
 names_argument = click.argument("names", nargs=-1, required=True, metavar="CLOUD…")
 
@@ -45,7 +45,7 @@ def list_(call: Call, as_json: bool) -> None:
     """List the clouds of updraft.toml: state, priority, machines and cores of what limit, who decided it."""
     rows = overrides.rows_of(call)
     if as_json:
-        say_json({"clouds": rows})
+        say_json(overrides.DecidedClouds(rows))
         return
     out = console()
     narrow = is_narrow(out)
@@ -53,32 +53,32 @@ def list_(call: Call, as_json: bool) -> None:
     out.print(table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows]))
 
 
-def _of_limit(row: Row, what: str) -> str:
-    return of_most((row["look"] or {}).get(what), row["limits"][what])
+def _of_limit(row: DecidedCloud, what: str) -> str:
+    return of_most((row.look or {}).get(what), getattr(row.limits, what))
 
 
-def _decided(row: Row) -> str:
+def _decided(row: DecidedCloud) -> str:
     parts = []
-    if row["switched"]:
-        parts.append(switched_words(row))
-    if row["limited"]:
-        said = row["limited"]
-        parts.append(f"limits by {said['who']}, {clock(said['at'])}")
+    if row.switched:
+        what = "enabled" if row.disabled is None else "disabled"
+        parts.append(f"{what} by {row.switched.who}, {clock(row.switched.at)}")
+    if row.limited:
+        parts.append(f"limits by {row.limited.who}, {clock(row.limited.at)}")
     return "; ".join(parts) or "as the file says"
 
 
-Cell = Callable[[Row], str]
+Cell = Callable[[DecidedCloud], str]
 COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table too, its text
-    (Column("cloud"), True, lambda row: str(row["name"])),
-    (Column("prio", right=True), True, lambda row: str(row["priority"])),
+    (Column("cloud"), True, lambda row: str(row.name)),
+    (Column("prio", right=True), True, lambda row: str(row.priority)),
     (
         Column("state", wide=True),
         True,
-        lambda row: state_words(row["look"] or {}, row["disabled"], time.time()),
+        lambda row: state_words(row.look or {}, row.disabled, time.time()),
     ),
     (Column("machines", right=True), True, lambda row: _of_limit(row, "machines")),
     (Column("cores", right=True), True, lambda row: _of_limit(row, "cores")),
-    (Column("memory", right=True), False, lambda row: memory_of(row["look"] or {}, row["limits"]["memory"])),
+    (Column("memory", right=True), False, lambda row: memory_of(row.look or {}, row.limits.memory)),
     (Column("per hour", right=True), False, lambda row: _of_limit(row, "cost_per_hour")),
     (Column("decided", wide=True), True, lambda row: _decided(row)),
 )
@@ -92,22 +92,22 @@ def show(call: Call, name: str, as_json: bool) -> None:
     """Show all that is decided and known of one cloud."""
     rows = overrides.rows_of(call)
     (known,) = overrides.known_clouds(call, [name])
-    row = next(row for row in rows if row["name"] == known)
+    row = next(row for row in rows if row.name == known)
     if as_json:
-        say_json({"cloud": row})
+        say_json(overrides.ShownCloud(row))
         return
     for title, text in _story(row):
         click.echo(f"{title + ':':<12} {text}")
 
 
-def _story(row: Row) -> Iterator[tuple[str, str]]:
-    look: Row = row["look"] or {}
-    limits = {title: row["limits"][name] for title, name in LIMITS.items()}
-    in_file = {title: row["file"]["limits"][name] for title, name in LIMITS.items()}
+def _story(row: DecidedCloud) -> Iterator[tuple[str, str]]:
+    look: Row = row.look or {}
+    limits = {title: getattr(row.limits, name) for title, name in LIMITS.items()}
+    in_file = {title: getattr(row.file.limits, name) for title, name in LIMITS.items()}
     other = "" if limits == in_file else f"; in the file {_limit_words(in_file)}"
-    yield "cloud", f"{row['name']} (driver {row['driver']})"
-    yield "state", state_words(look, row["disabled"], time.time())
-    yield "priority", f"{row['priority']}; where it is lower is bought sooner"
+    yield "cloud", f"{row.name} (driver {row.driver})"
+    yield "state", state_words(look, row.disabled, time.time())
+    yield "priority", f"{row.priority}; where it is lower is bought sooner"
     yield "limits", _limit_words(limits) + other
     yield "decided", _decided(row)
     if not look:
@@ -242,7 +242,8 @@ def _decide(
 ) -> None:
     known = overrides.decide(call, names, change, code, what)
     if as_json:
-        say_json({"clouds": [row for row in overrides.rows_of(call) if row["name"] in known]})
+        rows = [row for row in overrides.rows_of(call) if row.name in known]
+        say_json(overrides.DecidedClouds(rows))
         return
     for name in known:
         click.echo(f"cloud {name}: {what}; in force from the daemon's next look")

@@ -8,12 +8,11 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, ago, confirm, console, count, json_option, say_json, table, waiting
-from updraft.cli.watching.documents import Document
 from updraft.core.leftovers import Fate, Judged, chosen, unknown
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
-    from updraft.app.operating.leftovers import Looked
+    from updraft.app.operating.leftovers import LeftoverRow, Looked
     from updraft.config.model import Settings
 
 
@@ -84,8 +83,10 @@ def _tell(
 ) -> None:
     shown = [one for one in looked.found if everything or one.fate is not Fate.KEPT or one.thing.id in ids]
     if as_json:
-        told = [{"cloud": cloud, "what": what, "text": text} for (cloud, what), text in looked.errors.items()]
-        say_json({"leftovers": [_row(one, done) for one in shown], "errors": told})
+        from updraft.app.operating.leftovers import Leftovers, Unanswered
+
+        silent = [Unanswered(cloud, what, text) for (cloud, what), text in looked.errors.items()]
+        say_json(Leftovers([_row(one, done) for one in shown], silent))
     elif removing:
         for one in looked.found:
             if done.get(one.thing.key) == "":
@@ -119,19 +120,22 @@ def _called(one: Judged) -> str:
     return called(one)
 
 
-def _row(one: Judged, done: Mapping[tuple[str, str, str], str]) -> Document:
+def _row(one: Judged, done: Mapping[tuple[str, str, str], str]) -> "LeftoverRow":
+    from updraft.app.operating.leftovers import LeftoverRow
+
     thing = one.thing
-    return {
-        "cloud": thing.cloud,
-        "kind": str(thing.kind),
-        "id": thing.id,
-        "name": thing.name,
-        "made": thing.made_at,
-        "fate": str(one.fate),
-        "reason": {"code": one.reason.code, "text": one.reason.text},
-        "removed": done.get(thing.key) == "",
-        "error": done.get(thing.key, ""),
-    }
+    error = done.get(thing.key)
+    return LeftoverRow(
+        cloud=thing.cloud,
+        kind=thing.kind,
+        id=thing.id,
+        name=thing.name,
+        made=thing.made_at,
+        fate=one.fate,
+        reason=one.reason,
+        removed=error == "",
+        error=error or "",
+    )
 
 
 def _print(found: Sequence[Judged]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from updraft.app.call import Call
 from updraft.app.operating.known import START
-from updraft.app.operating.wishes import REFUSED, answers, ask, follow, named, taken_over
+from updraft.app.operating.wishes import REFUSED, Wishes, WishRow, answers, ask, follow, named, taken_over
 from updraft.cli.output import ago, confirm, count, json_option, say_json, waiting
 from updraft.errors import ProblemFound, UpdraftError, UsageError
 from updraft.ledger.reader import Reader, RequestKind
@@ -181,24 +181,24 @@ def _ask(
     path = call.place.ledger
     asked = ask(path, kind, machines, kill_jobs=kill_jobs, detail=detail)
     outcomes: dict[int, str | None] = dict.fromkeys(asked.wishes, None)
-    if asked.daemon["alive"] and wait:
+    if asked.daemon.alive and wait:
         with waiting(f"waiting for {', '.join(map(named, asked.wishes.values()))}"):
             outcomes, silent = follow(path, asked.wishes)
         if silent is not None:
             raise ProblemFound(f"the daemon has been silent for {ago(silent)}; the wish stays; {START}")
-    elif asked.daemon["alive"] and kind is not RequestKind.DESTROY:
+    elif asked.daemon.alive and kind is not RequestKind.DESTROY:
         with waiting("asking the daemon"):
             outcomes = answers(path, asked.wishes)
     if as_json:
         rows = [
-            {"id": number, "kind": what, "machine": one, "kill_jobs": kill_jobs, "outcome": outcomes[number]}
+            WishRow(number, what, one, kill_jobs, outcomes[number])
             for number, (what, one) in asked.wishes.items()
         ]
-        say_json({"daemon": asked.daemon, "requests": rows})
+        say_json(Wishes(asked.daemon, rows))
     else:
         for number, wish in asked.wishes.items():
             click.echo(f"{named(wish)}: {outcomes[number] or 'asked for'}")
-    if not asked.daemon["alive"]:
+    if not asked.daemon.alive:
         raise ProblemFound(f"written down, but no daemon is at work to do it; {START}")
     refused = [number for number, outcome in outcomes.items() if outcome and outcome.startswith(REFUSED)]
     if refused:

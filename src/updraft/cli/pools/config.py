@@ -1,17 +1,20 @@
 """`updraft pool config`: HTCondor's configuration for a pool of a size, with reasons."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from updraft.app.call import Call
 from updraft.bootstrap.sizing import PARTS, ROLES, PoolSize, configuration, rendered
+from updraft.bootstrap.sizing.setting import Setting
+from updraft.bootstrap.sizing.system import Least
 from updraft.cli.output import json_option, say_json
+from updraft.documents import Document
 from updraft.errors import UsageError
 
 if TYPE_CHECKING:
-    from updraft.bootstrap.sizing import Configuration, Least
+    from updraft.bootstrap.sizing import Configuration
 
 AT_LEAST_1 = click.IntRange(min=1)
 
@@ -79,28 +82,34 @@ def _seconds(text: str) -> int:
         raise UsageError(f"--job-lease {error}") from error
 
 
-def document(size: PoolSize, found: "Configuration") -> dict[str, Any]:
-    """The same as JSON."""
-    return {
-        "role": found.role,
-        "htcondor": found.version,
-        "machines": size.machines,
-        "running_jobs": size.running,
-        "schedds": size.submit_nodes,
-        "settings": [asdict(one) for one in found.settings],
-        "unit": None if found.unit is None else _least(found.unit),
-        "kernel": [_least(one) for one in found.kernel],
-        "needs": [_least(one) for one in found.needs],
-        "left_out": [asdict(one) for one in found.left_out],
-        "notes": list(found.notes),
-    }
+class PoolConfig(Document):
+    """The configuration for a pool of a size."""
+
+    role: Annotated[str, '"head", "submit" or "worker".']
+    htcondor: Annotated[str, "The release whose settings they are."]
+    machines: Annotated[int, "Machines of the pool at most."]
+    running_jobs: Annotated[int, "Jobs that run at once."]
+    schedds: Annotated[int, "Submit nodes that share them."]
+    settings: Annotated[Sequence[Setting], "What is to be written, in this order."]
+    unit: Annotated[Least | None, "HTCondor's unit, where it must be changed."]
+    kernel: Annotated[Sequence[Least], "Settings of the kernel."]
+    needs: Annotated[Sequence[Least], "Memory, disk and ports."]
+    left_out: Annotated[Sequence[Setting], "What HTCondor does by itself, with its default."]
+    notes: Annotated[Sequence[str], "What can't be a setting."]
 
 
-def _least(one: "Least") -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "at_least": one.value,
-        "unit": one.unit,
-        "reason": one.reason,
-        "source": one.source,
-    }
+def document(size: PoolSize, found: "Configuration") -> PoolConfig:
+    """The same as it is printed as JSON."""
+    return PoolConfig(
+        role=found.role,
+        htcondor=found.version,
+        machines=size.machines,
+        running_jobs=size.running,
+        schedds=size.submit_nodes,
+        settings=found.settings,
+        unit=found.unit,
+        kernel=found.kernel,
+        needs=found.needs,
+        left_out=found.left_out,
+        notes=found.notes,
+    )

@@ -1,16 +1,42 @@
 """`replay`: recorded decisions, made again."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, clock, console, count, json_option, say_json, table
+from updraft.documents import Document
 from updraft.errors import ProblemFound
 
 if TYPE_CHECKING:
     from updraft.recording import Replayed
+
+
+class ReplayedAction(Document):
+    """An action of the plan made now."""
+
+    what: Annotated[str, "Its kind."]
+    code: Annotated[str, "The reason's code."]
+    text: Annotated[str, "The reason."]
+
+
+class DecisionRow(Document):
+    """One decision."""
+
+    number: Annotated[int, "Its place in the file, from 1."]
+    at: Annotated[float, "When it was made."]
+    same: Annotated[bool, "Whether the plan is the recorded one, byte for byte."]
+    differs: Annotated[Sequence[str], "What differs."]
+    actions: Annotated[Sequence[ReplayedAction], "What it does."]
+
+
+class Replay(Document):
+    """The decisions of a recording, made again."""
+
+    decisions: Annotated[Sequence[DecisionRow], "In the order of the file."]
 
 
 @click.command()
@@ -29,7 +55,7 @@ def replay(_call: Call, file: Path, every: bool, as_json: bool) -> None:
 
     found = list(again(file, plan))
     if as_json:
-        say_json({"decisions": [_document(one) for one in found]})
+        say_json(Replay(list(map(_decision, found))))
     else:
         _show(found, every)
     different = [one.number for one in found if one.differs]
@@ -40,17 +66,12 @@ def replay(_call: Call, file: Path, every: bool, as_json: bool) -> None:
         )
 
 
-def _document(one: "Replayed") -> dict[str, Any]:
-    return {
-        "number": one.number,
-        "at": one.at,
-        "same": not one.differs,
-        "differs": list(one.differs),
-        "actions": [
-            {"what": type(action).__name__.lower(), "code": action.reason.code, "text": action.reason.text}
-            for action in one.made.actions
-        ],
-    }
+def _decision(one: "Replayed") -> DecisionRow:
+    actions = [
+        ReplayedAction(type(action).__name__.lower(), action.reason.code, action.reason.text)
+        for action in one.made.actions
+    ]
+    return DecisionRow(one.number, one.at, not one.differs, one.differs, actions)
 
 
 def _show(found: list["Replayed"], every: bool) -> None:

@@ -3,21 +3,19 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from updraft.app.call import Call
+from updraft.checks import Finding
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document
+from updraft.documents import Document
 from updraft.errors import ConfigError, ProblemFound
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from updraft.checks import Finding
 
 STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "problem": "bold red", "skipped": "cyan"}
 LONGEST_WHAT = 32
@@ -46,25 +44,29 @@ def check(call: Call, as_json: bool, everything: bool) -> None:
         out = console()
         out.print(picture(found if everything else [one for one in found if one.state != "ok"], out))
         click.echo(_summary(document))
-    problems = document["counts"]["problem"]
+    problems = document.counts["problem"]
     if any(one.what == "configuration" and one.state == "problem" for one in found):
         raise ConfigError(f"{file} is wrong, so that nothing else was looked at")
     if problems:
         raise ProblemFound(f"{count(problems, 'problem')}: see what to do above")
 
 
-def checked(found: Sequence["Finding"], file: Path, seconds: float) -> Document:
+class CheckReport(Document):
+    """Everything that a working pool needs."""
+
+    file: Annotated[str, "The configuration."]
+    seconds: Annotated[float, "How long the look took."]
+    counts: Annotated[Mapping[str, int], "How many findings are ok, warning, problem and skipped."]
+    findings: Annotated[Sequence[Finding], "In the order of the report."]
+
+
+def checked(found: Sequence[Finding], file: Path, seconds: float) -> CheckReport:
     """The findings as a document."""
     counts = Counter(str(one.state) for one in found)
-    return {
-        "file": str(file),
-        "seconds": round(seconds, 2),
-        "counts": {state: counts.get(state, 0) for state in STYLES},
-        "findings": [{**asdict(one), "state": str(one.state)} for one in found],
-    }
+    return CheckReport(str(file), round(seconds, 2), {state: counts[state] for state in STYLES}, found)
 
 
-def picture(found: Iterable["Finding"], out: "Console") -> "RenderableType":
+def picture(found: Iterable[Finding], out: "Console") -> "RenderableType":
     """The findings for people, by area: state, what it is, how it stands, and below it what to do."""
     from rich.table import Table
     from rich.text import Text
@@ -91,12 +93,11 @@ def picture(found: Iterable["Finding"], out: "Console") -> "RenderableType":
     return made
 
 
-def _summary(document: Document) -> str:
-    counts: Mapping[str, int] = document["counts"]
+def _summary(document: CheckReport) -> str:
     plural = {"warning": "warnings", "problem": "problems"}
     parts = [
         f"{number} {plural.get(state, state) if number > 1 else state}"
-        for state, number in counts.items()
+        for state, number in document.counts.items()
         if number
     ]
-    return f"\n{', '.join(parts)}; {document['seconds']:.1f} s"
+    return f"\n{', '.join(parts)}; {document.seconds:.1f} s"

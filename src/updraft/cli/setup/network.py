@@ -1,13 +1,13 @@
 """`network`: what security groups let through, as a diff with what the pool needs, and then as a change."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
 from updraft.app.call import Call
 from updraft.cli.output import confirm, count, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document
+from updraft.documents import As, Document, LeftOutCloud, left_out_of
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def check(call: Call, clouds: tuple[str, ...], roles: tuple["Role", ...], as_jso
             else:
                 sides += found.look(roles or found.roles(head=_head_is_here(settings)))
     if as_json:
-        told = [{"cloud": name, "text": text} for name, text in left_out.items()]
-        say_json({"groups": [row(side) for side in sides], "left_out": told})
+        say_json(NetworkCheck([row(side) for side in sides], left_out_of(left_out)))
     else:
         say_sides(sides)
         for name, text in left_out.items():
@@ -129,28 +128,47 @@ def say_sides(sides: Sequence["Side"]) -> None:
             click.echo("  as the pool needs it")
 
 
-def row(side: "Side") -> Document:
+class RuleRow(Document):
+    """A rule of a security group."""
+
+    direction: Annotated[str, '"in" or "out".']
+    protocol: Annotated[str, '"tcp", "udp", "icmp", "icmpv6", another\'s number, or "any".']
+    ports: Annotated[
+        tuple[int, int] | None,
+        "The first and the last, of ICMP type and code (-1: every code); null for all.",
+    ]
+    source: Annotated[str, 'Who is at the other end: a network, "group:ID" or "list:ID".']
+    families: Annotated[Sequence[int], As(Sequence[Literal[4, 6]]), "The kinds of IP address that it is for."]
+
+
+class GroupCheck(Document):
+    """The groups of one cloud's heads or workers."""
+
+    cloud: Annotated[str, "The cloud."]
+    role: Annotated[Literal["head", "worker"], "Whose they are."]
+    name: Annotated[str, "The group's name or id, as it is looked for."]
+    ids: Annotated[Sequence[str], "Those that there are; empty for none."]
+    missing: Annotated[Sequence[RuleRow], "What is needed and isn't there."]
+    open: Annotated[Sequence[RuleRow], "What lets in more than is needed."]
+    notes: Annotated[Sequence[str], "What can't be told, or isn't used."]
+
+
+class NetworkCheck(Document):
+    """Security groups and what the pool needs of them."""
+
+    groups: Annotated[Sequence[GroupCheck], "By cloud."]
+    left_out: Annotated[Sequence[LeftOutCloud], "Clouds in which there is nothing to compare."]
+
+
+def row(side: "Side") -> GroupCheck:
     """One of them as a document."""
-    found = side.difference
-    return {
-        "cloud": side.cloud,
-        "role": side.role,
-        "name": side.name,
-        "ids": [group.id for group in side.groups],
-        "missing": [_rule(one) for one in found.missing],
-        "open": [_rule(one) for one in found.open],
-        "notes": list(side.notes),
-    }
+    found, ids = side.difference, [group.id for group in side.groups]
+    missing, too_open = (list(map(_rule, rules)) for rules in (found.missing, found.open))
+    return GroupCheck(side.cloud, side.role, side.name, ids, missing, too_open, side.notes)
 
 
-def _rule(rule: "Rule") -> Document:
-    return {
-        "direction": rule.direction,
-        "protocol": rule.protocol,
-        "ports": None if rule.ports is None else list(rule.ports),
-        "source": rule.source,
-        "families": list(rule.families),
-    }
+def _rule(rule: "Rule") -> RuleRow:
+    return RuleRow(rule.direction, rule.protocol, rule.ports, rule.source, rule.families)
 
 
 def _head_is_here(settings: "Settings") -> bool:

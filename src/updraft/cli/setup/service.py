@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
@@ -12,10 +12,12 @@ from updraft import config
 from updraft.app.call import Call
 from updraft.app.operating.known import daemon_state
 from updraft.cli.output import ago, clock, json_option, say_json
+from updraft.documents import Document
+from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError, ProblemFound
 from updraft.ledger.reader import Reader
 from updraft.provision.setup import service as unit
-from updraft.provision.setup.service import UNIT
+from updraft.provision.setup.service import UNIT, UnitState
 
 
 @click.group()
@@ -74,41 +76,49 @@ def status(call: Call, as_json: bool) -> None:
     else:
         for line in status_lines(document):
             click.echo(line)
-    if not document["daemon"] or not document["daemon"]["alive"]:
+    if not document.daemon or not document.daemon.alive:
         raise ProblemFound("no daemon is at work; `updraft service logs` says what it said last")
 
 
-def status_document(call: Call, now: float) -> dict[str, Any]:
+class ServiceStatus(Document):
+    """The daemon as systemd and the ledger show it."""
+
+    unit: Annotated[
+        UnitState | None, "The unit: installed, enabled (true or false) and state; null without systemd."
+    ]
+    daemon: Annotated[DaemonState | None, "The daemon; null where none has ever run."]
+
+
+def status_document(call: Call, now: float) -> ServiceStatus:
     """What systemd and the ledger say of the daemon. Either may say nothing: then it is None."""
     try:
         with Reader(call.place.ledger) as reader:
-            daemon: dict[str, Any] | None = daemon_state(reader, now)
+            return ServiceStatus(unit.unit_state(), daemon_state(reader, now))
     except LedgerError:  # none yet: it has never run
-        daemon = None
-    return {"unit": unit.unit_state(), "daemon": daemon}
+        return ServiceStatus(unit.unit_state(), None)
 
 
-def status_lines(document: dict[str, Any]) -> list[str]:
+def status_lines(document: ServiceStatus) -> list[str]:
     """The same in words."""
-    installed, daemon = document["unit"], document["daemon"]
+    installed, daemon = document.unit, document.daemon
     if installed is None:
         lines = ["systemd is not at work on this machine"]
-    elif not installed["installed"]:
+    elif not installed.installed:
         lines = [f"{UNIT} is not installed; `updraft service install --now` does that"]
     else:
-        boot = "starts with the machine" if installed["enabled"] else "does not start with the machine"
-        lines = [f"{UNIT} is {installed['state']} and {boot}"]
-    if daemon is None or daemon["looked_at"] is None:
+        boot = "starts with the machine" if installed.enabled else "does not start with the machine"
+        lines = [f"{UNIT} is {installed.state} and {boot}"]
+    if daemon is None or daemon.looked_at is None:
         return [*lines, "no daemon has looked at this pool yet"]
-    where = f" on {daemon['host']}" if daemon["host"] else ""
-    since = f", since {clock(daemon['since'])}" if daemon["since"] else ""
+    where = f" on {daemon.host}" if daemon.host else ""
+    since = f", since {clock(daemon.since)}" if daemon.since else ""
     lines.append(
-        f"the daemon{where} {'runs' if daemon['alive'] else 'does not run'}{since if daemon['alive'] else ''}"
+        f"the daemon{where} {'runs' if daemon.alive else 'does not run'}{since if daemon.alive else ''}"
     )
-    lines.append(f"its last cycle was {ago(daemon['age'])} ago")
-    if daemon["alive"]:
-        why = f": {daemon['standing']['text']}" if daemon["standing"] else ""
-        lines.append("it acts" if daemon["acting"] else f"it waits{why}")
+    lines.append(f"its last cycle was {ago(daemon.age or 0.0)} ago")
+    if daemon.alive:
+        why = f": {daemon.standing['text']}" if daemon.standing else ""
+        lines.append("it acts" if daemon.acting else f"it waits{why}")
     return lines
 
 

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +13,7 @@ from updraft.cli.output import Column, ago, clock, console, count, is_narrow, js
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
-    from updraft.app.tokens import Facts, Keys
-
-Row = dict[str, Any]
+    from updraft.app.tokens import Facts, KeyRow, Keys, Revocation, Rotation, TokenRow
 
 
 @click.group()
@@ -31,11 +30,11 @@ def tokens() -> None:
 @click.pass_obj
 def list_(call: Call, as_json: bool) -> None:
     """List tokens that may still be in use: not ended, or with machines that live."""
-    from updraft.app.tokens import facts, rows_of
+    from updraft.app.tokens import TokenList, facts, rows_of
 
     rows, keys = rows_of(facts(call), time.time()), _keys(call)
     if as_json:
-        say_json({"tokens": rows, "keys": _key_rows(keys)})
+        say_json(TokenList(rows, _key_rows(keys)))
         return
     if not rows:
         click.echo("no token is in use")
@@ -47,22 +46,22 @@ def list_(call: Call, as_json: bool) -> None:
         click.echo(f"keys: {', '.join(keys.names)}; {keys.names[-1]} signs now")
 
 
-def _until(row: Row) -> str:
-    if row["expires"] is None:
+def _until(row: "TokenRow") -> str:
+    if row.expires is None:
         return "?"
-    left = row["expires"] - time.time()
+    left = row.expires - time.time()
     return f"in {ago(left)}" if left > 0 else "over"
 
 
 COLUMNS: Sequence[tuple[Column, bool, Any]] = (  # column, in a narrow table too, its text
-    (Column("launch", wide=True), True, lambda row: row["launch"]),
-    (Column("class"), True, lambda row: row["class"]),
-    (Column("machines", right=True), True, lambda row: str(row["machines"])),
-    (Column("issued"), False, lambda row: "?" if row["issued"] is None else clock(row["issued"])),
+    (Column("launch", wide=True), True, lambda row: row.launch),
+    (Column("class"), True, lambda row: row.class_),
+    (Column("machines", right=True), True, lambda row: str(row.machines)),
+    (Column("issued"), False, lambda row: "?" if row.issued is None else clock(row.issued)),
     (Column("ends"), True, _until),
-    (Column("key"), False, lambda row: row["key"] or "?"),
-    (Column("identity", wide=True), False, lambda row: row["identity"]),
-    (Column("state"), True, lambda row: row["state"]),
+    (Column("key"), False, lambda row: row.key or "?"),
+    (Column("identity", wide=True), False, lambda row: row.identity),
+    (Column("state"), True, lambda row: row.state),
 )
 
 
@@ -105,21 +104,21 @@ def rotate(call: Call, at_once: bool, finish: bool, as_json: bool) -> None:
     if at_once and finish:
         raise UsageError("--now leaves no old key that --finish could remove")
     _root()
-    from updraft.app.tokens import facts, finished, renewed, revoke_now
+    from updraft.app.tokens import Rotation, facts, finished, renewed, revoke_now
 
     known, keys = facts(call), _keys(call)
     if keys is None:
         raise ProblemFound("this machine has no folder of signing keys: rotate on the head")
     if finish:
         gone, needed = finished(call, known, keys)
-        _show_keys(call, as_json, {"removed": gone, "needed": needed})
+        _show_keys(call, as_json, Rotation(removed=gone, needed=needed))
         return
     new = renewed(call, keys)
     if not at_once:
-        _show_keys(call, as_json, {"new": new})
+        _show_keys(call, as_json, Rotation(new))
         return
     done = revoke_now(call, known, list(known.identities), everything=True, drop=keys)
-    _show_keys(call, as_json, {"new": new, "removed": list(keys.names), "revoked": done["launches"]})
+    _show_keys(call, as_json, Rotation(new, keys.names, revoked=done.launches))
 
 
 def _root() -> None:
@@ -133,40 +132,39 @@ def _keys(call: Call) -> "Keys | None":
     return keys_of(call)
 
 
-def _key_rows(keys: "Keys | None") -> list[Row]:
-    if keys is None:
-        return []
-    return [{"name": name, "signs": name == keys.names[-1]} for name in keys.names]
+def _key_rows(keys: "Keys | None") -> "list[KeyRow]":
+    from updraft.app.tokens import KeyRow
+
+    return [] if keys is None else [KeyRow(name, name == keys.names[-1]) for name in keys.names]
 
 
-def _show_keys(call: Call, as_json: bool, done: Row) -> None:
-    document: Row = {"new": None, "removed": [], "needed": {}, "revoked": [], **done}
+def _show_keys(call: Call, as_json: bool, document: "Rotation") -> None:
     if as_json:
-        say_json({**document, "keys": _key_rows(_keys(call))})
+        say_json(replace(document, keys=_key_rows(_keys(call))))
         return
-    if document["new"]:
-        click.echo(f"{document['new']} signs from now on")
-    for name in document["removed"]:
+    if document.new:
+        click.echo(f"{document.new} signs from now on")
+    for name in document.removed:
         click.echo(f"{name} is removed: what it has signed is good no more")
-    for name, machines in document["needed"].items():
+    for name, machines in document.needed.items():
         click.echo(f"{name} stays: {count(machines, 'machine')} may have a token of it")
-    if document["revoked"]:
-        click.echo(f"revoked: the tokens of {count(len(document['revoked']), 'launch', 'launches')}")
-    elif document["new"] and not document["removed"]:
+    if document.revoked:
+        click.echo(f"revoked: the tokens of {count(len(document.revoked), 'launch', 'launches')}")
+    elif document.new and not document.removed:
         click.echo("when the machines of now are gone: `updraft tokens rotate --finish` removes the older")
-    elif not document["removed"] and not document["needed"]:
+    elif not document.removed and not document.needed:
         click.echo("there is no older key")
 
 
-def _tell(known: "Facts", done: Row, as_json: bool) -> None:
+def _tell(known: "Facts", done: "Revocation", as_json: bool) -> None:
     if as_json:
         say_json(done)
         return
-    single = [one for one in done["launches"] if known.is_of_one(one)]
-    machines = sum(known.machines.get(one, 0) for one in done["launches"])
-    what = count(len(done["launches"]) - len(single), "launch", "launches")
+    single = [one for one in done.launches if known.is_of_one(one)]
+    machines = sum(known.machines.get(one, 0) for one in done.launches)
+    what = count(len(done.launches) - len(single), "launch", "launches")
     if single:
         click.echo(f"revoked: the own token of {', '.join(single)}; the collector takes nothing of it")
-    if len(single) == len(done["launches"]):
+    if len(single) == len(done.launches):
         return
     click.echo(f"revoked: {what} with {count(machines, 'machine')}; the collector takes nothing of them")

@@ -12,8 +12,9 @@ import click
 from updraft import config
 from updraft.app.call import Call
 from updraft.cli.output import Column, console, is_narrow, json_document, json_option, table
+from updraft.documents import plain
 from updraft.errors import ProblemFound, UsageError
-from updraft.usage.report import BY
+from updraft.usage.report import BY, BillImport
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from updraft.ledger.usage_reading import Records
     from updraft.usage.bills import CloudBill
     from updraft.usage.period import ReportPeriod
+    from updraft.usage.report import By, UsageReport
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet", "focus", "apel", "auditor")
 OF_RECORDS = ("focus", "apel", "auditor")  # of which --by says nothing
-Document = dict[str, Any]
+Row = dict[str, Any]
 
 
 @click.group(invoke_without_command=True)
@@ -45,7 +47,7 @@ Document = dict[str, Any]
 @click.pass_context
 def usage(
     context: click.Context,
-    by: str,
+    by: "By",
     month: str | None,
     first: str | None,
     last: str | None,
@@ -85,7 +87,7 @@ def _records(place: config.Place, days: "ReportPeriod") -> Iterator["Records"]:
         yield found
 
 
-def _document(call: Call, days: "ReportPeriod", by: str) -> Document:
+def _document(call: Call, days: "ReportPeriod", by: "By") -> "UsageReport":
     from updraft.usage.report import document
 
     place, settings = call.place, config.usage(call.file)
@@ -101,12 +103,12 @@ def _write_records(call: Call, days: "ReportPeriod", form: str, output: Path | N
         writing.OF_RECORDS[form](found, place.pool, settings, out)
 
 
-def _write(doc: Document, form: str, output: Path | None) -> None:
+def _write(doc: "UsageReport", form: str, output: Path | None) -> None:
     from updraft.cli.usage.writing import opened, opened_binary
     from updraft.usage.formats import parquet, text
-    from updraft.usage.report import lines
+    from updraft.usage.report import columns, lines
 
-    kinds = _columns_of(doc["by"])
+    kinds = columns(doc.by)
     if form == "table":
         if output is not None:
             raise UsageError("a table is for people: say another --format for a file")
@@ -127,23 +129,6 @@ def _write(doc: Document, form: str, output: Path | None) -> None:
             click.echo(json_document(doc), file=out)
 
 
-def _columns_of(by: str) -> dict[str, str]:
-    """The columns of a report that is written row by row, with the kind of each."""
-    from updraft.cli.usage.schemas import MACHINE, ROW
-
-    columns = dict.fromkeys(("note", "pool", "from", "to"), "string")
-    columns |= {name: _kind(one) for name, one in ROW["properties"].items() if name != "machine"}
-    if by == "machine":
-        columns |= {name: _kind(one) for name, one in MACHINE["properties"].items()}
-    return columns
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
-    """The plain type of a column: its schema may allow null besides."""
-    kind = schema.get("type", "string")
-    return kind[0] if isinstance(kind, list) else str(kind)
-
-
 @usage.command(name="import")
 @json_option
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="BILL.csv")
@@ -155,18 +140,18 @@ def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
     later import takes the place of what an earlier one said of the same machines and days.
     """
     bill = _imported(call.place, files)
-    doc: Document = {
-        "rows": bill.rows,
-        "machine_days": len(bill.billed),
-        "billed": _by_currency(bill.billed),
-        "others": bill.others,
-        "unread": bill.unread,
-        "why": bill.why or None,
-    }
+    doc = BillImport(
+        bill.rows,
+        len(bill.billed),
+        _by_currency(bill.billed),
+        bill.others,
+        bill.unread,
+        bill.why or None,
+    )
     if as_json:
         click.echo(json_document(doc))
         return
-    for currency, amount in doc["billed"].items():
+    for currency, amount in doc.billed.items():
         click.echo(f"{amount:.2f} {currency} of {len(bill.billed)} machine-days imported")
     click.echo(f"{bill.others} of {bill.rows} rows are of no machine of this pool, and are left out")
     if bill.unread:
@@ -200,27 +185,27 @@ def _by_currency(billed: Mapping[tuple[int, str, str, str], float]) -> dict[str,
 # ----------------------------------------------------------------------------------------- for people
 
 
-def picture(doc: Document, *, narrow: bool = False) -> Iterator["RenderableType"]:
+def picture(doc: "UsageReport", *, narrow: bool = False) -> Iterator["RenderableType"]:
     """The report as a table, and what is to be known of it."""
-    yield f"{doc['pool']}, {doc['from']} to {doc['to']} (UTC): {doc['note']}"
-    if doc["since"] is None or doc["from"] < doc["since"]:
-        yield f"there are no records of before {doc['since'] or doc['until']}"
-    if not doc["rows"]:
+    yield f"{doc.pool}, {doc.from_} to {doc.to} (UTC): {doc.note}"
+    if doc.since is None or doc.from_ < doc.since:
+        yield f"there are no records of before {doc.since or doc.until}"
+    if not doc.rows:
         yield "nothing was used"
         return
     yield ""
     chosen = [(column, cell) for column, cell, always in _columns(doc) if always or not narrow]
-    rows = [*doc["rows"], *({"kind": "total", "name": "", **one} for one in doc["totals"])]
+    rows: list[Row] = [*plain(doc.rows), *({"kind": "total", "name": "", **plain(one)} for one in doc.totals)]
     yield table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows])
     yield from _notes(doc)
 
 
-def _columns(doc: Document) -> Sequence[tuple[Column, Callable[[Document], str], bool]]:
-    def number(title: str, key: str, always: bool = True) -> tuple[Column, Callable[[Document], str], bool]:
+def _columns(doc: "UsageReport") -> Sequence[tuple[Column, Callable[[Row], str], bool]]:
+    def number(title: str, key: str, always: bool = True) -> tuple[Column, Callable[[Row], str], bool]:
         return Column(title, right=True), lambda row: _number(row[key]), always
 
     some = [
-        (Column(doc["by"], wide=True), _name, True),
+        (Column(doc.by, wide=True), _name, True),
         number("core-hours used", "used_core_hours"),
         number("paid", "paid_core_hours"),
         (Column("used of paid", right=True), _percent, True),
@@ -229,7 +214,7 @@ def _columns(doc: Document) -> Sequence[tuple[Column, Callable[[Document], str],
         (Column("cost", right=True), _cost, True),
     ]
     for title, key in (("billed", "billed"), ("kWh", "kwh"), ("kg CO₂", "co2_kg")):
-        if any(row[key] is not None for row in doc["totals"]):
+        if any(getattr(row, key) is not None for row in doc.totals):
             some.append(number(title, key))
     return some
 
@@ -243,7 +228,7 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def _name(row: Document) -> str:
+def _name(row: Row) -> str:
     return str(row["name"] or _NAMES.get(row["kind"], "(none)"))
 
 
@@ -253,26 +238,26 @@ def _number(value: float | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def _percent(row: Document) -> str:
+def _percent(row: Row) -> str:
     return "" if row["efficiency"] is None else f"{100 * row['efficiency']:.0f} %"
 
 
-def _cost(row: Document) -> str:
+def _cost(row: Row) -> str:
     if row["cost"] is None:
         return "?"
     more = "+?" if row["unpriced_machine_hours"] else ""
     return f"{row['cost']:.2f}{more} {row['currency']}".rstrip()
 
 
-def _notes(doc: Document) -> Iterator[str]:
-    unknown = sum(one["unknown_core_hours"] for one in doc["totals"])
-    doubtful = sum(one["doubtful_core_hours"] for one in doc["totals"])
-    unpriced = sum(one["unpriced_machine_hours"] for one in doc["totals"])
+def _notes(doc: "UsageReport") -> Iterator[str]:
+    unknown = sum(one.unknown_core_hours for one in doc.totals)
+    doubtful = sum(one.doubtful_core_hours for one in doc.totals)
+    unpriced = sum(one.unpriced_machine_hours for one in doc.totals)
     if unknown:
         yield f"of {_number(unknown)} core-hours nobody knows what they did: no controller looked"
     if doubtful:
         yield f"up to {_number(doubtful)} core-hours more: nobody knows whether these machines were there"
     if unpriced:
         yield f"+?: the price of {_number(unpriced)} machine-hours isn't known"
-    if doc["until"]:
-        yield f"up to the look at {doc['until']}"
+    if doc.until:
+        yield f"up to the look at {doc.until}"

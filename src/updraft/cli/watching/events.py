@@ -2,14 +2,12 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
 from updraft.app.call import Call
-from updraft.cli.output import JSON_VERSION, clock, json_option, json_text
-from updraft.cli.watching.documents import event_row
+from updraft.cli.output import clock, json_document, json_option
 from updraft.ledger.reader import Event, Reader
 
 POLL = 0.5
@@ -53,11 +51,11 @@ def events(
             seen = new[-1].id if new else seen
 
 
-def told(event: Mapping[str, Any]) -> str:
+def told(event: Event) -> str:
     """An event in one line: a launch says how many of which offer, everything says why."""
-    detail = event.get("detail") or {}
+    detail = event.detail
     what = f"{detail['asked']} × {detail['offer']}: " if "asked" in detail and "offer" in detail else ""
-    return f"{event['kind']:<12} {event['subject']}: {what}{event['text']}"
+    return f"{event.kind:<12} {event.subject}: {what}{event.text}"
 
 
 def _newest(reader: Reader) -> int:
@@ -67,12 +65,10 @@ def _newest(reader: Reader) -> int:
 
 
 def _show(found: Iterable[Event], as_json: bool) -> None:
-    import json
-
     for event in found:
         if as_json:
-            line = json_text(json.dumps({"version": JSON_VERSION, **event_row(event)}, ensure_ascii=False))
+            line = json_document(event, indent=None)
         else:
-            line = f"{clock(event.at)}  {told(event_row(event))} [{event.code}]"
+            line = f"{clock(event.at)}  {told(event)} [{event.code}]"
         click.echo(line)
     sys.stdout.flush()

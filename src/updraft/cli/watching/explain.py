@@ -1,9 +1,9 @@
 """`explain`: why a job waits; what will become of a machine and why."""
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -20,11 +20,15 @@ from updraft.cli.output import (
     say_json,
     waiting,
 )
-from updraft.cli.watching.documents import Document, event_row, machine_row
-from updraft.cli.watching.misses import offer_documents, offer_table
+from updraft.cli.watching.documents import Machine, machine_row
+from updraft.cli.watching.misses import OfferVerdict, offer_documents, offer_table
+from updraft.condor.support.lookup import JobSeen
 from updraft.core.machines.entries import BUSY
+from updraft.core.model import GroupOutlook, LaunchRecord, Reason, Resources
+from updraft.documents import IN_PLACE, Document
+from updraft.documents.cycle import DaemonState, Room
 from updraft.errors import ProblemFound
-from updraft.ledger.reader import Reader
+from updraft.ledger.reader import Event, Reader
 
 if TYPE_CHECKING:
     from updraft.condor.support.lookup import JobName
@@ -34,6 +38,49 @@ DEADLINE = 20.0
 EVENTS_SHOWN = 20
 JOBS_SHOWN = 5
 CONSOLE_LINES = 40
+
+
+class SilentSchedd(Document):
+    """A schedd that was not heard."""
+
+    schedd: Annotated[str, "Its name."]
+    why: Annotated[str, "Why there was no answer."]
+
+
+class ExplainedGroup(Document):
+    """A job group: waiting jobs alike in everything that matching looks at."""
+
+    key: Annotated[str, "Its name within this document."]
+    owner: str
+    request: Resources
+    evaluable: bool
+    room: Room = field(metadata=IN_PLACE)
+    offers: Annotated[Sequence[OfferVerdict], "Those that can run it first, and then the nearest miss."]
+
+
+class ExplainedJobs(Document):
+    """Why jobs wait."""
+
+    jobs: Annotated[Sequence[JobSeen], "The jobs of this name."]
+    groups: Annotated[Sequence[ExplainedGroup], "The groups that those of them that wait are planned for in."]
+    silent: Annotated[
+        Sequence[SilentSchedd], "Schedds that were not heard: they may have jobs of this name, too."
+    ]
+    left_out: Annotated[Sequence[Reason], "Offers, classes, annexes and clouds without which it is planned."]
+
+
+class ExplainedMachine(Document):
+    """One machine."""
+
+    machine: Machine
+    launch: Annotated[LaunchRecord | None, "The launch that made it, or null."]
+    events: Annotated[Sequence[Event], "What happened to it."]
+    console: Annotated[str | None, "Its console: as kept at its end, else as its cloud shows it."]
+    no_console: Annotated[str, "Why there is none; empty where there is one."]
+    left_out: Annotated[
+        Sequence[Reason], "What the last look left out of the machine, its cloud, class or annex."
+    ]
+    daemon: DaemonState
 
 
 @click.command()
@@ -90,12 +137,12 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
             f"no schedd of the pool has a job {what} in its queue; "
             f"`condor_history {name.cluster}` tells if it has ended"
         )
-    document = {
-        "jobs": [asdict(job) for job in found.jobs],
-        "groups": [group_document(group, snapshot, plan) for group in found.groups],
-        "silent": [{"schedd": schedd, "why": why} for schedd, why in found.silent],
-        "left_out": [asdict(warning) for warning in plan.warnings if warning.code in OTHERS],
-    }
+    document = ExplainedJobs(
+        jobs=found.jobs,
+        groups=[group_document(group, snapshot, plan) for group in found.groups],
+        silent=[SilentSchedd(schedd, why) for schedd, why in found.silent],
+        left_out=[warning for warning in plan.warnings if warning.code in OTHERS],
+    )
     if as_json:
         say_json(document)
         return
@@ -116,68 +163,61 @@ def _schedds(snapshot: "Snapshot") -> list[str]:
     return sorted(set(snapshot.schedds) - {ANY})
 
 
-def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Document:
+def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> ExplainedGroup:
     """A group with what the plan says of it, and every offer with the reason why it can or can't run it."""
-    outlook = next((one for one in plan.groups if one.group == group.key), None)
-    from updraft.core.reasons import held_back
-
-    rests = [asdict(rest) for rest in plan.cooldowns]
-    offers = offer_documents(group, snapshot, rests)
-    return {
-        "key": group.key,
-        "owner": group.owner,
-        "request": asdict(group.request),
-        "evaluable": group.evaluable,
-        **{
-            part: 0 if outlook is None else getattr(outlook, part)
-            for part in ("idle", "joined", "coming", "new", "unmet")
-        },
-        "held_back": [] if outlook is None else [held_back(reason) for reason in outlook.held_back],
-        "offers": offers,
-    }
+    outlook = next((one for one in plan.groups if one.group == group.key), GroupOutlook(group.key, 0))
+    return ExplainedGroup(
+        key=group.key,
+        owner=group.owner,
+        request=group.request,
+        evaluable=group.evaluable,
+        room=Room.of(outlook),
+        offers=offer_documents(group, snapshot, plan.cooldowns),
+    )
 
 
-def job_story(document: Document, now: float) -> Iterator[Any]:
+def job_story(document: ExplainedJobs, now: float) -> Iterator[Any]:
     """What is to be said of the jobs of one name, for people."""
-    for job in document["jobs"][:JOBS_SHOWN]:
+    for job in document.jobs[:JOBS_SHOWN]:
         yield _job_line(job, now)
-    if len(document["jobs"]) > JOBS_SHOWN:
-        yield f"and {len(document['jobs']) - JOBS_SHOWN} more of this cluster"
-    for group in document["groups"]:
+    if len(document.jobs) > JOBS_SHOWN:
+        yield f"and {len(document.jobs) - JOBS_SHOWN} more of this cluster"
+    for group in document.groups:
         yield ""
         yield from _group_story(group)
-    for one in document["silent"]:
+    for one in document.silent:
         yield ""
-        yield f"schedd {one['schedd']} was not heard, and may have jobs of this name, too: {one['why']}"
-    for reason in document["left_out"]:
-        yield f"\n{reason['text']} [{reason['code']}]"
+        yield f"schedd {one.schedd} was not heard, and may have jobs of this name, too: {one.why}"
+    for reason in document.left_out:
+        yield f"\n{reason.text} [{reason.code}]"
 
 
-def _job_line(job: Mapping[str, Any], now: float) -> str:
-    line = f"job {job['id']} of {job['owner']} at {job['schedd']}: {job['state']}"
-    if job["state"] == "held":
-        return f"{line} ({job['hold_reason']}); a held job is no demand: condor_release gives it back"
-    if job["state"] == "running":
-        return f"{line} on {job['host']}"
-    return f"{line}, submitted {ago(now - job['since'])} ago"
+def _job_line(job: JobSeen, now: float) -> str:
+    line = f"job {job.id} of {job.owner} at {job.schedd}: {job.state}"
+    if job.state == "held":
+        return f"{line} ({job.hold_reason}); a held job is no demand: condor_release gives it back"
+    if job.state == "running":
+        return f"{line} on {job.host}"
+    return f"{line}, submitted {ago(now - job.since)} ago"
 
 
-def _group_story(group: Document) -> Iterator[Any]:
-    request = group["request"]
-    asks = f"{count(request['cpus'], 'cpu')}, {megabytes(request['memory'])} of memory"
-    gpus = f", {count(request['gpus'], 'GPU')}" if request["gpus"] else ""
-    yield f"planned together with all jobs alike: {group['idle']} waiting, each asking for {asks}{gpus}"
+def _group_story(group: ExplainedGroup) -> Iterator[Any]:
+    request = group.request
+    asks = f"{count(request.cpus, 'cpu')}, {megabytes(request.memory)} of memory"
+    gpus = f", {count(request.gpus, 'GPU')}" if request.gpus else ""
+    room = group.room
+    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}{gpus}"
     yield (
-        f"of these, {group['joined']} find room on machines of the pool, {group['coming']} on machines on "
-        f"their way, {group['new']} on machines to be launched now, and {group['unmet']} find none"
+        f"of these, {room.joined} find room on machines of the pool, {room.coming} on machines on "
+        f"their way, {room.new} on machines to be launched now, and {room.unmet} find none"
     )
-    for reason in group["held_back"]:
-        yield f"  held back: {reason['text']} [{reason['code']}]"
-        if reason.get("remedy"):
-            yield f"    what would change that: {reason['remedy']}"
-    if group["offers"]:
+    for reason in room.held_back:
+        yield f"  held back: {reason.text} [{reason.code}]"
+        if reason.remedy:
+            yield f"    what would change that: {reason.remedy}"
+    if group.offers:
         yield ""
-        yield offer_table(group["offers"])
+        yield offer_table(group.offers)
     else:
         yield "  no cloud offers anything at the moment; `updraft status` says which doesn't answer"
 
@@ -189,8 +229,9 @@ def _machine(call: Call, what: str, as_json: bool) -> None:
     now = time.time()
     with Reader(call.place.ledger) as reader:
         document = machine_document(reader, what, now)
-    if document["console"] is None:
-        document.update(_console_now(call, document["machine"]))
+    if document.console is None:
+        text, why = _console_now(call, document.machine)
+        document = replace(document, console=text, no_console=why)
     if as_json:
         say_json(document)
         return
@@ -198,18 +239,20 @@ def _machine(call: Call, what: str, as_json: bool) -> None:
         click.echo(line)
 
 
-def _console_now(call: Call, machine: Mapping[str, Any]) -> Document:
-    """The console of a machine of which none was kept: its cloud is asked, unless the machine is gone."""
+def _console_now(call: Call, machine: Machine) -> tuple[str | None, str]:
+    """The console of a machine of which none was kept, or why there is none: its cloud is asked, unless it is
+    gone.
+    """
     from updraft.app.consoles import live_console
 
-    if machine["phase"] == "gone":
-        return {"no_console": "it was not kept, and is gone with the machine"}
-    with waiting(f"asking the cloud {machine['cloud']} for its console"):
-        text, why = live_console(call, machine["cloud"], machine["id"])
-    return {"console": text or None, "no_console": why}
+    if machine.phase == "gone":
+        return None, "it was not kept, and is gone with the machine"
+    with waiting(f"asking the cloud {machine.cloud} for its console"):
+        text, why = live_console(call, machine.cloud, machine.id)
+    return text or None, why
 
 
-def machine_document(reader: Reader, what: str, now: float) -> Document:
+def machine_document(reader: Reader, what: str, now: float) -> ExplainedMachine:
     """One machine: its row, its launch, what happened to it, and the console that was kept."""
     record = machine_named(reader, what, gone=True)
     cycle = reader.last_cycle() or {}
@@ -221,74 +264,72 @@ def machine_document(reader: Reader, what: str, now: float) -> Document:
         ),
         None,
     )
-    launch = reader.launch(record.launch_key)
     events = [
         *reader.events(subject=record.launch_key, limit=EVENTS_SHOWN),
         *reader.events(subject=record.id, limit=EVENTS_SHOWN),
     ]
-    return {
-        "machine": machine_row(record, outlook, now, reader.view(now).at_work),
-        "launch": None if launch is None else asdict(launch),
-        "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
-        "console": reader.console(record.id, record.cloud),
-        "no_console": "",
-        "left_out": _left_out(record, cycle),
-        "daemon": daemon_state(reader, now),
-    }
+    return ExplainedMachine(
+        machine=machine_row(record, outlook, now, reader.view(now).at_work),
+        launch=reader.launch(record.launch_key),
+        events=sorted(events, key=lambda event: event.id),
+        console=reader.console(record.id, record.cloud),
+        no_console="",
+        left_out=_left_out(record, cycle),
+        daemon=daemon_state(reader, now),
+    )
 
 
-def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> list[Document]:
+def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> Sequence[Reason]:
     """What the last look left out that concerns this machine."""
     from updraft.core.demand.left_out import Named, concerning
-    from updraft.core.model import Reason
     from updraft.core.slots.variants import annex_of
 
     named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
     said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
-    return [asdict(one) for one in concerning(said, named)]
+    return concerning(said, named)
 
 
-def machine_story(document: Document, now: float) -> Iterator[str]:
+def machine_story(document: ExplainedMachine, now: float) -> Iterator[str]:
     """What is to be said of a machine, for people."""
-    machine = document["machine"]
-    where = f"{machine['cloud']}/{machine['zone']}" if machine["zone"] else machine["cloud"]
-    yield f"{machine['id']}: {machine['phase']}; {machine['reason']['text']} [{machine['reason']['code']}]"
-    price = "unknown price" if machine["price"] is None else f"{machine['price']:.4g} per hour"
-    yield f"  {machine['flavor']} of class {machine['class']} on {where}, {machine['market']}, {price}"
-    yield f"  image {machine['image']}, generation {machine['generation']}, launch {machine['launch']}"
+    machine = document.machine
+    where = f"{machine.cloud}/{machine.zone}" if machine.zone else machine.cloud
+    yield f"{machine.id}: {machine.phase}; {machine.reason.text} [{machine.reason.code}]"
+    price = "unknown price" if machine.price is None else f"{machine.price:.4g} per hour"
+    yield f"  {machine.flavor} of class {machine.class_} on {where}, {machine.market}, {price}"
+    yield f"  image {machine.image}, generation {machine.generation}, launch {machine.launch}"
     yield f"  {_life(machine, now)}"
-    if machine["deadline"] is not None:
-        yield f"  deadline {clock(machine['deadline'])} (in {ago(machine['deadline'] - now)})"
-    if machine["drain"]:
-        yield f"  drains since {clock(machine['drain']['asked_at'])}: {machine['drain']['reason']['text']}"
-    if not document["daemon"]["alive"] and machine["phase"] != "gone":
+    if machine.deadline is not None:
+        yield f"  deadline {clock(machine.deadline)} (in {ago(machine.deadline - now)})"
+    if machine.drain:
+        yield f"  drains since {clock(machine.drain.asked_at)}: {machine.drain.reason.text}"
+    if not document.daemon.alive and machine.phase != "gone":
         yield "  no daemon is at work: nothing becomes of it until one is"
-    for reason in document["left_out"]:
-        yield f"  {reason['text']} [{reason['code']}]"
-    if document["events"]:
+    for reason in document.left_out:
+        yield f"  {reason.text} [{reason.code}]"
+    if document.events:
         yield "what happened"
-        for event in document["events"]:
-            yield f"  {clock(event['at'])}  {event['kind']}: {event['text']} [{event['code']}]"
-    if document["console"]:
+        for event in document.events:
+            yield f"  {clock(event.at)}  {event.kind}: {event.text} [{event.code}]"
+    if document.console:
         yield "the end of its console (all of it with --json)"
-        for line in document["console"].splitlines()[-CONSOLE_LINES:]:
+        for line in document.console.splitlines()[-CONSOLE_LINES:]:
             yield f"  | {printable(line)}"
     else:
-        yield f"no console: {document['no_console']}"
+        yield f"no console: {document.no_console}"
 
 
-def _life(machine: Mapping[str, Any], now: float) -> str:
-    parts = [f"requested {clock(machine['requested_at'])}"]
-    if machine["joined_at"] is not None:
-        parts.append(f"joined {ago(machine['joined_at'] - machine['requested_at'])} later")
-    elif machine["ended_at"] is None:
-        parts.append(f"not joined after {ago(now - machine['requested_at'])}")
+def _life(machine: Machine, now: float) -> str:
+    parts = [f"requested {clock(machine.requested_at)}"]
+    if machine.joined_at is not None:
+        parts.append(f"joined {ago(machine.joined_at - machine.requested_at)} later")
+    elif machine.ended_at is None:
+        parts.append(f"not joined after {ago(now - machine.requested_at)}")
     else:
         parts.append("never joined")
-    if machine["ended_at"] is not None:
-        parts.append(f"gone {clock(machine['ended_at'])}")
-    elif machine["reason"]["code"] == BUSY.code:
+    if machine.ended_at is not None:
+        parts.append(f"gone {clock(machine.ended_at)}")
+    elif machine.reason.code == BUSY.code:
         parts.append("busy by its last ad")
-    elif machine["busy_at"] is not None:
-        parts.append(f"last seen busy {ago(now - machine['busy_at'])} ago")
+    elif machine.busy_at is not None:
+        parts.append(f"last seen busy {ago(now - machine.busy_at)} ago")
     return ", ".join(parts)

@@ -11,8 +11,18 @@ from updraft.app.operating.known import START
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
-from updraft.cli.watching.documents import Document, machine_row, machine_rows, status_document
+from updraft.cli.watching.documents import (
+    Machine,
+    MachineCounts,
+    MachineList,
+    Status,
+    machine_row,
+    machine_rows,
+    status_document,
+)
 from updraft.cli.watching.tallies import cloud_line, cost_words
+from updraft.documents import Rows
+from updraft.documents.cycle import DaemonState
 from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
@@ -65,17 +75,17 @@ def _watch(reader: Reader, pool: str, tables: Sequence[str]) -> None:
             live.update(now(), refresh=True)
 
 
-def picture(document: Document, tables: Sequence[str] = ()) -> Iterator["RenderableType"]:
+def picture(document: Status, tables: Sequence[str] = ()) -> Iterator["RenderableType"]:
     """The status document for people: all that goes on, or these tables (clouds, classes, users)."""
     yield from _headlines(document)
     if tables:
         yield from _tables(document, tables)
         return
-    silent = source_table(document["sources"], document["daemon"]["looked_at"] or 0.0)
+    silent = source_table(document.sources, document.daemon.looked_at or 0.0)
     if silent is not None:
         yield ""
         yield silent
-    waiting = [group for group in document["groups"] if group["idle"]]
+    waiting = [group for group in document.groups if group["idle"]]
     if waiting:
         # Those who find no room first: sorting keeps the order otherwise.
         waiting.sort(key=lambda group: not group["unmet"])
@@ -85,29 +95,30 @@ def picture(document: Document, tables: Sequence[str] = ()) -> Iterator["Rendera
         if more:
             jobs = count(sum(group["idle"] for group in more), "waiting job")
             yield f"and {count(len(more), 'more group')} of {jobs}: `updraft status --json` has them all"
-    if document["annexes"]:
+    if document.annexes:
         yield ""
-        yield annex_table(document["annexes"], narrow=is_narrow(console()))
-    if document["cooldowns"]:
+        yield annex_table(document.annexes, narrow=is_narrow(console()))
+    if document.cooldowns:
         yield ""
-        yield _cooldowns(document["cooldowns"], document["daemon"]["looked_at"] or 0.0)
-    for warning in document["warnings"]:
+        yield _cooldowns(document.cooldowns, document.daemon.looked_at or 0.0)
+    for warning in document.warnings:
         yield f"\nwarning: {warning['text']}"
 
 
-def _tables(document: Document, names: Sequence[str]) -> Iterator["RenderableType"]:
+def _tables(document: Status, names: Sequence[str]) -> Iterator["RenderableType"]:
     from updraft.cli.watching import tallies
 
     for name in names:
         yield ""
-        if not document[name]:
+        rows: Rows = getattr(document.tallies, name)
+        if not rows:
             yield f"nothing is known of {name} yet"
         elif name == "clouds":
-            yield tallies.cloud_table(document[name], time.time(), narrow=is_narrow(console()))
+            yield tallies.cloud_table(rows, time.time(), narrow=is_narrow(console()))
         elif name == "classes":
-            yield tallies.class_table(document[name])
+            yield tallies.class_table(rows)
         else:
-            yield from tallies.user_table(document[name])
+            yield from tallies.user_table(rows)
 
 
 def source_table(sources: Mapping[str, Mapping[str, Any]], now: float) -> "RenderableType | None":
@@ -122,21 +133,21 @@ def source_table(sources: Mapping[str, Mapping[str, Any]], now: float) -> "Rende
     return table([Column("does not answer"), Column("for", right=True), Column("why", wide=True)], rows)
 
 
-def _headlines(document: Document) -> Iterator["RenderableType"]:
+def _headlines(document: Status) -> Iterator["RenderableType"]:
     from rich.text import Text
 
-    jobs, machines = document["jobs"], document["machines"]
+    jobs, machines = document.jobs, document.machines
     yield Text.assemble(
-        (document["pool"], "bold"),
+        (document.pool, "bold"),
         f": {count(jobs['idle'], 'job')} waiting, {jobs['running']} running; ",
-        f"{count(machines['total'], 'machine')}{_phases(machines['phases'])}{_cost(machines)}",
+        f"{count(machines.total, 'machine')}{_phases(machines.phases)}{_cost(machines)}",
     )
-    yield Text(_daemon_line(document["daemon"]), style="" if document["daemon"]["alive"] else "bold red")
-    if document["clouds"]:
-        yield Text(f"clouds: {cloud_line(document['clouds'], time.time())}")
-    for request in document["requests"]:
-        what = f"{request['kind']} {request['machine'] or 'everything'}"
-        yield Text(f"asked for by {request['who']}, not done yet: {what}")
+    yield Text(_daemon_line(document.daemon), style="" if document.daemon.alive else "bold red")
+    if document.tallies.clouds:
+        yield Text(f"clouds: {cloud_line(document.tallies.clouds, time.time())}")
+    for request in document.requests:
+        what = f"{request.kind} {request.machine or 'everything'}"
+        yield Text(f"asked for by {request.who}, not done yet: {what}")
 
 
 def _phases(phases: Mapping[str, int]) -> str:
@@ -144,21 +155,21 @@ def _phases(phases: Mapping[str, int]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _cost(machines: Mapping[str, Any]) -> str:
-    if not machines["total"]:
+def _cost(machines: MachineCounts) -> str:
+    if not machines.total:
         return ""
-    return f"; {cost_words(machines['total'], machines['cost_per_hour'], machines['unknown_prices'])}"
+    return f"; {cost_words(machines.total, machines.cost_per_hour, machines.unknown_prices)}"
 
 
-def _daemon_line(daemon: Mapping[str, Any]) -> str:
-    if daemon["looked_at"] is None:
+def _daemon_line(daemon: DaemonState) -> str:
+    if daemon.looked_at is None:
         return f"no daemon has looked at this pool yet; {START}"
-    host = f" on {daemon['host']}" if daemon["host"] else ""
-    if not daemon["alive"]:
-        return f"no daemon is at work{host}: this was seen {ago(daemon['age'])} ago; {START}"
-    looked = f"the daemon{host} looked {ago(daemon['age'])} ago"
-    if not daemon["acting"] and daemon["standing"]:
-        return f"{looked}; it doesn't act: {daemon['standing']['text']}"
+    host = f" on {daemon.host}" if daemon.host else ""
+    if not daemon.alive:
+        return f"no daemon is at work{host}: this was seen {ago(daemon.age or 0.0)} ago; {START}"
+    looked = f"the daemon{host} looked {ago(daemon.age or 0.0)} ago"
+    if not daemon.acting and daemon.standing:
+        return f"{looked}; it doesn't act: {daemon.standing['text']}"
     return looked
 
 
@@ -236,9 +247,9 @@ def machines(call: Call, as_json: bool, with_gone: bool) -> None:
         if with_gone:
             gone = [record for record in reader.view(now).machines if record.ended_at is not None]
             rows += [machine_row(record, None, now) for record in gone]
-    rows.sort(key=lambda row: row["requested_at"])
+    rows.sort(key=lambda row: row.requested_at)
     if as_json:
-        say_json({"machines": rows})
+        say_json(MachineList(rows))
     elif not rows:
         click.echo("no machines")
     else:
@@ -246,20 +257,20 @@ def machines(call: Call, as_json: bool, with_gone: bool) -> None:
         out.print(machine_table(rows, narrow=is_narrow(out)))
 
 
-Cell = Callable[[Document], str]
+Cell = Callable[[Machine], str]
 MACHINE_COLUMNS: Sequence[tuple[Column, bool, Cell]] = (  # column, in a narrow table too, its text
-    (Column("machine"), True, lambda row: str(row["id"])),
-    (Column("class"), False, lambda row: str(row["class"])),
-    (Column("where"), False, lambda row: f"{row['cloud']}/{row['zone']}" if row["zone"] else row["cloud"]),
-    (Column("flavor"), True, lambda row: str(row["flavor"])),
-    (Column("phase"), True, lambda row: str(row["phase"])),
-    (Column("age", right=True), True, lambda row: ago(row["age"])),
-    (Column("price", right=True), False, lambda row: "?" if row["price"] is None else f"{row['price']:.4g}"),
-    (Column("why", wide=True), True, lambda row: str(row["reason"]["text"])),
+    (Column("machine"), True, lambda row: str(row.id)),
+    (Column("class"), False, lambda row: str(row.class_)),
+    (Column("where"), False, lambda row: f"{row.cloud}/{row.zone}" if row.zone else row.cloud),
+    (Column("flavor"), True, lambda row: str(row.flavor)),
+    (Column("phase"), True, lambda row: str(row.phase)),
+    (Column("age", right=True), True, lambda row: ago(row.age)),
+    (Column("price", right=True), False, lambda row: "?" if row.price is None else f"{row.price:.4g}"),
+    (Column("why", wide=True), True, lambda row: str(row.reason.text)),
 )
 
 
-def machine_table(rows: Sequence[Document], *, narrow: bool) -> "RenderableType":
+def machine_table(rows: Sequence[Machine], *, narrow: bool) -> "RenderableType":
     """Machines for people; a narrow table leaves out what is least asked for."""
     chosen = [(column, cell) for column, always, cell in MACHINE_COLUMNS if always or not narrow]
     return table([column for column, _ in chosen], [[cell(row) for _, cell in chosen] for row in rows])

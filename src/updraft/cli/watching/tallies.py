@@ -25,7 +25,7 @@ def memory_of(look: Row, most: int | None) -> str:
     return has if most is None else f"{has}/{megabytes(most)}"
 
 
-def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str:
+def state_words(row: Row, disabled: object, now: float) -> str:
     """A cloud's state: disabled, silent, resting, what machines it doesn't end, since when; or "ok"."""
     parts = []
     if disabled is not None:
@@ -40,12 +40,6 @@ def state_words(row: Row, disabled: Mapping[str, str] | None, now: float) -> str
         end = "doesn't end" if failing["machines"] == 1 else "don't end"
         parts.append(f"{count(failing['machines'], 'machine')} {end} for {ago(now - failing['since'])}")
     return ", ".join(parts) or "ok"
-
-
-def switched_words(row: Row) -> str:
-    """Who enabled or disabled a cloud, and when."""
-    what = "enabled" if row["disabled"] is None else "disabled"
-    return f"{what} by {row['switched']['who']}, {clock(row['switched']['at'])}"
 
 
 def cost_words(machines: int, cost: float, unknown: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from updraft.condor.access import PoolAccess, environment
 from updraft.condor.advalues import has, integer, text
@@ -56,13 +56,13 @@ class JobName:
 
 @dataclass(frozen=True, slots=True)
 class JobSeen:
-    """One job in a schedd's queue; `since` is when it was submitted."""
+    """A job in a schedd's queue."""
 
-    id: str
-    schedd: str
-    owner: str
-    state: str
-    since: float
+    id: Annotated[str, "CLUSTER.PROC."]
+    schedd: Annotated[str, "The schedd that has it."]
+    owner: Annotated[str, "Its owner."]
+    state: Annotated[str, "idle, running, held, suspended, removed or completed."]
+    since: Annotated[float, "When it was submitted."]
     hold_reason: str = ""
     host: str = ""
 

@@ -19,6 +19,7 @@ from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
     Annex,
     AnnexOutlook,
+    AnnexState,
     JobGroup,
     Known,
     Machine,
@@ -306,7 +307,9 @@ def _outlook(annex: Annex, has: _Has, mine: Sequence[Wish], stop: Reason | None,
     )
 
 
-def _state(annex: Annex, has: _Has, launching: int, stop: Reason | None, now: float) -> tuple[str, Reason]:
+def _state(
+    annex: Annex, has: _Has, launching: int, stop: Reason | None, now: float
+) -> tuple[AnnexState, Reason]:
     if annex.over(now):
         if not has.machines:
             return "over", OVER

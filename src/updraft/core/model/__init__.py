@@ -5,7 +5,7 @@ hashable where they serve as keys; times are POSIX seconds (float), durations ar
 disk is KiB, because that is what HTCondor counts in. Nothing here does I/O or asks what time it is.
 """
 
-from updraft.core.model.annexes import Annex, AnnexOutlook
+from updraft.core.model.annexes import Annex, AnnexOutlook, AnnexState
 from updraft.core.model.basics import NOTHING, Known, Reason, Resources, Source, Unknown
 from updraft.core.model.decided import (
     Action,
@@ -72,6 +72,7 @@ __all__ = [
     "Adopt",
     "Annex",
     "AnnexOutlook",
+    "AnnexState",
     "AtWork",
     "Child",
     "CloudOffer",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from updraft.core.model.basics import Reason
 from updraft.core.model.variants import Variant
@@ -15,41 +16,32 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 class Annex:
     """What was asked for: `machines` of a class, or machines with `cores` in all; the other one is 0.
 
-    Its machines end at `until` (epoch seconds), and each before that once it was `idle` for so many seconds.
-    They take the jobs of `owner`, or with `for_all` of everybody. With `spot` True or False only that market
-    will do; `max_price` is per hour of one machine. `clouds` (names) and `flavors` (names and patterns) leave
-    only those, where there are any; `image` and `security_groups` take the place of the class's and the
-    cloud's own. `layer` is the hash of the bootstrap layer that is kept
-    apart, "" without one. `since` is when it was asked for: machines of an earlier annex of this name are
-    none of its own.
-
-    `left` and `left_cores` are machines that have left for want of work: they are not replaced. `stopped` is
-    why its machines are to go before the lease's end, `kill_jobs` that their jobs have no time to finish.
-    `deleted` is True where it is to be forgotten once its machines are gone.
+    `until` and `since` are epoch seconds: machines of an earlier annex of this name are none of its own.
+    `layer` is the hash of the bootstrap layer that is kept apart, "" without one.
     """
 
-    name: str
-    owner: str
-    worker_class: str
-    machines: int
-    cores: int
-    until: float
-    idle: float
-    for_all: bool = False
-    spot: bool | None = None
-    max_price: float | None = None
-    clouds: tuple[str, ...] = ()
-    flavors: tuple[str, ...] = ()
-    image: str = ""
-    security_groups: tuple[str, ...] = ()
-    layer: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    since: float = 0.0
-    left: int = 0
-    left_cores: int = 0
-    stopped: Reason | None = None
-    kill_jobs: bool = False
-    deleted: bool = False
+    name: Annotated[str, "Its name."]
+    owner: Annotated[str, "Who asked for it, or for whom."]
+    worker_class: Annotated[str, "The class of its machines."]
+    machines: Annotated[int, "So many machines; 0 where it counts cores."]
+    cores: Annotated[int, "Machines with so many cores; 0 where it counts machines."]
+    until: Annotated[float, "When its lease ends."]
+    idle: Annotated[float, "Seconds after which an idle machine leaves."]
+    for_all: Annotated[bool, "Whether its machines take the jobs of all users."] = False
+    spot: Annotated[bool | None, "Only that market (true), only the other (false), or any (null)."] = None
+    max_price: Annotated[float | None, "Per hour, of one machine."] = None
+    clouds: Annotated[tuple[str, ...], "Only these clouds; empty for all of the class."] = ()
+    flavors: Annotated[tuple[str, ...], "Only these flavors, by name or pattern; empty for the class's."] = ()
+    image: Annotated[str, "Booted instead of the class's; empty for that."] = ""
+    security_groups: Annotated[tuple[str, ...], "Instead of the cloud's own; empty for those."] = ()
+    layer: Annotated[str, "Whether it has user-data of its own."] = ""
+    tags: Annotated[Mapping[str, str], "Tags of its machines."] = field(default_factory=dict)
+    since: Annotated[float, "When it was asked for."] = 0.0
+    left: Annotated[int, "Machines that have left for want of work, and are not replaced."] = 0
+    left_cores: Annotated[int, "Their cores."] = 0
+    stopped: Annotated[Reason | None, "Why its machines leave before the lease ends, or null."] = None
+    kill_jobs: Annotated[bool, "Whether their jobs have no time to finish."] = False
+    deleted: Annotated[bool, "Whether it is forgotten once its machines are gone."] = False
 
     @property
     def variant(self) -> Variant:
@@ -65,26 +57,26 @@ class Annex:
         return self.stopped is not None or self.deleted or now >= self.until
 
 
+AnnexState = Literal["whole", "growing", "held", "leaving", "over"]
+
+
 @dataclass(frozen=True, slots=True)
 class AnnexOutlook:
     """What becomes of an annex.
 
     `state` is "whole" (all is there or on its way), "growing" (the plan launches some), "held" (some are
     missing, and `reason` says what stops them), "leaving" (its machines are on their way out) or "over" (none
-    is left). `machines` and `cores` are what there is, of which `joined` are in the pool and `coming` were
-    asked for and are not yet; `busy` have jobs. `launching` are launched now, `missing` are machines (or
-    cores, where it counts these) that are wanted beside them. `forget` is True where nothing of it is to be
-    kept.
+    is left).
     """
 
-    name: str
-    state: str
+    name: Annotated[str, "Its name."]
+    state: Annotated[AnnexState, "How it stands."]
     reason: Reason
-    machines: int = 0
-    cores: int = 0
-    joined: int = 0
-    busy: int = 0
-    coming: int = 0
-    launching: int = 0
-    missing: int = 0
-    forget: bool = False
+    machines: Annotated[int, "Machines that there are, those on their way included."] = 0
+    cores: Annotated[int, "Their cores."] = 0
+    joined: Annotated[int, "How many are in the pool."] = 0
+    busy: Annotated[int, "How many have jobs."] = 0
+    coming: Annotated[int, "How many were asked for and are not in the pool yet."] = 0
+    launching: Annotated[int, "How many were launched at that look."] = 0
+    missing: Annotated[int, "How many more are wanted: machines, or cores where it counts these."] = 0
+    forget: Annotated[bool, "Whether it was forgotten then."] = False

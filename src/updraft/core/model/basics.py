@@ -1,30 +1,30 @@
 """The smallest words: why, how much, and whether it is known."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something was done or left: a short stable `code` and one sentence.
+    """A reason: docs/reference/reasons.md has every code.
 
     The same pair reaches the log, the ledger, `status`, `explain`, the metrics and the web page.
     """
 
-    code: str
-    text: str
+    code: Annotated[str, "Short and stable."]
+    text: Annotated[str, "One sentence, for people."]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Resources:
-    """A quantity of machine: `cpus` and `gpus` in units, `memory` in MiB, `disk` in KiB."""
+    """A quantity of machine."""
 
-    cpus: int = 0
-    memory: int = 0
-    disk: int = 0
-    gpus: int = 0
+    cpus: Annotated[int, "Cores."] = 0
+    memory: Annotated[int, "MiB."] = 0
+    disk: Annotated[int, "KiB."] = 0
+    gpus: Annotated[int, "GPUs."] = 0
 
     def __add__(self, other: "Resources") -> "Resources":
         return Resources(

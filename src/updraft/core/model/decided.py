@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from updraft.core.model.annexes import Annex, AnnexOutlook
 from updraft.core.model.basics import Reason
@@ -158,7 +159,7 @@ class GroupOutlook:
 class MachineOutlook:
     """What will become of one machine, and why."""
 
-    machine: str
+    machine: Annotated[str, "Its id."]
     cloud: str
     phase: Phase
     reason: Reason
@@ -167,13 +168,13 @@ class MachineOutlook:
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """A rest after failures: `scope` is offer, image or cloud; `probe` True where one may go out to try."""
+    """A rest after failures."""
 
-    scope: str
-    key: str
-    until: float
-    failures: int
-    probe: bool
+    scope: Annotated[str, '"offer", "image" or "cloud".']
+    key: Annotated[str, "Which one."]
+    until: Annotated[float, "When it ends."]
+    failures: Annotated[int, "Failures in a row."]
+    probe: Annotated[bool, "True where one machine may go out to try."]
     reason: Reason
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from updraft.core.model.basics import Known, Resources, Source
 from updraft.core.model.joins import CollectorLoad
@@ -249,19 +250,16 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class CloudOffer:
-    """What a cloud sells: a flavor in a zone on a market. `price` is per hour, None where it isn't known.
+    """What a cloud sells: a flavor in a zone on a market."""
 
-    `left` is how many more the cloud says it has, None where it doesn't say.
-    """
-
-    cloud: str
-    zone: str
-    flavor: str
-    market: str
+    cloud: Annotated[str, "Its cloud."]
+    zone: Annotated[str, "Where."]
+    flavor: Annotated[str, "The size of machine."]
+    market: Annotated[str, "on-demand or spot."]
     resources: Resources
-    price: float | None = None
-    left: int | None = None
-    arch: str = "X86_64"
+    price: Annotated[float | None, "Per hour, or null."] = None
+    left: Annotated[int | None, "How many more there are, or null."] = None
+    arch: Annotated[str, "Architecture."] = "X86_64"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from updraft.daemon.annex_requests import wire
 from updraft.daemon.annexing import Asked
 from updraft.daemon.herald import STARTING
 from updraft.daemon.reporting import Cycle
+from updraft.documents.annexes import AnnexMachine, annex_row
 from updraft.errors import ProblemFound, UsageError
 from updraft.ledger import annexes as book
 from updraft.ledger.store import Ledger
@@ -267,9 +268,8 @@ def shown(annex: Annex, look: Look) -> dict[str, Any]:
     machines = []
     for record in look.snapshot.ledger.machines:
         if record.ended_at is None and record.variant and annex_of(record.variant) == annex.name:
-            about = {"id": record.id, "cloud": record.cloud, "flavor": record.flavor}
             one = said.get((record.cloud, record.id))
             phase, text = (str(one.phase), one.reason.text) if one else ("requested", "just asked for")
-            machines.append({**about, "phase": phase, "text": f"{phase}: {text}" if one else text})
-    stands = None if outlook is None else asdict(outlook)
-    return {**asdict(annex), "layer": bool(annex.layer), "look": stands, "instances": machines}
+            text = f"{phase}: {text}" if one else text
+            machines.append(AnnexMachine(record.id, record.cloud, record.flavor, text, phase))
+    return annex_row(annex, outlook, machines)

@@ -7,12 +7,12 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import updraft
 from updraft import config
 from updraft.bootstrap.machine import shipped
 from updraft.config.model import Settings
+from updraft.documents import Document
 from updraft.errors import ConfigError, ProblemFound, UsageError
 from updraft.provision.setup import steps
 from updraft.provision.setup.applying import apply, aside, unchanged
@@ -205,7 +205,15 @@ def systemctl(*words: str) -> str:
     return done.stdout
 
 
-def unit_state() -> dict[str, Any] | None:
+class UnitState(Document):
+    """A unit of systemd: whether it is there, whether it starts with the machine, and how it is."""
+
+    installed: bool
+    enabled: bool
+    state: str
+
+
+def unit_state() -> UnitState | None:
     """Whether the unit is installed and starts with the machine, and its state; None without systemd."""
     if not has_systemd():
         return None
@@ -216,11 +224,8 @@ def unit_state() -> dict[str, Any] | None:
         check=False,
     )
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    return {
-        "installed": found.get("LoadState") == "loaded",
-        "enabled": found.get("UnitFileState") == "enabled",
-        "state": found.get("ActiveState", "unknown"),
-    }
+    enabled = found.get("UnitFileState") == "enabled"
+    return UnitState(found.get("LoadState") == "loaded", enabled, found.get("ActiveState", "unknown"))
 
 
 def log_command(follow: bool, lines: int) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -26,43 +27,42 @@ class Elasticity:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Figures of one simulation. Times in seconds, money in the unit of the prices; None: doesn't apply.
+    """Its figures; null where one doesn't apply. Times in seconds, money in the unit of the prices.
 
-    Waits are from a job's arrival to its first start; one that never started has waited until the end.
-    `slowdown` is the mean bounded slowdown of completed jobs. `makespan` is from the first arrival to the
-    last job's end. `core_hours_used` are those in which jobs ran that came to something, or still run;
-    `idle_share` is the part of the paid ones in which no job ran at all. `per_thousand` are machines launched
-    per 1,000 jobs, `api_calls` calls to the clouds, `violations` cycles above a limit. `over_bound` is the
-    cost as a multiple of the bound. `to_cores` maps a number of cores to the seconds from the first arrival
-    until so many had joined, None where they never had. The last four are `elasticity`'s.
+    One that never started has waited until the end. The last four are `elasticity`'s. `to_cores` maps a
+    number of cores to the seconds from the first arrival until so many had joined, None where never.
     """
 
-    jobs: int
-    completed: int
-    wait_mean: float
-    wait_p50: float
-    wait_p95: float
-    wait_p99: float
-    wait_max: float
-    slowdown: float
-    makespan: float
-    cost: float
-    core_hours_paid: float
-    core_hours_used: float
-    paid_per_used: float | None
-    idle_share: float
-    killed: int
-    lost: int
-    machines: int
-    per_thousand: float
-    api_calls: int
-    violations: int
-    over_bound: float | None
+    jobs: Annotated[int, "Jobs that arrived."]
+    completed: Annotated[int, "Jobs that were done at the end."]
+    wait_mean: Annotated[float, "Mean wait in seconds, from a job's arrival to its first start."]
+    wait_p50: Annotated[float, "Half of the jobs waited no longer."]
+    wait_p95: Annotated[float, "95 of 100 jobs waited no longer."]
+    wait_p99: Annotated[float, "99 of 100 jobs waited no longer."]
+    wait_max: Annotated[float, "The longest wait."]
+    slowdown: Annotated[
+        float, "Mean bounded slowdown: wait and run time, divided by the run time (at least 10 s)."
+    ]
+    makespan: Annotated[float, "Seconds from the first arrival to the last job's end."]
+    cost: Annotated[float, "What all machines cost, in the unit of the prices."]
+    core_hours_paid: Annotated[float, "Core-hours of all machines."]
+    core_hours_used: Annotated[float, "Core-hours of jobs that came to something."]
+    paid_per_used: Annotated[float | None, "The one divided by the other."]
+    idle_share: Annotated[float, "Part of the paid core-hours in which no job ran."]
+    killed: Annotated[int, "Runs of jobs that an order to end a machine cut short."]
+    lost: Annotated[int, "Runs of jobs that ended with their machine's own death."]
+    machines: Annotated[int, "Machines that were launched."]
+    per_thousand: Annotated[float, "The same for 1,000 jobs."]
+    api_calls: Annotated[int, "Calls to the clouds."]
+    violations: Annotated[int, "Looks at which a limit was exceeded."]
+    over_bound: Annotated[float | None, "The cost divided by the least possible."]
     to_cores: Mapping[int, float | None]
-    under_accuracy: float
-    over_accuracy: float
-    under_timeshare: float
-    over_timeshare: float
+    under_accuracy: Annotated[
+        float, "SPEC's elasticity metrics: cores that lacked, as a part of those asked for."
+    ]
+    over_accuracy: Annotated[float, "Cores that were too many, as a part of those asked for."]
+    under_timeshare: Annotated[float, "Part of the time in which cores lacked."]
+    over_timeshare: Annotated[float, "Part of the time in which there were too many."]
 
 
 def metrics(outcome: Outcome, bound: float | None = None) -> Metrics:
