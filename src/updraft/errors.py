@@ -15,6 +15,7 @@ The tree::
     ├── ImageError               a machine image cannot be built or found
     ├── LedgerError              the ledger on disk cannot be used
     ├── StateLost            the state directory was taken away from a running controller
+    ├── WatchOnly            a change was asked for where updraft only watches
     └── CloudError               a cloud did not do what was asked; drivers raise only these
         ├── NoCapacity           the cloud has no room for this offer now
         ├── QuotaExceeded        the cloud's quota for this project is used up
@@ -81,6 +82,10 @@ class LedgerError(UpdraftError):
 
 class StateLost(UpdraftError):
     """The state directory was removed or replaced under a running controller."""
+
+
+class WatchOnly(UpdraftError):
+    """Something was to be changed where `[pool] act = false` says that updraft only watches."""
 
 
 class CloudError(UpdraftError):

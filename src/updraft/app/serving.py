@@ -40,9 +40,10 @@ from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.handover import Handover
+from updraft.daemon.herald import WATCHES
 from updraft.daemon.loop import Seen
 from updraft.daemon.tokens import TokenKeeper
-from updraft.errors import CloudError, LedgerError, PoolError
+from updraft.errors import CloudError, ConfigError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
@@ -57,7 +58,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     look_seldom()
     expect_sudden_death()
     recorder = None if record is None else Recorder(record, warn=_tell_of_recording)
-    pools: list[Pool] = []
+    closing: list[Callable[[], None]] = []
 
     lock = StateLock(settings.pool.state_dir)
     with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
@@ -67,9 +68,12 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
 
         def parts_now() -> Parts:
             new = load(file)
+            if new.pool.act is not settings.pool.act:
+                raise ConfigError("[pool] act is read at the start: restart updraft to have it in force")
             parts = make_parts(new, _tell_of_cloud)
-            pools.append(parts.pool)
-            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, shown(new))
+            closing.append(parts.close)
+            hands = own_tokens(new) and new.pool.act
+            handover.reconfigure(cast(HTCondorPool, parts.pool) if hands else None, shown(new))
             return replace(parts, policy=replace(parts.policy, identity=known.pool))
 
         switch = Switch()
@@ -88,8 +92,8 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         finally:
             if recorder is not None:
                 recorder.close()
-            for pool in pools:
-                cast(HTCondorPool, pool).close()
+            for close in closing:
+                close()
             switch.close()
 
 
@@ -195,7 +199,7 @@ def _herald(settings: Settings, pool: Pool, known: Identity, holds: Callable[[],
         Rhythm(settings.pool.announce, 8 * settings.pool.announce),
         stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
         identity=known.pool,
-        barred=elsewhere(known, this_host()),
+        barred=elsewhere(known, this_host()) if settings.pool.act else WATCHES,
         holds=holds,
     )
 
@@ -243,7 +247,7 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
     Without the socket the daemon works on: jobs are worth more than requests.
     """
     desk = Desk(ledger, time.time)
-    if not settings.policy().annex_budgets:
+    if not settings.policy().annex_budgets or not settings.pool.act:
         yield desk
         return
     server = Server(settings.annexes.socket, desk.answer)
@@ -259,8 +263,9 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
 
 @contextmanager
 def token_keeper(settings: Settings, ledger: Ledger, handover: Handover) -> Iterator[TokenKeeper]:
-    """What looks after the workers' tokens while the daemon runs."""
-    keeper = TokenKeeper(ledger, ended_tokens(settings), handover=handover)
+    """What looks after the workers' tokens while the daemon runs; after none where updraft only watches."""
+    ended = ended_tokens(settings) if settings.pool.act else None
+    keeper = TokenKeeper(ledger, ended, handover=handover)
     keeper.start()
     try:
         yield keeper

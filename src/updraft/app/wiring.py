@@ -23,12 +23,14 @@ from updraft.clouds.awaited import Awaited
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Identified, Pace
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
+from updraft.clouds.watched import WatchedDriver
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.judge import Judge
 from updraft.condor.process.tools import Tools
 from updraft.condor.tokens.ended import EndedTokens
 from updraft.condor.tokens.workers import life
+from updraft.condor.watched import WatchedPool
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
@@ -44,20 +46,28 @@ from updraft.observe import Observer, Remembered
 Say = Callable[[str, CloudError | None], None]
 
 
-def make_parts(settings: Settings, say: Say = lambda _name, _error: None) -> Parts:
+def make_parts(settings: Settings, say: Say = lambda _name, _error: None, *, watches: bool = False) -> Parts:
     """The policy, the pool, the drivers and the user-data that the settings lead to.
 
-    A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name, and why;
-    None once it can). Raises UsageError for a driver that isn't there, and ConfigError for wrong settings.
+    Where the settings say that updraft only watches, or `watches` does, neither pool nor drivers change
+    anything. A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name,
+    and why; None once it can). Raises UsageError for a driver that isn't there, and ConfigError for wrong
+    settings.
     """
-    drivers = {name: _driver_or_wait(settings, name, cloud, say) for name, cloud in settings.clouds.items()}
+    watches = watches or not settings.pool.act
+    make = _make_watched if watches else make_driver
+    drivers = {
+        name: _driver_or_wait(name, partial(make, settings, name, cloud), say)
+        for name, cloud in settings.clouds.items()
+    }
     pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
     policy = settings.policy()
     timings = replace(policy.timings, update_interval=heard_every(settings, asker(settings)))
     policy = replace(
         policy, identity=identity(settings), timings=timings, groups_trusted=groups_trusted(settings)
     )
-    return Parts(policy, pool, drivers, user_data(settings, pool), pool.close)
+    port = WatchedPool(pool) if watches else pool
+    return Parts(policy, port, drivers, user_data(settings, pool), pool.close)
 
 
 def identity(settings: Settings) -> str:
@@ -100,8 +110,11 @@ def access(settings: Settings) -> PoolAccess:
     )
 
 
-def _driver_or_wait(settings: Settings, name: str, cloud: Cloud, say: Say) -> Driver:
-    make = partial(make_driver, settings, name, cloud)
+def _make_watched(settings: Settings, name: str, cloud: Cloud) -> Driver:
+    return WatchedDriver(make_driver(settings, name, cloud))
+
+
+def _driver_or_wait(name: str, make: Callable[[], Driver], say: Say) -> Driver:
     try:
         return make()
     except CloudError:  # most often for want of credentials: they may still come
