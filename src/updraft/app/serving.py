@@ -30,8 +30,9 @@ from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.children import expect_sudden_death
 from updraft.condor.process.judge import Judge
+from updraft.condor.support.history import RECORDED, JobReader
 from updraft.condor.tokens.workers import whose
-from updraft.config import load
+from updraft.config import RECORD_FILE, load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
@@ -42,6 +43,7 @@ from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.handover import Handover
 from updraft.daemon.herald import WATCHES
 from updraft.daemon.loop import Seen
+from updraft.daemon.records.keeper import RecordKeeper, opened
 from updraft.daemon.tokens import TokenKeeper
 from updraft.errors import CloudError, ConfigError, LedgerError, PoolError
 from updraft.garbage import look_seldom
@@ -79,11 +81,16 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         switch = Switch()
         switch.install()
         try:
-            with annex_desk(settings, ledger) as desk, token_keeper(settings, ledger, handover) as keeper:
+            with (
+                annex_desk(settings, ledger) as desk,
+                token_keeper(settings, ledger, handover) as keeper,
+                record_keeper(settings) as recorded,
+            ):
 
                 def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
                     desk.watch(cycle, policy, drivers)
                     keeper.watch(cycle, policy, drivers)
+                    recorded(cycle)
 
                 decide = Planning(_tell_of_fault)
                 make_daemon(
@@ -259,6 +266,27 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
         yield desk
     finally:
         server.stop()
+
+
+@contextmanager
+def record_keeper(settings: Settings) -> Iterator[Callable[[Cycle], None]]:
+    """What writes down what really is, for `updraft report`, while the daemon runs; it is shown each turn."""
+
+    def tell(why: str) -> None:
+        structlog.get_logger("updraft").warning(f"nothing is recorded for reports: {why}", code="no-record")
+
+    record = opened(settings.pool.state_dir / RECORD_FILE, tell)
+    if record is None:
+        yield lambda _cycle: None
+        return
+    every = settings.pool.record_every
+    keeper = RecordKeeper(record, JobReader(access(settings)), RECORDED, time.time, every)
+    keeper.start()
+    try:
+        yield keeper.watch
+    finally:
+        keeper.stop()
+        record.close()
 
 
 @contextmanager

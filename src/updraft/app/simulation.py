@@ -87,8 +87,8 @@ class Asked:
 
     def _from_schedd(self, source: str, gaps: Gaps) -> Workload:
         from updraft.app.wiring import access
-        from updraft.condor.support.history import past_jobs
-        from updraft.sim.workloads.history import NEEDED, history
+        from updraft.condor.support.history import NEEDED, past_jobs
+        from updraft.sim.workloads.history import history
         from updraft.sim.workloads.records import json_record
 
         name, _, query = source.removeprefix(SCHEDD).partition("?")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE_DIR = "/var/lib/updraft"
 LEDGER_FILE = "ledger.sqlite"
+RECORD_FILE = "record.sqlite"
 USUAL_PLACES = ("updraft.toml", "/etc/updraft/updraft.toml")
 
 
@@ -38,6 +39,11 @@ class Place:
     def ledger(self) -> Path:
         """The ledger's file."""
         return self.state_dir / LEDGER_FILE
+
+    @property
+    def record(self) -> Path:
+        """The file of the record of what really was."""
+        return self.state_dir / RECORD_FILE
 
 
 def find(asked: str | Path | None = None) -> Path:

@@ -66,6 +66,9 @@ class Pool(Part):
     nor the clouds: nothing is launched, drained, ended, tagged, requeued or advertised, and no token is made.
     It may run beside what gives the pool its machines now; `updraft report` says what it would have done.
     Read at the start of the daemon; a reload doesn't change it."""
+    record_every: Annotated[Duration, Field(gt=0)] = 300.0
+    """How often the schedds are asked which jobs have ended, and which are in the queue, for `updraft
+    report`. What they say is kept beside the ledger (record.sqlite) for two months."""
     job_lease: Duration = 2400.0
     """How long a job waits for its vanished machine before it may run again: JOB_DEFAULT_LEASE_DURATION of
     the pool's schedds, 40m unless they change it. `head_gone_after` may not be shorter."""

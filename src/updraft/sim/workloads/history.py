@@ -14,20 +14,13 @@ import classad2
 
 from updraft.condor.demand.finished import said
 from updraft.condor.demand.request import UndecidableError, request_of
+from updraft.condor.support.history import NEEDED
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.records import Expression, Record, json_records, long_records
 from updraft.sim.workloads.sources import LATEST, Gaps, Workload, checksum, lines_of, made
 from updraft.sim.workloads.workload import Arrival
 
-NEEDED = (
-    *("Owner", "QDate", "JobStatus", "JobUniverse", "CompletionDate", "JobCurrentStartDate"),
-    *("EnteredCurrentStatus", "RemoteWallClockTime", "NumJobStarts", "GlobalJobId", "ClusterId", "ProcId"),
-    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "MaxHosts", "JobPrio", "Cmd"),
-    *("MemoryUsage", "ResidentSetSize", "ImageSize", "DiskUsage", "UpdraftRunTime"),
-    *("AllowedExecuteDuration", "AllowedJobDuration", "MaxRuntime", "MaxWallTimeMins"),
-)
-"""What is read of a job: name these with `condor_history -attributes` for a smaller file."""
 REMOVED, COMPLETED = 3, 4
 PARALLEL = 11
 ON_A_MACHINE = (5, 10, PARALLEL, 13)  # universes that need a startd
