@@ -11,6 +11,7 @@ from updraft.cli.forms import form as _form
 from updraft.cli.forms import listing as _list
 from updraft.cli.forms import value as _value
 from updraft.cli.simulating.schemas import SIMULATE_FORMS
+from updraft.cli.usage.report_schemas import REPORT_FORMS
 from updraft.cli.usage.schemas import USAGE_FORMS
 from updraft.cli.verb_schemas import (
     HEAD_FORMS,
@@ -233,6 +234,7 @@ FORMS: Mapping[str, Schema] = {
     **LOAD_FORMS,
     **TOKEN_FORMS,
     **USAGE_FORMS,
+    **REPORT_FORMS,
     **HEAD_FORMS,
     "machines": _form("The machines.", version=VERSION, machines=_list(MACHINE, "Oldest first.")),
     "events": EVENT,

@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "cloud": ("operating.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
     "annex": ("annexes.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
     "usage": ("usage.usage:usage", "Who used what, what it cost, and how much of it was used."),
+    "report": ("usage.report:report", "What was, and what updraft would have done; as a page, too."),
     "events": ("watching.events:events", "Show what happened, and why."),
     "simulate": ("simulating.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("watching.explain:explain", "Why a job waits; what will become of a machine."),
@@ -52,7 +53,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Set up": ("demo", "init", "import", "config", "check", "head", "service", "userdata"),
-    "Watch": ("status", "machines", "explain", "events", "plan", "usage"),
+    "Watch": ("status", "machines", "explain", "events", "plan", "usage", "report"),
     "Operate": (
         *("run", "drain", "undrain", "terminate", "annex", "cloud", "adopt", "disown", "tokens"),
         *("destroy", "leftovers"),
