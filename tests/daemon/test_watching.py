@@ -14,7 +14,7 @@ from updraft.config import load, place
 from updraft.core.model import Launch
 from updraft.daemon import Herald
 from updraft.daemon.herald import WATCHES
-from updraft.errors import UsageError
+from updraft.errors import ConfigError, UsageError
 from updraft.ledger.identity import Host, kept
 
 SETTINGS = """
@@ -86,6 +86,14 @@ def test_who_acts_has_the_real_ones(tmp_path: Path) -> None:
         assert not any(isinstance(one, WatchedDriver) for one in parts.drivers.values())
     finally:
         parts.close()
+
+
+def test_a_reload_does_not_let_it_act(tmp_path: Path) -> None:
+    watches, acts = (load(written(tmp_path, act)) for act in ("false", "true"))
+    serving.same_manner(watches, watches)
+    for old, new in ((watches, acts), (acts, watches)):
+        with pytest.raises(ConfigError, match="restart updraft"):
+            serving.same_manner(old, new)
 
 
 def test_a_wish_is_refused_while_it_watches(tmp_path: Path) -> None:

@@ -70,8 +70,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
 
         def parts_now() -> Parts:
             new = load(file)
-            if new.pool.act is not settings.pool.act:
-                raise ConfigError("[pool] act is read at the start: restart updraft to have it in force")
+            same_manner(settings, new)
             parts = make_parts(new, _tell_of_cloud)
             closing.append(parts.close)
             hands = own_tokens(new) and new.pool.act
@@ -102,6 +101,12 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
             for close in closing:
                 close()
             switch.close()
+
+
+def same_manner(old: Settings, new: Settings) -> None:
+    """Raises ConfigError where one acts and the other only watches: a reload doesn't change that."""
+    if new.pool.act is not old.pool.act:
+        raise ConfigError("[pool] act is read at the start: restart updraft to have it in force")
 
 
 def _identity(settings: Settings) -> Identity:

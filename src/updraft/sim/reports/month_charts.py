@@ -94,9 +94,11 @@ def reasons(rows: Iterable[Mapping[str, Any]]) -> Figure:
 
 
 def _waiting(axes: "Axes", really: Outcome, would: Outcome | None) -> None:
-    axes.plot(*thinned(really.series.t, really.series.waiting), color=_BLUE, label=REALLY)
+    at, waiting = thinned(really.series.t, really.series.waiting)
+    axes.fill_between(at, waiting, step="post", color=_BLUE, alpha=0.45, linewidth=0.6, label=REALLY)
     if would is not None:
-        axes.plot(*thinned(would.series.t, would.series.waiting), color=_ORANGE, label=WOULD)
+        at, waiting = thinned(would.series.t, would.series.waiting)
+        axes.step(at, waiting, where="post", color=_ORANGE, linewidth=1.1, label=WOULD)
     axes.set_title("Jobs that wait")
     _legend(axes)
 
