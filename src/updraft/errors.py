@@ -16,6 +16,7 @@ The tree::
     ├── LedgerError              the ledger on disk cannot be used
     ├── NotSent              a message of `notify` did not reach its receiver
     ├── StateLost            the state directory was taken away from a running controller
+    ├── WatchOnly            a change was asked for where updraft only watches
     └── CloudError               a cloud did not do what was asked; drivers raise only these
         ├── NoCapacity           the cloud has no room for this offer now
         ├── QuotaExceeded        the cloud's quota for this project is used up
@@ -86,6 +87,10 @@ class NotSent(UpdraftError):
 
 class StateLost(UpdraftError):
     """The state directory was removed or replaced under a running controller."""
+
+
+class WatchOnly(UpdraftError):
+    """Something was to be changed where `[pool] act = false` says that updraft only watches."""
 
 
 class CloudError(UpdraftError):

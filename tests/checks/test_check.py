@@ -242,6 +242,14 @@ def test_a_daemon_that_waits_for_another(site: Path, capsys: Capture) -> None:
     assert "other acts" in amiss(capsys, "here: daemon", "warning")
 
 
+def test_a_daemon_that_only_watches_is_as_it_should_be(site: Path, capsys: Capture) -> None:
+    with ledger_of(site) as ledger:
+        alive(ledger, acting=False, standing={"code": "watching", "text": "it only watches"})
+    _, rows = found(capsys)
+    assert rows["here: daemon"][0] == "ok"
+    assert "only watches" in rows["here: daemon"][1]
+
+
 def test_a_damaged_ledger(site: Path, capsys: Capture) -> None:
     (site / "state" / "ledger.sqlite").write_bytes(b"no ledger" * 1000)
     _, rows = found(capsys)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from updraft import config
+from updraft.errors import UsageError
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -37,6 +38,14 @@ class Call:
     def place(self) -> config.Place:
         """Where the pool's ledger is."""
         return config.place(self.file)
+
+    def acting(self) -> None:
+        """Raises UsageError where updraft only watches: a wish would stay there until it is let act."""
+        if not self.place.acts:
+            raise UsageError(
+                f"updraft only watches ({self.place.file}: [pool] act = false): it changes nothing, and "
+                "takes no wish that would be carried out once it acts"
+            )
 
 
 def who() -> str:

@@ -32,7 +32,7 @@ def looked(
     from updraft.ledger.reader import Reader
 
     settings = load(call.file)
-    parts = make_parts(settings)
+    parts = make_parts(settings, watches=True)
     try:
         try:
             ledger: Any = Reader(settings.pool.ledger)

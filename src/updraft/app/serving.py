@@ -30,8 +30,9 @@ from updraft.condor.collector.handover import key_at, seal
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.children import expect_sudden_death
 from updraft.condor.process.judge import Judge
+from updraft.condor.support.history import RECORDED, JobReader
 from updraft.condor.tokens.workers import whose
-from updraft.config import load
+from updraft.config import RECORD_FILE, load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
@@ -41,9 +42,11 @@ from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
 from updraft.daemon.figures.counting import TurnCounter
 from updraft.daemon.handover import Handover
+from updraft.daemon.herald import WATCHES
 from updraft.daemon.loop import Seen
+from updraft.daemon.records.keeper import RecordKeeper, opened
 from updraft.daemon.tokens import TokenKeeper
-from updraft.errors import CloudError, LedgerError, PoolError
+from updraft.errors import CloudError, ConfigError, LedgerError, PoolError
 from updraft.garbage import look_seldom
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Identity, controller_in, elsewhere, found, kept, this_host, well_formed
@@ -57,7 +60,7 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
     look_seldom()
     expect_sudden_death()
     recorder = None if record is None else Recorder(record, warn=_tell_of_recording)
-    pools: list[Pool] = []
+    closing: list[Callable[[], None]] = []
 
     lock = StateLock(settings.pool.state_dir)
     with lock, Ledger(settings.pool.ledger) as ledger, Judge() as judge:
@@ -69,20 +72,27 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
 
         def parts_now() -> Parts:
             new = load(file)
+            same_manner(settings, new)
             parts = make_parts(new, _tell_of_cloud, calls)
-            pools.append(parts.pool)
-            handover.reconfigure(cast(HTCondorPool, parts.pool) if own_tokens(new) else None, shown(new))
+            closing.append(parts.close)
+            hands = own_tokens(new) and new.pool.act
+            handover.reconfigure(cast(HTCondorPool, parts.pool) if hands else None, shown(new))
             return replace(parts, policy=replace(parts.policy, identity=known.pool))
 
         switch = Switch()
         switch.install()
         try:
-            with annex_desk(settings, ledger) as desk, token_keeper(settings, ledger, handover) as keeper:
+            with (
+                annex_desk(settings, ledger) as desk,
+                token_keeper(settings, ledger, handover) as keeper,
+                record_keeper(settings) as recorded,
+            ):
 
                 def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
                     desk.watch(cycle, policy, drivers)
                     keeper.watch(cycle, policy, drivers)
                     counter.watch(cycle, policy, drivers)
+                    recorded(cycle)
 
                 decide = Planning(_tell_of_fault)
                 make_daemon(
@@ -91,9 +101,15 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
         finally:
             if recorder is not None:
                 recorder.close()
-            for pool in pools:
-                cast(HTCondorPool, pool).close()
+            for close in closing:
+                close()
             switch.close()
+
+
+def same_manner(old: Settings, new: Settings) -> None:
+    """Raises ConfigError where one acts and the other only watches: a reload doesn't change that."""
+    if new.pool.act is not old.pool.act:
+        raise ConfigError("[pool] act is read at the start: restart updraft to have it in force")
 
 
 def _identity(settings: Settings) -> Identity:
@@ -198,7 +214,7 @@ def _herald(settings: Settings, pool: Pool, known: Identity, holds: Callable[[],
         Rhythm(settings.pool.announce, 8 * settings.pool.announce),
         stopwatch=partial(time.clock_gettime, time.CLOCK_BOOTTIME),
         identity=known.pool,
-        barred=elsewhere(known, this_host()),
+        barred=elsewhere(known, this_host()) if settings.pool.act else WATCHES,
         holds=holds,
     )
 
@@ -210,7 +226,7 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
     Without the socket the daemon works on: jobs are worth more than requests.
     """
     desk = Desk(ledger, time.time)
-    if not settings.policy().annex_allowances:
+    if not settings.policy().annex_allowances or not settings.pool.act:
         yield desk
         return
     server = Server(settings.annexes.socket, desk.answer)
@@ -225,9 +241,31 @@ def annex_desk(settings: Settings, ledger: Ledger) -> Iterator[Desk]:
 
 
 @contextmanager
+def record_keeper(settings: Settings) -> Iterator[Callable[[Cycle], None]]:
+    """What writes down what really is, for `updraft report`, while the daemon runs; it is shown each turn."""
+
+    def tell(why: str) -> None:
+        structlog.get_logger("updraft").warning(f"nothing is recorded for reports: {why}", code="no-record")
+
+    record = opened(settings.pool.state_dir / RECORD_FILE, tell)
+    if record is None:
+        yield lambda _cycle: None
+        return
+    every = settings.pool.record_every
+    keeper = RecordKeeper(record, JobReader(access(settings)), RECORDED, time.time, every)
+    keeper.start()
+    try:
+        yield keeper.watch
+    finally:
+        keeper.stop()
+        record.close()
+
+
+@contextmanager
 def token_keeper(settings: Settings, ledger: Ledger, handover: Handover) -> Iterator[TokenKeeper]:
-    """What looks after the workers' tokens while the daemon runs."""
-    keeper = TokenKeeper(ledger, ended_tokens(settings), handover=handover)
+    """What looks after the workers' tokens while the daemon runs; after none where updraft only watches."""
+    ended = ended_tokens(settings) if settings.pool.act else None
+    keeper = TokenKeeper(ledger, ended, handover=handover)
     keeper.start()
     try:
         yield keeper

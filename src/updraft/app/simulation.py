@@ -87,8 +87,8 @@ class Asked:
 
     def _from_schedd(self, source: str, gaps: Gaps) -> Workload:
         from updraft.app.wiring import access
-        from updraft.condor.support.history import past_jobs
-        from updraft.sim.workloads.history import NEEDED, history
+        from updraft.condor.support.history import NEEDED, past_jobs
+        from updraft.sim.workloads.history import history
         from updraft.sim.workloads.records import json_record
 
         name, _, query = source.removeprefix(SCHEDD).partition("?")
@@ -121,7 +121,7 @@ class Asked:
 
     def conditions(self, begins: float | None) -> Conditions:
         """The pace and the faults of the simulated world; `begins` is when the first job arrives."""
-        cycle = _time("--cycle", self.options["cycle"])
+        cycle = time_of("--cycle", self.options["cycle"])
         if cycle < 1:
             raise UsageError(f"--cycle {self.options['cycle']}: a look takes its time; at least 1s")
         for name in ("failures", "interruptions"):
@@ -129,7 +129,7 @@ class Asked:
                 raise UsageError(f"--{name} {self.options[name]}: this is no number to simulate with")
         boots = Boots(failures=self.options["failures"])
         if self.options["boot"] is not None:
-            boots = replace(boots, median=_time("--boot", self.options["boot"]))
+            boots = replace(boots, median=time_of("--boot", self.options["boot"]))
             if boots.median < 1:
                 raise UsageError(f"--boot {self.options['boot']}: a machine takes its time; at least 1s")
         return Conditions(
@@ -224,7 +224,8 @@ def _days(text: str) -> tuple[float, float]:
         raise UsageError(f"--days {text} is no stretch of time; write it as in --days 0:7") from error
 
 
-def _time(option: str, text: str) -> float:
+def time_of(option: str, text: str) -> float:
+    """The seconds that this option says. Raises UsageError."""
     try:
         return seconds(text)
     except ValueError as error:

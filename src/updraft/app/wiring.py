@@ -24,12 +24,14 @@ from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Identified, Pace
 from updraft.clouds.counted import CallTally, Counted
 from updraft.clouds.paced import Paced
 from updraft.clouds.prices import Priced
+from updraft.clouds.watched import WatchedDriver
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.judge import Judge
 from updraft.condor.process.tools import Tools
 from updraft.condor.tokens.revoking import EndedTokens
 from updraft.condor.tokens.workers import life
+from updraft.condor.watched import WatchedPool
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
@@ -46,16 +48,24 @@ Say = Callable[[str, CloudError | None], None]
 
 
 def make_parts(
-    settings: Settings, say: Say = lambda _name, _error: None, calls: CallTally | None = None
+    settings: Settings,
+    say: Say = lambda _name, _error: None,
+    calls: CallTally | None = None,
+    *,
+    watches: bool = False,
 ) -> Parts:
     """The policy, the pool, the drivers and the user-data that the settings lead to.
 
-    A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name, and why;
-    None once it can). `calls` counts what the clouds are asked. Raises UsageError for a driver that isn't
-    there, and ConfigError for wrong settings.
+    Where the settings say that updraft only watches, or `watches` does, neither pool nor drivers change
+    anything. A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name,
+    and why; None once it can). `calls` counts what the clouds are asked. Raises UsageError for a driver that
+    isn't there, and ConfigError for wrong settings.
     """
+    watches = watches or not settings.pool.act
+    make = _make_watched if watches else make_driver
     drivers = {
-        name: _driver_or_wait(settings, name, cloud, say, calls) for name, cloud in settings.clouds.items()
+        name: _driver_or_wait(name, partial(make, settings, name, cloud, calls), say)
+        for name, cloud in settings.clouds.items()
     }
     pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
     policy = settings.policy()
@@ -63,7 +73,8 @@ def make_parts(
     policy = replace(
         policy, identity=identity(settings), timings=timings, groups_trusted=groups_trusted(settings)
     )
-    return Parts(policy, pool, drivers, user_data(settings, pool), pool.close)
+    port = WatchedPool(pool) if watches else pool
+    return Parts(policy, port, drivers, user_data(settings, pool), pool.close)
 
 
 def identity(settings: Settings) -> str:
@@ -106,8 +117,11 @@ def access(settings: Settings) -> PoolAccess:
     )
 
 
-def _driver_or_wait(settings: Settings, name: str, cloud: Cloud, say: Say, calls: CallTally | None) -> Driver:
-    make = partial(make_driver, settings, name, cloud, calls)
+def _make_watched(settings: Settings, name: str, cloud: Cloud, calls: CallTally | None) -> Driver:
+    return WatchedDriver(make_driver(settings, name, cloud, calls))
+
+
+def _driver_or_wait(name: str, make: Callable[[], Driver], say: Say) -> Driver:
     try:
         return make()
     except CloudError:  # most often for want of credentials: they may still come

@@ -14,6 +14,7 @@ from updraft.config.model import Settings
 from updraft.config.values.units import spell
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.model import MachineRecord
+from updraft.daemon.herald import WATCHES
 from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError
 from updraft.ledger.identity import Host, elsewhere, found
@@ -131,6 +132,8 @@ def daemon(facts: LedgerFacts) -> Iterator[Finding]:
     elif not seen.alive:
         host = f" on {seen.host}" if seen.host else ""
         yield HERE.problem("daemon", f"no daemon is at work; the last{host} looked {_ago(seen)}", _START)
+    elif seen.standing and seen.standing["code"] == WATCHES.code:
+        yield HERE.ok("daemon", f"looked {_ago(seen)}; {WATCHES.text}; `updraft report` tells what it saw")
     elif not seen.acting and seen.standing:
         yield HERE.warning(
             "daemon",

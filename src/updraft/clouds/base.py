@@ -183,6 +183,14 @@ class Identified(Protocol):
 
 
 @runtime_checkable
+class Tending(Protocol):
+    """A driver that looks after more than machines (addresses, volumes) whenever it is asked for them."""
+
+    tends: bool
+    """False: it only looks."""
+
+
+@runtime_checkable
 class ImageFinder(Protocol):
     """A driver that can say which image a launch would boot, also one that its catalogue doesn't list."""
 

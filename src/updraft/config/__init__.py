@@ -19,21 +19,31 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE_DIR = "/var/lib/updraft"
 LEDGER_FILE = "ledger.sqlite"
+RECORD_FILE = "record.sqlite"
 USUAL_PLACES = ("updraft.toml", "/etc/updraft/updraft.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pool is kept: the file that describes it, its name, and the directory of its ledger."""
+    """Where a pool is kept: the file that describes it, its name, and the directory of its ledger.
+
+    `acts` is False where updraft only watches it.
+    """
 
     file: Path
     pool: str
     state_dir: Path
+    acts: bool = True
 
     @property
     def ledger(self) -> Path:
         """The ledger's file."""
         return self.state_dir / LEDGER_FILE
+
+    @property
+    def record(self) -> Path:
+        """The file of the record of what really was."""
+        return self.state_dir / RECORD_FILE
 
 
 def find(asked: str | Path | None = None) -> Path:
@@ -78,7 +88,8 @@ def place(path: Path) -> Place:
     name, state_dir = table.get("name"), table.get("state_dir", DEFAULT_STATE_DIR)
     if not isinstance(name, str) or not isinstance(state_dir, str):
         raise ConfigError(f"{path}: [pool] has no usable name or state_dir; see `updraft config check`")
-    return Place(file=path, pool=name, state_dir=path.parent / state_dir)
+    acts = table.get("act", True) is not False
+    return Place(file=path, pool=name, state_dir=path.parent / state_dir, acts=acts)
 
 
 def usage(path: Path) -> "Usage":

@@ -61,6 +61,14 @@ class Pool(Part):
     state_dir: PathOf = Path(DEFAULT_STATE_DIR)
     """Directory of the ledger and of what the daemon keeps between two starts. A relative path starts at
     the configuration file. It may be lost: the next start adopts what the clouds' tags say."""
+    act: bool = True
+    """False: updraft only watches. It looks, plans and writes down what it sees, and touches neither the pool
+    nor the clouds: nothing is launched, drained, ended, tagged, requeued or advertised, and no token is made.
+    It may run beside what gives the pool its machines now; `updraft report` says what it would have done.
+    Read at the start of the daemon; a reload doesn't change it."""
+    record_every: Annotated[Duration, Field(gt=0)] = 300.0
+    """How often the schedds are asked which jobs have ended, and which are in the queue, for `updraft
+    report`. What they say is kept beside the ledger (record.sqlite) for two months."""
     job_lease: Duration = 2400.0
     """How long a job waits for its vanished machine before it may run again: JOB_DEFAULT_LEASE_DURATION of
     the pool's schedds, 40m unless they change it. `head_gone_after` may not be shorter."""

@@ -18,6 +18,8 @@ from updraft.errors import PoolError, StateLost
 
 STARTING = ("not-announced", "listening")
 """The reasons not to act that pass by themselves, soon after the start."""
+WATCHES = Reason("watching", "updraft only watches ([pool] act = false), and touches nothing")
+"""Why a controller never acts that isn't to."""
 _NOT_YET = float(2**40)  # younger than every controller that knows its age
 
 

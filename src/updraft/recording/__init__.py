@@ -3,6 +3,8 @@
 A recording holds each observation and what was learned besides, the policy and the plan. The ads of jobs and
 machines are not in it, since they may hold what their owners consider secret; what was judged of them is, and
 neither `prepare` nor `plan` reads more. Read `writer` first.
+
+`pool_record` keeps what really was in the pool, for `updraft report`.
 """
 
 from updraft.recording.reader import Decision, Replayed, decisions, replay

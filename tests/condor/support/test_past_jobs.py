@@ -9,9 +9,9 @@ import pytest
 from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.support.history import past_jobs
+from updraft.condor.support.history import NEEDED, past_jobs
 from updraft.errors import UsageError
-from updraft.sim.workloads.history import NEEDED, history, read_history
+from updraft.sim.workloads.history import history, read_history
 from updraft.sim.workloads.records import json_record
 from updraft.sim.workloads.sources import Gaps, Workload
 

@@ -18,6 +18,7 @@ JOB_NAMES = (
     *("AllowedJobDuration", "MaxRuntime", "MaxWallTimeMins", "JobLeaseDuration", "LastJobLeaseRenewal"),
     *("JobCurrentStartDate", "RemoteHost", "RemoteHosts", "AllRemoteHosts", "QDate", "Cmd", "JobBatchName"),
     *("ImageSize", "DiskUsage", "MemoryUsage", "ResidentSetSize", "NumJobStarts", "TransferInputSizeMB"),
+    *("JobStartDate", "ExitCode", "ExitBySignal", "CompletionDate", "RemoteWallClockTime", "MaxHosts"),
     *("TargetAnnexName", "VMAMI", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "Foo", "Mine"),
     *("JobMaterializeDigestFile", "JobMaterializeLimit", "ConcurrencyLimits", "FlockTo", "WantParallel"),
     *("JobFactoryPaused", "JobFactoryTotalProcs", "JobMaterializeNextProcId", "JobsPresent"),

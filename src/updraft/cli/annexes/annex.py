@@ -101,6 +101,8 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
         _answered(row, "within your allowance" if dry_run else "", as_json, created=True)
         return
 
+    if not dry_run:
+        call.acting()
     settings = call.settings
     asked = _asked(said)
     new = made_of(asked, settings.policy(), time.time())

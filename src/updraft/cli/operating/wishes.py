@@ -178,6 +178,7 @@ def _ask(
     detail: Mapping[str, str] | None = None,
 ) -> None:
     """Write the wishes down, and say (or follow) what becomes of them."""
+    call.acting()
     path = call.place.ledger
     asked = ask(path, kind, machines, kill_jobs=kill_jobs, detail=detail)
     outcomes: dict[int, str | None] = dict.fromkeys(asked.wishes, None)

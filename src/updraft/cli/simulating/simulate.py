@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import click
 from updraft.app.call import Call
 from updraft.app.terminal import plain_streams
 from updraft.cli.output import Column, console, count, is_narrow, json_option, say_json, table
-from updraft.errors import UsageError
 from updraft.garbage import look_seldom
 
 if TYPE_CHECKING:
@@ -158,7 +157,11 @@ def simulate(
     from updraft.app.simulation import Asked
 
     asked = Asked.of(workload, more, call.asked, options)
-    page = None if report is None else _place_for(report, asked.reads())
+    page = None
+    if report is not None:
+        from updraft.sim.reports.page import place_for
+
+        page = place_for(report, asked.reads())
     settings = asked.settings()
     jobs = asked.fitted(asked.workload(), settings)
     conditions = asked.conditions(jobs.begins)
@@ -177,21 +180,6 @@ def simulate(
         say_json(document)
     else:
         _show(jobs, made, page)
-
-
-def _place_for(report: str, read: Set[Path]) -> Path:
-    """Where the page goes. UsageError, before anything is simulated, where it can't."""
-    from updraft.sim.reports.page import needs_installed
-
-    needs_installed()
-    path = Path(report)
-    if not path.parent.is_dir():
-        raise UsageError(f"{path} can't be written: there is no directory {path.parent}")
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; name the file that the page goes to")
-    if path.resolve() in read:
-        raise UsageError(f"{path} is read by this call; name another file that the page goes to")
-    return path
 
 
 @contextmanager

@@ -104,6 +104,11 @@ def explain(call: Call, what: str, as_json: bool) -> None:
         _job(call, name, what, as_json)
 
 
+def _say_watching(call: Call) -> None:
+    if not call.place.acts:
+        click.echo("updraft only watches ([pool] act = false): what it would do is said, and nothing is done")
+
+
 def _is_machine(call: Call, what: str) -> bool:
     ledger = call.place.ledger
     if not ledger.exists():
@@ -146,6 +151,7 @@ def _job(call: Call, name: "JobName", what: str, as_json: bool) -> None:
     if as_json:
         say_json(document)
         return
+    _say_watching(call)
     out = console()
     for part in job_story(document, snapshot.now):
         out.print(part)

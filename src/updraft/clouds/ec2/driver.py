@@ -83,6 +83,15 @@ class EC2Driver:
 
     # --------------------------------------------------------------------------------------- the contract
 
+    @property
+    def tends(self) -> bool:
+        """See `updraft.clouds.base.Tending`: whether a look tags what couldn't be tagged before."""
+        return self._listing.tends
+
+    @tends.setter
+    def tends(self, tends: bool) -> None:
+        self._listing.tends = tends
+
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of the pool, those terminated lately included; all pages."""
         self._learn_amazon()

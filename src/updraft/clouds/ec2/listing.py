@@ -61,6 +61,7 @@ class Listing:
         self._settings = settings
         self._lock = threading.Lock()
         self._owed: dict[str, dict[str, str]] = {}
+        self.tends = True
         self._strangers: set[str] = set()
         self._clock = clock
         self._unseen: dict[str, float] = {}
@@ -228,6 +229,8 @@ class Listing:
 
     def _pay(self, present: Collection[str]) -> None:
         """Do what couldn't be done yet to instances that are there now: end them, or write their tags."""
+        if not self.tends:
+            return
         with self._lock:
             ends = [one for one in present if one in self._to_end]
             due = {one: self._owed[one] for one in present if one in self._owed}

@@ -44,6 +44,7 @@ class OpenStackDriver:
         self.name = name
         self.pace = Pace(machines=settings.listing_every, page=settings.page_size)
         # A drive shows what was there at the launch. Nova leaves a machine that powers itself off as it is.
+        self.tends = True
         self.leases = Leases(told=settings.config_drive is not True, ended=False)
         self._settings = settings
         self._connection = connection
@@ -93,7 +94,8 @@ class OpenStackDriver:
     def machines(self) -> tuple[Instance, ...]:
         """Every server with the pool's label and metadata, all pages; floating addresses are looked after."""
         found = self._uncounted.look(self._listing.look)
-        self._belongings.settle(found)
+        if self.tends:
+            self._belongings.settle(found)
         return self._listing.machines(found)
 
     def look_up(self, ids: Iterable[str]) -> Found:

@@ -1,8 +1,9 @@
 """The page of a simulation: one HTML file with its figures and plots, which loads nothing from anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from updraft import __version__
 from updraft.core.reasons import spell
@@ -11,6 +12,9 @@ from updraft.sim.conditions import Conditions
 from updraft.sim.reports.figures import FIGURES, duration, money, share
 from updraft.sim.runs import HOUR, Run, best, machines_of
 from updraft.sim.workloads.sources import Workload
+
+if TYPE_CHECKING:
+    import jinja2
 
 NEEDED = "a report needs jinja2 and matplotlib, run: pip install jinja2 matplotlib"
 MOST_COURSES = 12
@@ -26,35 +30,47 @@ def needs_installed() -> None:
         raise UsageError(NEEDED) from error
 
 
+def place_for(report: str, read: Set[Path]) -> Path:
+    """Where the page goes; `read` are files that it can't be. UsageError, before any work, where it can't."""
+    needs_installed()
+    path = Path(report)
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} can't be written: there is no directory {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name the file that the page goes to")
+    if path.resolve() in read:
+        raise UsageError(f"{path} is read by this call; name another file that the page goes to")
+    return path
+
+
 def page(workload: Workload, conditions: Conditions, runs: Sequence[Run]) -> str:
     """The whole page as HTML."""
     needs_installed()
-    import jinja2
-
     from updraft.sim.reports import charts
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    source = (files("updraft.sim") / "files" / "report.html").read_text(encoding="utf-8")
     leaders = best(runs)
     drawn = list(dict.fromkeys((0, *leaders, *range(len(runs)))))[:LINES_IN_ONE_PLOT]
     shown = [runs[index] for index in sorted(drawn)]
-    return environment.from_string(source).render(
-        version=__version__,
-        workload=workload,
-        facts=_facts(workload, conditions),
-        tiles=_tiles(runs[0]),
-        names=[run.name for run in runs],
-        leaders={runs[index].name for index in leaders},
-        rows=[(one.title, one.about, [one.of(run.metrics) for run in runs]) for one in FIGURES],
-        costs=charts.svg(charts.costs(runs, leaders), "costs") if len(runs) > 1 else "",
-        waits=charts.svg(charts.waits(shown), "waits"),
-        hidden=len(runs) - len(shown),
-        courses=[
-            (run.name, charts.svg(charts.course(run), f"course{number}"), _bought(run))
-            for number, run in enumerate(runs[:MOST_COURSES])
-        ],
-        more=max(0, len(runs) - MOST_COURSES),
-        light=_style(charts.VARIABLES),
+    return (
+        environment()
+        .from_string(text_of("report.html"))
+        .render(
+            version=__version__,
+            workload=workload,
+            facts=_facts(workload, conditions),
+            tiles=_tiles(runs[0]),
+            names=[run.name for run in runs],
+            leaders={runs[index].name for index in leaders},
+            rows=[(one.title, one.about, [one.of(run.metrics) for run in runs]) for one in FIGURES],
+            costs=charts.svg(charts.costs(runs, leaders), "costs") if len(runs) > 1 else "",
+            waits=charts.svg(charts.waits(shown), "waits"),
+            hidden=len(runs) - len(shown),
+            courses=[
+                (run.name, charts.svg(charts.course(run), f"course{number}"), _bought(run))
+                for number, run in enumerate(runs[:MOST_COURSES])
+            ],
+            more=max(0, len(runs) - MOST_COURSES),
+        )
     )
 
 
@@ -69,8 +85,21 @@ def write(text: str, path: Path) -> None:
         raise UsageError(f"{path} can't be written: {error.strerror}") from error
 
 
-def _style(variables: Mapping[str, str]) -> str:
-    return " ".join(f"{name}: {colour};" for colour, name in variables.items())
+def environment() -> "jinja2.Environment":
+    """What makes pages of templates: whatever is put in is escaped. The style is every page's own."""
+    import jinja2
+
+    from updraft.sim.reports.charts import VARIABLES
+
+    made = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    made.globals["light"] = " ".join(f"{name}: {colour};" for colour, name in VARIABLES.items())
+    made.globals["style"] = text_of("page.css")
+    return made
+
+
+def text_of(name: str) -> str:
+    """One of the files that pages are made of."""
+    return (files("updraft.sim") / "files" / name).read_text(encoding="utf-8")
 
 
 def _tiles(run: Run) -> list[tuple[str, str, str]]:

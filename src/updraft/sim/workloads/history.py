@@ -14,20 +14,13 @@ import classad2
 
 from updraft.condor.demand.finished import said
 from updraft.condor.demand.request import UndecidableError, request_of
+from updraft.condor.support.history import NEEDED
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.records import Expression, Record, json_records, long_records
 from updraft.sim.workloads.sources import LATEST, Gaps, Workload, checksum, lines_of, made
 from updraft.sim.workloads.workload import Arrival
 
-NEEDED = (
-    *("Owner", "QDate", "JobStatus", "JobUniverse", "CompletionDate", "JobCurrentStartDate"),
-    *("EnteredCurrentStatus", "RemoteWallClockTime", "NumJobStarts", "GlobalJobId", "ClusterId", "ProcId"),
-    *("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "MaxHosts", "JobPrio", "Cmd"),
-    *("MemoryUsage", "ResidentSetSize", "ImageSize", "DiskUsage", "UpdraftRunTime"),
-    *("AllowedExecuteDuration", "AllowedJobDuration", "MaxRuntime", "MaxWallTimeMins"),
-)
-"""What is read of a job: name these with `condor_history -attributes` for a smaller file."""
 REMOVED, COMPLETED = 3, 4
 PARALLEL = 11
 ON_A_MACHINE = (5, 10, PARALLEL, 13)  # universes that need a startd
@@ -46,7 +39,7 @@ def read_history(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - f
 
 def history(name: str, records: Iterable[Record], gaps: Gaps, sha256: str = "") -> Workload:
     """The workload of these job ads, in whatever order. Jobs that never ran are left out and counted."""
-    reader = _Reader(name, gaps)
+    reader = HistoryReader(name, gaps)
     arrivals = [job for record in records if (job := reader.job(record)) is not None]
     if not arrivals and reader.left_out["say nothing of their times"]:
         raise UsageError(
@@ -61,7 +54,7 @@ def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[
     yield from rest
 
 
-class _Reader:
+class HistoryReader:
     """Turns job ads into arrivals, and keeps what it met on the way."""
 
     def __init__(self, name: str, gaps: Gaps) -> None:
@@ -74,12 +67,16 @@ class _Reader:
     def job(self, record: Record) -> Arrival | None:
         """The job of this ad; None where it is none that a machine ran."""
         why = _why_not(record)
-        run, arrived = _run_time(self._name, record), _number(record, "QDate")
+        run, arrived = run_time(self._name, record), number(record, "QDate")
         if not why and (run is None or arrived is None):
             why = "say nothing of their times"
         if why or run is None or arrived is None:
             self.left_out[why] += 1
             return None
+        return self.arrival(record, arrived, run)
+
+    def arrival(self, record: Record, arrived: float, run: float) -> Arrival | None:
+        """The job of this ad, which arrived then and runs so long; None where its request can't be told."""
         try:
             request = self._request(record)
         except UndecidableError:
@@ -94,7 +91,7 @@ class _Reader:
             schedd=_schedd(record),
             estimate=estimate,
             longest=None if longest is None else max(longest, run),
-            priority=int(_number(record, "JobPrio") or 0),
+            priority=int(number(record, "JobPrio") or 0),
             executable=_plain(record.get("Cmd")),
         )
 
@@ -106,8 +103,8 @@ class _Reader:
     def _request(self, record: Record) -> Resources:
         amounts = _plain_amounts(record) or request_of(_ad(record))
         cpus = amounts.cpus
-        if _number(record, "JobUniverse") == PARALLEL:
-            cpus *= max(1, int(_number(record, "MaxHosts") or 1))
+        if number(record, "JobUniverse") == PARALLEL:
+            cpus *= max(1, int(number(record, "MaxHosts") or 1))
         self._assumed += not amounts.memory
         nodes = cpus // max(1, amounts.cpus)
         return Resources(
@@ -119,24 +116,24 @@ class _Reader:
 
 
 def _why_not(record: Record) -> str:
-    status = _number(record, "JobStatus")
-    if _number(record, "JobUniverse") not in (None, *ON_A_MACHINE):
+    status = number(record, "JobStatus")
+    if number(record, "JobUniverse") not in (None, *ON_A_MACHINE):
         return "need no machine (their universe)"
     if status not in (None, REMOVED, COMPLETED):
         return "haven't ended"
-    started = _number(record, "NumJobStarts") or _number(record, "RemoteWallClockTime")
+    started = number(record, "NumJobStarts") or number(record, "RemoteWallClockTime")
     if status == REMOVED and not started:
         return "were removed before they ran"
     return ""
 
 
-def _run_time(name: str, record: Record) -> float | None:
+def run_time(name: str, record: Record) -> float | None:
     """Seconds of the last run: from its start to the end, else all that it ran, shared among its starts."""
-    began = _number(record, "JobCurrentStartDate")
-    ended = _number(record, "CompletionDate") or _number(record, "EnteredCurrentStatus")
+    began = number(record, "JobCurrentStartDate")
+    ended = number(record, "CompletionDate") or number(record, "EnteredCurrentStatus")
     if began and ended and ended >= began:
         return ended - began
-    wall, starts = _number(record, "RemoteWallClockTime"), _number(record, "NumJobStarts")
+    wall, starts = number(record, "RemoteWallClockTime"), number(record, "NumJobStarts")
     if began and ended and not wall:
         wall, starts = ended - began, None
     if wall is not None and wall < 0:
@@ -166,7 +163,7 @@ def _ad(record: Record) -> Any:
     return ad
 
 
-def _number(record: Mapping[str, object], name: str) -> float | None:
+def number(record: Mapping[str, object], name: str) -> float | None:
     """A plain number that may be a time or a count; None for any other, NaN and the endless ones too."""
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LATEST:

@@ -6,7 +6,7 @@ can tell it from them (see `updraft.clouds.base.Sold`).
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -90,6 +90,17 @@ def read_offers(path: Path) -> dict[str, tuple[CloudOffer, ...]]:
     if not offers:
         raise UsageError(f"{path.name} has no offer in it; `updraft offers` says why")
     return {name: tuple(o for o in offers if o.cloud == name) for name in sorted({o.cloud for o in offers})}
+
+
+def offers_of(rows: Iterable[Mapping[str, Any]]) -> tuple[CloudOffer, ...]:
+    """The offers of these rows of JSON, those that make sense: a cloud may say odd things."""
+    found = []
+    for row in rows:
+        try:
+            found.append(_offer(row))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return tuple(found)
 
 
 def _offer(row: Mapping[str, Any]) -> CloudOffer:
