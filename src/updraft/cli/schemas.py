@@ -25,6 +25,7 @@ from updraft.documents.annexes import AnnexChanged, AnnexCreated, AnnexList
 from updraft.documents.cycle import Look
 from updraft.ledger.reader import Event
 from updraft.load.figures import LoadTest
+from updraft.sim.reports.month_document import MonthReport
 from updraft.sim.runs import Simulated
 from updraft.usage.report import BillImport, UsageReport
 
@@ -48,6 +49,7 @@ DOCUMENTS: Mapping[str, type] = {
     "tokens rotate": Rotation,
     "usage": UsageReport,
     "usage import": BillImport,
+    "report": MonthReport,
     "network check": NetworkCheck,
     "head list": HeadList,
     "machines": MachineList,

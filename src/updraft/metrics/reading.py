@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from updraft.documents import plain
+from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError
 from updraft.ledger.counters import Counters
 from updraft.ledger.reader import Reader
@@ -19,7 +21,7 @@ POOL_TOKEN = "pool-token"  # noqa: S105 (what the credential is called)
 _LAST_DAY = 10**6
 _MOST = 64 * 1024  # bytes of a token's file
 
-State = Callable[[Reader, float], Mapping[str, Any]]
+State = Callable[[Reader, float], DaemonState]
 Costs = Mapping[tuple[str, str], float]
 """What the machines of each cloud have cost, by cloud and currency."""
 
@@ -77,7 +79,7 @@ class LedgerSource:
                 return Picture(
                     now,
                     self._pool,
-                    self._state(reader, now),
+                    plain(self._state(reader, now)),
                     reader.last_cycle() or {},
                     reader.counters(),
                     self._costs_of(reader, now),

@@ -32,7 +32,7 @@ def world(
     """One machine with this slot, idle or not for long, and one group that waits, beside `others`."""
     made = snapshot(
         instances=[instance("i-1")],
-        records=[record("i-1", joined_at=NOW - 3000, busy_at=NOW - 1000)],
+        records=[record("i-1", joined_at=NOW - 3000, last_claimed_at=NOW - 1000)],
         slots=[replace(about, heard=now)],
         groups=[group("g", **{"idle": 2, "oldest": LATE, **jobs}), *others],
         now=now,

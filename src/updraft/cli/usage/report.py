@@ -42,6 +42,7 @@ def report(
     That is an estimate. docs/howto/watch-only.md says what it goes by.
     """
     from updraft.app.reporting import ReportAsked, found
+    from updraft.documents import plain
     from updraft.sim.reports.month import document
 
     page = None
@@ -52,7 +53,7 @@ def report(
     asked = ReportAsked(month, first, last, boot, replay)
     with waiting("reading what was, and simulating what would have been"):
         made = found(call, asked)
-        told = document(made)
+        told = plain(document(made))
     if page is not None:
         from updraft.sim.reports.month_page import page as drawn
         from updraft.sim.reports.page import write

@@ -65,7 +65,7 @@ def at_fault(
                 since.setdefault(machine, []).append(one.since)
     found = {}
     for entry in staying if since else ():
-        at = entry.machine.record.busy_at
+        at = entry.machine.record.last_claimed_at
         told = [moment for moment in since.get(entry.key, ()) if at is not None and at <= moment]
         if told and not entry.busy:
             found[entry.key] = len(told)

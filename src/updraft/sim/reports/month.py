@@ -1,4 +1,4 @@
-"""The report of some days as JSON values: what really was, and beside it what updraft would have done."""
+"""The report of some days: what really was, and beside it what updraft would have done."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +10,16 @@ from updraft.core.settings import Policy
 from updraft.recording.pool_record import Waited
 from updraft.sim.conditions import Conditions, SimCloud
 from updraft.sim.reports.metrics import metrics
+from updraft.sim.reports.month_document import (
+    MonthReport,
+    ReallySide,
+    ReportedFailure,
+    ReportedJobs,
+    ReportedUser,
+    ReportedWait,
+    SideFigures,
+    WouldSide,
+)
 from updraft.sim.reports.really import Fate, Past, PastJob, arrivals, comparable
 from updraft.sim.world.outcome import Floats, Outcome
 from updraft.sim.world.simulation import simulate
@@ -69,58 +79,56 @@ def would_be(
     return jobs, Would(made, unfit, conditions)
 
 
-def document(found: Found) -> dict[str, Any]:
-    """The report as JSON values."""
+def document(found: Found) -> MonthReport:
+    """The report."""
     past, would = found.past, found.would
-    return {
-        "pool": found.pool,
-        "from": found.period.first.isoformat(),
-        "to": found.period.last.isoformat(),
-        "since": moment(past.first),
-        "until": moment(past.last),
-        "watched": past.watched,
-        "jobs": _jobs(past),
-        "really": {**_side(found.really), "cost": _paid(found.paid), "currency": found.currency},
-        "would": None
-        if would is None
-        else {**_side(would.outcome), **_cost(would), "currency": found.currency},
-        "unfit": 0 if would is None else would.unfit,
-        "why_not": found.why_not or None,
-        "estimate": ESTIMATE,
-        "assumed": [*ASSUMED, *_conditions(would)] if would is not None else [],
-        "users": _users(found)[:USERS_SHOWN],
-        "waits": [_wait(one) for one in found.waits[:WAITS_SHOWN]],
-        "failures": [dict(one) for one in found.failures],
-        "notes": [*_notes(past), *found.notes],
-    }
+    return MonthReport(
+        pool=found.pool,
+        from_=found.period.first.isoformat(),
+        to=found.period.last.isoformat(),
+        since=moment(past.first),
+        until=moment(past.last),
+        watched=past.watched,
+        jobs=_jobs(past),
+        really=ReallySide(_side(found.really), _paid(found.paid), found.currency),
+        would=None if would is None else WouldSide(_side(would.outcome), *_cost(would), found.currency),
+        unfit=0 if would is None else would.unfit,
+        why_not=found.why_not or None,
+        estimate=ESTIMATE,
+        assumed=[*ASSUMED, *_conditions(would)] if would is not None else [],
+        users=[ReportedUser(**row) for row in _users(found)[:USERS_SHOWN]],
+        waits=[_wait(one) for one in found.waits[:WAITS_SHOWN]],
+        failures=[ReportedFailure(**one) for one in found.failures],
+        notes=[*_notes(past), *found.notes],
+    )
 
 
-def _jobs(past: Past) -> dict[str, int]:
+def _jobs(past: Past) -> ReportedJobs:
     counts = {str(fate): sum(one.fate is fate for one in past.jobs) for fate in Fate}
-    return {"arrived": len(past.jobs), **counts, "failed": sum(one.failed for one in past.jobs)}
+    return ReportedJobs(arrived=len(past.jobs), failed=sum(one.failed for one in past.jobs), **counts)
 
 
-def _side(made: Outcome) -> dict[str, Any]:
+def _side(made: Outcome) -> SideFigures:
     """The figures of one of the two; `None` where there is nothing to say."""
     found, series = metrics(made), made.series
     steps = _steps(series.t, made.ended)
     there, claimed = float((series.paid * steps).sum()), float((series.running * steps).sum())
     none = not len(made.jobs)
-    return {
-        "jobs": found.jobs,
-        "ended": found.completed,
-        "not_begun": int(np.isnan(made.jobs.first_start).sum()),
-        "mean_wait": None if none else round(found.wait_mean, 1),
-        "median_wait": None if none else round(found.wait_p50, 1),
-        "p95_wait": None if none else round(found.wait_p95, 1),
-        "longest_wait": None if none else round(found.wait_max, 1),
-        "core_hours_there": round(there / HOUR, 3),
-        "core_hours_claimed": round(claimed / HOUR, 3),
-        "idle_share": round(1 - min(1.0, claimed / there), 4) if there > 0 else None,
-        "machines": found.machines,
-        "most_machines": int(series.machines.max(initial=0)),
-        "most_cores": int(series.paid.max(initial=0)),
-    }
+    return SideFigures(
+        jobs=found.jobs,
+        ended=found.completed,
+        not_begun=int(np.isnan(made.jobs.first_start).sum()),
+        mean_wait=None if none else round(found.wait_mean, 1),
+        median_wait=None if none else round(found.wait_p50, 1),
+        p95_wait=None if none else round(found.wait_p95, 1),
+        longest_wait=None if none else round(found.wait_max, 1),
+        core_hours_there=round(there / HOUR, 3),
+        core_hours_claimed=round(claimed / HOUR, 3),
+        idle_share=round(1 - min(1.0, claimed / there), 4) if there > 0 else None,
+        machines=found.machines,
+        most_machines=int(series.machines.max(initial=0)),
+        most_cores=int(series.paid.max(initial=0)),
+    )
 
 
 def _steps(at: Floats, ended: float) -> Floats:
@@ -129,11 +137,12 @@ def _steps(at: Floats, ended: float) -> Floats:
     return np.clip(gaps, 0.0, HOLDS)
 
 
-def _cost(would: Would) -> dict[str, Any]:
+def _cost(would: Would) -> tuple[float | None, int]:
+    """What it would have cost, None where it isn't known; and how many machines have no price."""
     machines = would.outcome.machines
     unpriced = int((machines.price <= 0).sum())
     known = unpriced < len(machines) or not len(machines)
-    return {"cost": round(metrics(would.outcome).cost, 4) if known else None, "unpriced": unpriced}
+    return round(metrics(would.outcome).cost, 4) if known else None, unpriced
 
 
 def _paid(paid: Mapping[str, Any] | None) -> float | None:
@@ -192,10 +201,8 @@ def _cost_of_users(paid: Mapping[str, Any] | None) -> dict[str, float]:
     return found
 
 
-def _wait(one: Waited) -> dict[str, Any]:
-    return {
-        "user": one.user, "code": one.code, "text": one.text, "job_hours": round(one.job_seconds / HOUR, 3)
-    }  # fmt: skip
+def _wait(one: Waited) -> ReportedWait:
+    return ReportedWait(one.user, one.code, one.text, round(one.job_seconds / HOUR, 3))
 
 
 def _conditions(would: Would | None) -> Sequence[str]:
