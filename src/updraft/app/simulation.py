@@ -14,12 +14,13 @@ from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.sweep import Setting
-from updraft.sim.workloads.sources import DAY, Gaps, Workload, days_of, first_of, fitted, lines_of
+from updraft.sim.workloads.sources import DAY, Reading, Workload, days_of, first_of, fitted, lines_of
 from updraft.sim.world.agenda import START
 from updraft.sim.world.stock import Saved, slots_of
 
 SCHEDD = "schedd:"
 DEADLINE = 600.0  # a month of history may be long
+_UNITS = {"b": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB"}  # each 1024 times the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Asked:
 
     def workload(self) -> Workload:
         """The jobs, as many of them as were asked for."""
-        found = self._read(self._gaps())
+        found = self._read(self._reading())
         if self.options["days"]:
             found = days_of(found, *_days(self.options["days"]))
         return first_of(found, self.options["limit_jobs"] or len(found.arrivals))
@@ -62,16 +63,19 @@ class Asked:
             jobs = fitted(jobs, slots_of(setting.policy, setting.clouds), split=not self.options["no_split"])
         return jobs
 
-    def _read(self, gaps: Gaps) -> Workload:
+    def _read(self, reading: Reading) -> Workload:
         from updraft.sim.workloads.generate import PREFIX, from_file, generated
         from updraft.sim.workloads.history import read_history
         from updraft.sim.workloads.swf import read_swf
 
+        path = Path(self.source)
+        trace = path.suffix != ".toml" and path.is_file() and _is_swf(path)
+        if self.options["memory_unit"] and not trace:
+            raise UsageError(f"--memory-unit is for traces; {self.source} is none")
         if self.source.startswith(PREFIX):
             return generated(self.source, self.options["seed"])
         if self.source.startswith(SCHEDD):
-            return self._from_schedd(self.source, gaps)
-        path = Path(self.source)
+            return self._from_schedd(self.source, reading)
         if not path.is_file():
             what = "this is a directory" if path.is_dir() else "there is no such file"
             raise UsageError(
@@ -79,13 +83,18 @@ class Asked:
             )
         if path.suffix == ".toml":
             return from_file(path, self.options["seed"])
-        return (read_swf if _is_swf(path) else read_history)(path, gaps)
+        return (read_swf if trace else read_history)(path, reading)
 
-    def _gaps(self) -> Gaps:
-        text = self.options["memory"]
-        return Gaps() if text is None else Gaps(memory=_memory(text))
+    def _reading(self) -> Reading:
+        found, options = Reading(skip_bad_lines=self.options["skip_bad_lines"]), self.options
+        if options["memory"] is not None:
+            found = replace(found, memory=_memory(options["memory"]))
+        if options["memory_unit"] is not None:
+            unit, per_job = _memory_unit(options["memory_unit"])
+            found = replace(found, unit=unit, per_job=per_job)
+        return found
 
-    def _from_schedd(self, source: str, gaps: Gaps) -> Workload:
+    def _from_schedd(self, source: str, reading: Reading) -> Workload:
         from updraft.app.wiring import access
         from updraft.condor.support.history import NEEDED, past_jobs
         from updraft.sim.workloads.history import history
@@ -100,7 +109,7 @@ class Asked:
         if file is None:
             raise UsageError("schedd: needs the configuration of a pool; name it with --config PATH")
         rows = past_jobs(access(config.load(file)), name, time.time() - float(days) * DAY, NEEDED, DEADLINE)
-        return history(source, (json_record(row) for row in rows), gaps)
+        return history(source, (json_record(row) for row in rows), reading)
 
     # --------------------------------------------------------------------------------------- the settings
 
@@ -230,6 +239,17 @@ def time_of(option: str, text: str) -> float:
         return seconds(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
+
+
+def _memory_unit(text: str) -> tuple[int, bool]:
+    """The bytes of a unit, and whether it is for a whole job."""
+    unit, _, per = text.partition("/")
+    if unit.lower() not in _UNITS or per not in ("job", "core"):
+        raise UsageError(
+            f"--memory-unit {text}: write what memory is told in, and of what: "
+            f"{', '.join(_UNITS.values())}, each with /core or /job, as in KiB/core or B/job"
+        )
+    return 1024 ** list(_UNITS).index(unit.lower()), per == "job"
 
 
 def _memory(text: str) -> int:

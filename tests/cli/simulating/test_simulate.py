@@ -179,6 +179,22 @@ def test_only_some_of_the_jobs(capsys: pytest.CaptureFixture[str], trace: str) -
 
 
 @pytest.mark.slow
+def test_bad_lines_are_skipped_where_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
+) -> None:
+    """Memory in bytes of a whole job, and a broken line, as in MetaCentrum's log."""
+    odd = f"13 5 -1 60 4 -1 -1 4 -1 {8 * 1024**3} 1 1 1 1 -1 -1 -1 -1\n14 5 -1 -99 1\n"
+    (tmp_path / "t.swf").write_text((tmp_path / "t.swf").read_text() + odd)
+    assert "line 16: it has 5 of 18 numbers" in refused(capsys, trace)
+    found = simulated(capsys, trace, "--skip-bad-lines", "--memory-unit", "B/job")
+    assert found["workload"]["jobs"] == 13
+    assert found["workload"]["left_out"] == {"have no run time": 1, "can't be read": 1}
+    assert any(note.startswith("line 16 was skipped") for note in found["workload"]["notes"])
+    wrong = refused(capsys, trace, "--skip-bad-lines", "--memory-unit", "bytes")
+    assert "--memory-unit bytes: write what memory is told in" in wrong
+    assert "gen:days is none" in refused(capsys, "gen:days", "--memory-unit", "B/job")
+
+
 def test_a_report_is_written(capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path) -> None:
     assert main.call(["simulate", trace, "--report", "r.html", "--sweep", "idle_limit=1m,5m"]) == 0
     assert "report: r.html" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from updraft.condor.support.history import NEEDED, past_jobs
 from updraft.errors import UsageError
 from updraft.sim.workloads.history import history, read_history
 from updraft.sim.workloads.records import json_record
-from updraft.sim.workloads.sources import Gaps, Workload
+from updraft.sim.workloads.sources import Reading, Workload
 
 pytestmark = pytest.mark.integration
 
@@ -68,7 +68,7 @@ def check(found: Workload) -> None:
 def test_a_schedd_is_asked_for_its_history(live: LivePool) -> None:
     with live.network():
         rows = past_jobs(access_of(live), "", time.time() - 3600, NEEDED, 30)
-        check(history("schedd:", (json_record(row) for row in rows), Gaps()))
+        check(history("schedd:", (json_record(row) for row in rows), Reading()))
         assert past_jobs(access_of(live), "head", time.time() + 60, NEEDED, 30) == []
         with pytest.raises(UsageError, match=r"no schedd other; it has head\.pool\.test"):
             past_jobs(access_of(live), "other", 0, NEEDED, 30)

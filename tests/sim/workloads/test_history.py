@@ -11,7 +11,7 @@ import pytest
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.history import read_history
-from updraft.sim.workloads.sources import Gaps
+from updraft.sim.workloads.sources import Reading
 from updraft.sim.workloads.workload import DISK
 
 BEGAN = 1_760_000_000
@@ -92,6 +92,58 @@ def test_every_form_says_the_same(tmp_path: Path, form: Callable[[list[dict[str,
     assert (first.owner, first.executable) == ("ada", "/home/ada/run.sh")
     assert second.owner == "gr_ace_"  # it ends up in an ad
     assert found.begins == BEGAN + 100
+
+
+BROKEN = {
+    as_json: '{\n  "Owner": "ada",\n  "QDate": 12,,\n},\n',
+    as_lines: '{"Owner": "ada", "QDate": 12, "RequestCpus": }\n',
+    as_long: 'Owner = "ada"\nQDate 12\nRequestCpus = 1\n\n',
+    as_file: 'Owner = "ada"\nQDate 12\n?\n*** Offset = 0 ClusterId = 9 ProcId = 0\n',
+}
+
+
+@pytest.mark.parametrize("form", BROKEN)
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_broken_ad_is_skipped_and_named(
+    tmp_path: Path, form: Callable[[list[dict[str, Any]]], str], after: int
+) -> None:
+    parts = [form([ad(number)]) for number in range(4)]
+    if form is as_json:
+        parts = [part.removeprefix("[\n").removesuffix("\n]\n") + ",\n" for part in parts]
+        parts = ["[\n" + parts[0], *parts[1:], '{"Owner": "ada", "QDate": 5}\n]\n']
+    elif form is as_long:
+        parts = [part + "\n" for part in parts]
+    parts.insert(after + 1, BROKEN[form])
+    path = tmp_path / "h"
+    path.write_text("".join(parts))
+    with pytest.raises(UsageError):
+        read_history(path)
+    found = read_history(path, Reading(skip_bad_lines=True))
+    assert len(found.arrivals) == 4
+    assert found.left_out["can't be read"] == 1
+    assert any("was skipped" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("form", [as_json, as_lines, as_file])
+def test_a_history_that_is_cut_off_is_read_up_to_there_where_bad_lines_are_skipped(
+    tmp_path: Path, form: Callable[[list[dict[str, Any]]], str]
+) -> None:
+    path = tmp_path / "h"
+    path.write_text(form([ad(1), ad(2), ad(3)])[:-80])
+    found = read_history(path, Reading(skip_bad_lines=True))
+    assert len(found.arrivals) == 2
+    assert found.left_out["can't be read"] == 1
+
+
+def test_a_job_of_less_than_no_time_is_skipped_and_named(tmp_path: Path) -> None:
+    odd = ad(7, RemoteWallClockTime=-5.0, JobCurrentStartDate=None)
+    path = tmp_path / "h"
+    path.write_text(as_lines([ad(1), odd]))
+    with pytest.raises(UsageError, match=r"job 7\.0: it has a run time of -5 s"):
+        read_history(path)
+    found = read_history(path, Reading(skip_bad_lines=True))
+    assert len(found.arrivals) == 1
+    assert "job 7.0 was skipped: it has a run time of -5 s" in found.notes
 
 
 def test_gzip_is_read_too(tmp_path: Path) -> None:
@@ -182,7 +234,7 @@ def test_a_parallel_job_has_the_cores_of_all_its_nodes_and_gaps_are_filled(tmp_p
     path = tmp_path / "h"
     parallel = ad(1, JobUniverse=11, MaxHosts=4, RequestGPUs=1)
     path.write_text(as_lines([parallel, ad(2, RequestMemory=None, RequestDisk=None, RequestCpus=None)]))
-    found = read_history(path, Gaps(memory=500))
+    found = read_history(path, Reading(memory=500))
     assert found.arrivals[0].request == Resources(8, 12000, 20000, 4)
     assert found.arrivals[1].request == Resources(1, 500, DISK)
     assert any("1 jobs say nothing of memory" in note for note in found.notes)
@@ -209,7 +261,7 @@ def test_a_file_that_is_cut_off_is_refused(
         ),
         (
             as_lines([ad(RemoteWallClockTime=-5.0, JobCurrentStartDate=None)]),
-            r"job 1\.0 has a run time of -5 s",
+            r"job 1\.0: it has a run time of -5 s",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from updraft.core.model import Resources
 from updraft.errors import UsageError
-from updraft.sim.workloads.sources import Gaps, days_of, first_of, fitted
+from updraft.sim.workloads.sources import Reading, days_of, first_of, fitted
 from updraft.sim.workloads.swf import read_swf
 from updraft.sim.workloads.workload import DISK
 
@@ -60,7 +60,7 @@ def test_a_job_is_read_with_what_it_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_filled_and_said(tmp_path: Path) -> None:
     path = trace(tmp_path, line(1, allocated=2), line(2, submit=9, allocated=-1, user=-1))
-    first, second = read_swf(path, Gaps(memory=3000)).arrivals
+    first, second = read_swf(path, Reading(memory=3000)).arrivals
     assert first.request == Resources(2, 6000, DISK)
     assert first.longest is None
     assert second.request.cpus == 1
@@ -155,7 +155,7 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("last", "said"),
     [
-        ("2 10 -1 100", r"line 8 has 4 of 18 numbers: the trace is cut off"),
+        ("2 10 -1 100", r"line 8: it has 4 of 18 numbers, as where a trace is cut off"),
         (line(2, run=-30), r"line 8: the run time is -30 s"),
         (line(2, submit=-4), r"line 8: the submit time is -4 s"),
         (line(2, submit=-1), r"line 8: the submit time is -1 s"),
@@ -166,6 +166,45 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_line_is_named(tmp_path: Path, last: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         read_swf(trace(tmp_path, line(1), last))
+
+
+def test_bad_lines_are_skipped_counted_and_named_where_that_is_asked_for(tmp_path: Path) -> None:
+    good, bad = line(1, submit=5), [line(2, run=-30), "2 10 -1\n", "GIF\x009a\n", "nonsense\n"]
+    path = trace(tmp_path, *bad, good)
+    with pytest.raises(UsageError, match=r"t\.swf, line 7: the run time is -30 s.*--skip-bad-lines"):
+        read_swf(path)
+    found = read_swf(path, Reading(skip_bad_lines=True))
+    assert len(found.arrivals) == 1
+    assert found.left_out == {"can't be read": 4}
+    said = [note for note in found.notes if "skipped" in note]
+    assert [note.partition(":")[0] for note in said] == [f"line {n} was skipped" for n in (7, 8, 9, 10)]
+    many = read_swf(trace(tmp_path, *bad * 20, good), Reading(skip_bad_lines=True))
+    assert many.left_out == {"can't be read": 80}
+    assert many.notes[-1] == "60 more were skipped"
+
+
+@pytest.mark.parametrize(
+    ("reading", "amount", "mebibytes"),
+    [
+        (Reading(), 2048, 2 * 4),
+        (Reading(unit=1024**2), 3, 3 * 4),
+        (Reading(unit=1, per_job=True), 64 * 1024**3, 64 * 1024),
+        (Reading(per_job=True), 1025, 2),
+        (Reading(unit=1, per_job=True), 1, 1),
+    ],
+)
+def test_memory_is_told_in_the_unit_that_was_named(
+    tmp_path: Path, reading: Reading, amount: int, mebibytes: int
+) -> None:
+    """As in MetaCentrum's logs, which tell bytes of a whole job."""
+    for said in ({"memory": amount}, {"used": amount}):
+        (job,) = read_swf(trace(tmp_path, line(allocated=4, **said)), reading).arrivals
+        assert job.request.memory == mebibytes
+
+
+def test_memory_in_another_unit_than_the_format_s_is_pointed_at(tmp_path: Path) -> None:
+    found = read_swf(trace(tmp_path, line(1), line(2, memory=64 * 1024**3)))
+    assert any("1 jobs have over 1 TiB of memory for each core: --memory-unit" in n for n in found.notes)
 
 
 def test_a_trace_without_a_job_that_ran_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from updraft.app.simulation import rivals
 from updraft.clouds.fake import site_settings
 from updraft.core.model import (
     CloudOffer,
@@ -21,10 +22,11 @@ from updraft.core.model import (
     Terminate,
 )
 from updraft.core.plan import plan as core_plan
-from updraft.core.settings import Limits, Policy, Spare, Timings, WorkerClass
+from updraft.core.settings import DAY, Limits, Policy, Spare, Timings, WorkerClass
 from updraft.sim.conditions import Pace, example_clouds, example_policy
 from updraft.sim.engine import Engine
 from updraft.sim.reports.metrics import metrics
+from updraft.sim.sweep import Setting
 from updraft.sim.workloads.workload import Arrival, Shape, burst, bursts, stream
 from updraft.sim.world.outcome import Outcome
 from updraft.sim.world.simulation import Boots, Conditions, SimCloud, simulate
@@ -123,6 +125,37 @@ def test_cycles_that_are_left_out_change_nothing(idle_limit: float) -> None:
     assert np.array_equal(lazy.series.cost, thorough.series.cost)
     assert lazy.calls == thorough.calls
     settled(lazy)
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_job_that_runs_for_days_is_waited_for_and_paid_for(thorough: bool) -> None:
+    """Nothing changes for five days, yet the machine is paid for all the while."""
+    work = [Arrival(0.0, "ada", ONE, 5 * DAY)]
+    outcome = simulate(
+        work, policy(), cloud(boots=AT_ONCE), conditions=Conditions(cycle=600.0, thorough=thorough)
+    )
+    settled(outcome)
+    assert outcome.machines.ended_at[0] - outcome.machines.asked_at[0] > 5 * DAY
+    assert metrics(outcome).cost > 0.1 * 5 * 24
+
+
+def test_a_job_that_runs_for_days_is_waited_for_where_a_rival_decides() -> None:
+    """One that lets its machines go by itself, and isn't the planner."""
+    decide = rivals("google", Setting("s", policy(), cloud(boots=AT_ONCE)))[0].decider
+    work = [Arrival(0.0, "ada", ONE, 5 * DAY)]
+    outcome = simulate(
+        work, policy(), cloud(boots=AT_ONCE), decide=decide(work), conditions=Conditions(cycle=600.0)
+    )
+    assert outcome.ended > 5 * DAY
+    assert metrics(outcome).completed == 1
+    assert metrics(outcome).cost > 0.1 * 5 * 24
+
+
+def test_machines_are_paid_for_until_their_idle_limit_however_long_it_is() -> None:
+    work = [Arrival(0.0, "ada", ONE, 60.0)]
+    outcome = simulate(work, policy(idle_limit=3 * 3600.0), cloud(boots=AT_ONCE))
+    settled(outcome)
+    assert outcome.machines.ended_at[0] - outcome.jobs.ended[0] > 3 * 3600
 
 
 @pytest.mark.slow

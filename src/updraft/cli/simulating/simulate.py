@@ -67,6 +67,20 @@ _OPTIONS: Sequence[tuple[tuple[str, ...], dict[str, Any]]] = (
         {"metavar": "SIZE", "help": "Memory for each core of a job that doesn't say it. Default: 1GiB."},
     ),
     (
+        ("--memory-unit",),
+        {
+            "metavar": "UNIT/OF",
+            "help": "What a trace tells memory in: B, KiB, MiB or GiB, /core or /job. Default: KiB/core.",
+        },
+    ),
+    (
+        ("--skip-bad-lines",),
+        {
+            "is_flag": True,
+            "help": "Leave out, count and name lines and jobs that can't be read. Otherwise one is an error.",
+        },
+    ),
+    (
         ("--no-split",),
         {
             "is_flag": True,

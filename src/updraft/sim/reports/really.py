@@ -16,7 +16,7 @@ from updraft.core.model import Resources
 from updraft.recording.pool_record import PoolLook, RecordReader, Row, SeenMachine
 from updraft.sim.workloads.history import COMPLETED, ON_A_MACHINE, REMOVED, HistoryReader, number, run_time
 from updraft.sim.workloads.records import json_record
-from updraft.sim.workloads.sources import Gaps
+from updraft.sim.workloads.sources import BadLines, Reading
 from updraft.sim.workloads.workload import Arrival
 from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
 
@@ -119,7 +119,7 @@ def comparable(jobs: Iterable[PastJob], largest: Sequence[Resources]) -> tuple[l
 def _jobs(reader: RecordReader, begin: float, end: float, left_out: Counter[str]) -> list[PastJob]:
     rows = {_name(row): row for row in reader.queue()}
     rows |= {_name(row): row for row in reader.jobs()}
-    history = HistoryReader("the record", Gaps())
+    history = HistoryReader(BadLines("the record", skip=True), Reading())
     found = []
     for row in rows.values():
         one = _job(history, row, begin, end)
@@ -165,8 +165,8 @@ def _job(history: HistoryReader, row: Row, begin: float, end: float) -> PastJob 
 
 def _took(record: Mapping[str, object]) -> float | None:
     try:
-        return run_time("the record", record)  # type: ignore[arg-type]
-    except Exception:  # a clock that was set back while it ran
+        return run_time(record)  # type: ignore[arg-type]
+    except ValueError:  # a clock that was set back while it ran
         return None
 
 

@@ -18,7 +18,7 @@ from updraft.condor.support.history import NEEDED
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.records import Expression, Record, json_records, long_records
-from updraft.sim.workloads.sources import LATEST, Gaps, Workload, checksum, lines_of, made
+from updraft.sim.workloads.sources import LATEST, BadLines, Reading, Workload, checksum, lines_of, made
 from updraft.sim.workloads.workload import Arrival
 
 REMOVED, COMPLETED = 3, 4
@@ -28,25 +28,29 @@ _QUANTITIES = (("RequestCpus", 1), ("RequestMemory", 0), ("RequestDisk", 0), ("R
 _FREE = re.compile(r"[^\w.@/+-]")
 
 
-def read_history(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - frozen
+def read_history(path: Path, reading: Reading = Reading()) -> Workload:  # noqa: B008 - frozen
     """The jobs of a history, gzipped or not, in any of its forms. Or UsageError that says what is wrong."""
-    lines = lines_of(path)
+    bad = BadLines(path.name, skip=reading.skip_bad_lines)
+    lines = lines_of(path, bad)
     first = next((line for line in lines if line[1].strip()), (0, ""))
     rest = _again(first, lines)
     records = json_records if first[1].lstrip()[:1] in ("[", "{") else long_records
-    return history(path.name, records(path.name, rest), gaps, checksum(path))
+    return history(path.name, records(path.name, rest, bad), reading, checksum(path), bad)
 
 
-def history(name: str, records: Iterable[Record], gaps: Gaps, sha256: str = "") -> Workload:
+def history(
+    name: str, records: Iterable[Record], reading: Reading, sha256: str = "", bad: BadLines | None = None
+) -> Workload:
     """The workload of these job ads, in whatever order. Jobs that never ran are left out and counted."""
-    reader = HistoryReader(name, gaps)
+    reader = HistoryReader(bad or BadLines(name, skip=reading.skip_bad_lines), reading)
     arrivals = [job for record in records if (job := reader.job(record)) is not None]
     if not arrivals and reader.left_out["say nothing of their times"]:
         raise UsageError(
             f"{name}: no job says when it arrived and ran; make the file with `condor_history -jsonl "
             f"-attributes {','.join(NEEDED)}`"
         )
-    return made(name, arrivals, left_out=reader.left_out, notes=reader.notes(), begins=0.0, sha256=sha256)
+    left_out = reader.bad.left_out(reader.left_out)
+    return made(name, arrivals, left_out=left_out, notes=reader.notes(), begins=0.0, sha256=sha256)
 
 
 def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -57,17 +61,21 @@ def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[
 class HistoryReader:
     """Turns job ads into arrivals, and keeps what it met on the way."""
 
-    def __init__(self, name: str, gaps: Gaps) -> None:
+    def __init__(self, bad: BadLines, reading: Reading) -> None:
         self.left_out: Counter[str] = Counter()
+        self.bad = bad
         self._assumed = 0
-        self._name = name
-        self._gaps = gaps
+        self._reading = reading
         self._same: dict[Resources, Resources] = {}  # one object for equal requests: jobs are many
 
     def job(self, record: Record) -> Arrival | None:
         """The job of this ad; None where it is none that a machine ran."""
         why = _why_not(record)
-        run, arrived = run_time(self._name, record), number(record, "QDate")
+        try:
+            run, arrived = run_time(record), number(record, "QDate")
+        except ValueError as error:
+            self.bad.met(f"job {record.get('ClusterId', '?')}.{record.get('ProcId', '?')}", str(error))
+            return None
         if not why and (run is None or arrived is None):
             why = "say nothing of their times"
         if why or run is None or arrived is None:
@@ -97,8 +105,9 @@ class HistoryReader:
 
     def notes(self) -> list[str]:
         """What was assumed."""
-        each = f"{self._gaps.memory} MiB for each core are assumed"
-        return [f"{self._assumed} jobs say nothing of memory: {each}"] if self._assumed else []
+        each = f"{self._reading.memory} MiB for each core are assumed"
+        assumed = [f"{self._assumed} jobs say nothing of memory: {each}"] if self._assumed else []
+        return [*assumed, *self.bad.notes()]
 
     def _request(self, record: Record) -> Resources:
         amounts = _plain_amounts(record) or request_of(_ad(record))
@@ -109,8 +118,8 @@ class HistoryReader:
         nodes = cpus // max(1, amounts.cpus)
         return Resources(
             cpus,
-            amounts.memory * nodes or self._gaps.memory * cpus,
-            amounts.disk * nodes or self._gaps.disk,
+            amounts.memory * nodes or self._reading.memory * cpus,
+            amounts.disk * nodes or self._reading.disk,
             amounts.gpus * nodes,
         )
 
@@ -127,8 +136,11 @@ def _why_not(record: Record) -> str:
     return ""
 
 
-def run_time(name: str, record: Record) -> float | None:
-    """Seconds of the last run: from its start to the end, else all that it ran, shared among its starts."""
+def run_time(record: Record) -> float | None:
+    """Seconds of the last run: from its start to the end, else all that it ran, shared among its starts.
+
+    Raises ValueError for less than none.
+    """
     began = number(record, "JobCurrentStartDate")
     ended = number(record, "CompletionDate") or number(record, "EnteredCurrentStatus")
     if began and ended and ended >= began:
@@ -137,8 +149,7 @@ def run_time(name: str, record: Record) -> float | None:
     if began and ended and not wall:
         wall, starts = ended - began, None
     if wall is not None and wall < 0:
-        job = f"{record.get('ClusterId', '?')}.{record.get('ProcId', '?')}"
-        raise UsageError(f"{name}: job {job} has a run time of {wall:g} s; mend its ad or take it out")
+        raise ValueError(f"it has a run time of {wall:g} s")
     return wall / max(1.0, starts or 1.0) if wall else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from updraft.errors import UsageError
-from updraft.sim.workloads.sources import quoted
+from updraft.sim.workloads.sources import BadLines, quoted
 
 LONGEST_AD = 1 << 22  # characters; an ad is a few thousand
 
@@ -35,11 +35,18 @@ _ESCAPED = re.compile(r"\\(.)")
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "undefined": None, "error": None}
 
 
-def json_records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
-    """The ads of a JSON array, or of one JSON object after the other. Or UsageError where it breaks off."""
-    rest, count, array, closed, last = "", 0, None, False, 0
+def json_records(name: str, lines: Iterable[tuple[int, str]], bad: BadLines) -> Iterator[Record]:
+    """The ads of a JSON array, or of one JSON object after the other. Or UsageError where it breaks off.
+
+    Where bad lines are skipped, what isn't JSON ends where the next line begins with an ad.
+    """
+    rest, count, array, closed, last, begun = "", 0, None, False, 0, 0
     for number, line in lines:
         last = number
+        if bad.skip and line.startswith("{") and rest.strip():
+            bad.met(f"line {begun}", "what begins there isn't JSON")
+            rest = ""
+        begun = begun if rest.strip() else number
         rest += line
         if array is None and rest.strip():
             array = rest.lstrip().startswith("[")
@@ -54,10 +61,12 @@ def json_records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record
             closed, rest = True, rest[1:].strip()
         if (closed and rest) or len(rest) > LONGEST_AD:
             break
-    if rest.strip() or (array and not closed):
+    if bad.skip and (rest.strip() or (array and not closed)):
+        bad.met(f"line {last}", "the file is cut off there or isn't JSON")
+    elif rest.strip() or (array and not closed):
         raise UsageError(
             f"{name} is cut off or isn't JSON after job {count} (line {last}); write it again with "
-            "`condor_history -jsonl`"
+            "`condor_history -jsonl`, or take what can be read with --skip-bad-lines"
         )
 
 
@@ -92,25 +101,33 @@ def _json_value(value: object) -> Value:
     return value if isinstance(value, int | float | bool) else None  # lists and nested ads aren't needed
 
 
-def long_records(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[Record]:
-    """The ads of the long form: a `Name = value` on each line, an empty line or a `***` line after each."""
+def long_records(name: str, lines: Iterable[tuple[int, str]], bad: BadLines) -> Iterator[Record]:
+    """The ads of the long form: a `Name = value` on each line, an empty line or a `***` line after each.
+
+    An ad with a bad line is left out where such are skipped: nobody knows what it would have said.
+    """
     ad: dict[str, Value] = {}
-    banners, number = False, 0
+    banners, number, spoiled = False, 0, False
     for number, line in lines:
         text = line.strip()
         if not text or text.startswith("***"):
             banners = banners or bool(text)
-            if ad:
+            if ad and not spoiled:
                 yield ad
-            ad = {}
+            ad, spoiled = {}, False
             continue
         found = _LINE.fullmatch(text)
         if found is None:
-            raise UsageError(f"{name}, line {number}: {quoted(text)} is no line of a job's ad: {_FORMS}")
+            if not spoiled:
+                bad.met(f"line {number}", f"{quoted(text)} is no line of a job's ad ({_FORMS})")
+            spoiled = True
+            continue
         ad[found[1]] = _long_value(found[2])
-    if ad and banners:
+    if ad and banners and bad.skip:
+        bad.met(f"line {number}", "the file is cut off there: its last job has no end")
+    elif ad and banners:
         raise UsageError(f"{name} is cut off in the ad before line {number}: its last job has no end")
-    if ad:
+    elif ad and not spoiled:
         yield ad
 
 

@@ -18,15 +18,53 @@ MOST_PARTS = 100_000  # cores of one job: it is a slip of the pen that asks for 
 _GZIP = b"\x1f\x8b"
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """What fills the gaps of a workload that doesn't say what its jobs ask for.
+NAMED = 20  # bad lines are named, further ones only counted
 
-    `memory` is MiB for each core of a job, `disk` KiB for a whole job.
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a workload's file is read.
+
+    `memory` (MiB for each core of a job) and `disk` (KiB for a whole job) are for jobs that say nothing of
+    theirs. A trace tells memory in units of `unit` bytes, for each core or, where `per_job`, for the whole
+    job; the default is the format's. `skip_bad_lines` leaves lines out that can't be read.
     """
 
     memory: int = GIB
     disk: int = DISK
+    unit: int = 1024
+    per_job: bool = False
+    skip_bad_lines: bool = False
+
+
+class BadLines:
+    """What can't be read in a file: an error at once, or, where it is skipped, counted and named."""
+
+    def __init__(self, name: str, *, skip: bool) -> None:
+        self.skip = skip
+        self.count = 0
+        self._name = name
+        self._named: list[str] = []
+
+    def met(self, where: str, why: str) -> None:
+        """This is wrong there ("line 8"). Raises UsageError unless it is skipped."""
+        if not self.skip:
+            raise UsageError(
+                f"{self._name}, {where}: {why}; mend it or take it out, or leave out all that can't be read "
+                "with --skip-bad-lines"
+            )
+        self.count += 1
+        if self.count <= NAMED:
+            self._named.append(f"{where} was skipped: {why}")
+
+    def left_out(self, others: Mapping[str, int]) -> dict[str, int]:
+        """These records that are left out, and the bad ones."""
+        return {**others, **({"can't be read": self.count} if self.count else {})}
+
+    def notes(self) -> list[str]:
+        """A sentence for each, up to a number of them."""
+        more = self.count - len(self._named)
+        return [*self._named, *([f"{more} more were skipped"] if more else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +203,11 @@ def _part(request: Resources, parts: int) -> Resources:
 # ------------------------------------------------------------------------------------------------- files
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a text file, unpacked where it is gzip. Or UsageError that says what is wrong."""
+def lines_of(path: Path, bad: BadLines | None = None) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a text file, unpacked where it is gzip. Or UsageError that says what is wrong.
+
+    Lines with bytes that no text has are left out where `bad` skips them.
+    """
     number = 0
     try:
         with path.open("rb") as raw:
@@ -175,6 +216,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
             file = gzip.GzipFile(fileobj=raw) if packed else raw
             for number, line in enumerate(file, 1):
                 if b"\0" in line:
+                    if bad is not None and bad.skip:
+                        bad.met(f"line {number}", "it is no text")
+                        continue
                     raise UsageError(
                         f"{path.name} is no text (line {number}): it isn't a workload, or it is packed with "
                         "something else than gzip"

@@ -11,8 +11,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from updraft.core.model import Resources
-from updraft.errors import UsageError
-from updraft.sim.workloads.sources import LATEST, Gaps, Workload, checksum, lines_of, made, quoted
+from updraft.sim.workloads.sources import (
+    LATEST,
+    BadLines,
+    Reading,
+    Workload,
+    checksum,
+    lines_of,
+    made,
+    quoted,
+)
 from updraft.sim.workloads.workload import Arrival
 
 FIELDS = 18
@@ -22,26 +30,30 @@ SUBMIT, RUN, ALLOCATED, USED_MEMORY, REQUESTED, LIMIT, MEMORY, STATUS, USER, PRO
 CANCELLED = 5
 PARTS = (2, 3, 4)  # a stretch of a job that another line tells as a whole
 SHORTEST = 1.0  # seconds: times are whole seconds, and a job that is said to take none took less than one
+_MIB = 1024 * 1024  # bytes
+_HUGE = 1024 * 1024  # MiB for each core: no machine has as much
 _HEADER = re.compile(r";\s*(\w+):\s*(.*)")
 
 
-def read_swf(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - frozen
+def read_swf(path: Path, reading: Reading = Reading()) -> Workload:  # noqa: B008 - frozen
     """The jobs of a trace, gzipped or not.
 
-    Processors are those that were asked for, else those that were given; memory is what was asked for on each
-    processor, else what was used, else the gap's. The requested time is the longest that a job may run. Jobs
-    that were cancelled before they ran, and those whose run time is missing, are left out and counted; one of
-    run time 0 takes a second. Columns beyond the format's 18 are ignored.
+    Processors are those that were asked for, else those that were given; memory is what was asked for on
+    each processor, else what was used, else what `reading` assumes; it also says what memory is told in.
+    The requested time is the longest that a job may run. Jobs that were cancelled before they ran, and those
+    whose run time is missing, are left out and counted; one of run time 0 takes a second. Columns beyond the
+    format's 18 are ignored.
 
     Raises UsageError, with the line's number, for what isn't this format, a negative or endless time, or a
-    file that ends in the middle of a line.
+    file that ends in the middle of a line, unless `reading` skips such lines.
     """
-    reader = _Reader(path.name, gaps)
-    arrivals = list(reader.arrivals(lines_of(path)))
+    bad = BadLines(path.name, skip=reading.skip_bad_lines)
+    reader = _Reader(bad, reading)
+    arrivals = list(reader.arrivals(lines_of(path, bad)))
     return made(
         path.name,
         arrivals,
-        left_out=reader.left_out,
+        left_out=bad.left_out(reader.left_out),
         notes=reader.notes(),
         begins=_start(reader.header),
         sha256=checksum(path),
@@ -51,12 +63,12 @@ def read_swf(path: Path, gaps: Gaps = Gaps()) -> Workload:  # noqa: B008 - froze
 class _Reader:
     """Reads one trace, and keeps what it met on the way."""
 
-    def __init__(self, name: str, gaps: Gaps) -> None:
+    def __init__(self, bad: BadLines, reading: Reading) -> None:
         self.header: dict[str, str] = {}
         self.left_out: Counter[str] = Counter()
-        self._assumed = 0
-        self._name = name
-        self._gaps = gaps
+        self._assumed = self._huge = 0
+        self._bad = bad
+        self._reading = reading
         self._same: dict[Resources, Resources] = {}  # one object for equal requests: jobs are many
 
     def arrivals(self, lines: Iterable[tuple[int, str]]) -> Iterator[Arrival]:
@@ -65,7 +77,11 @@ class _Reader:
                 if found := _HEADER.match(line):
                     self.header.setdefault(found[1], found[2].strip())
                 continue
-            row = _row(self._name, number, line)
+            try:
+                row = _row(line)
+            except ValueError as error:
+                self._bad.met(f"line {number}", str(error))
+                continue
             if why := _why_not(row):
                 self.left_out[why] += 1
             else:
@@ -74,9 +90,14 @@ class _Reader:
     def notes(self) -> list[str]:
         notes = [self.header[what] for what in ("Installation", "Computer") if self.header.get(what)]
         if self._assumed:
-            each = f"{self._gaps.memory} MiB for each core are assumed"
+            each = f"{self._reading.memory} MiB for each core are assumed"
             notes.append(f"{self._assumed} jobs say nothing of memory: {each}")
-        return notes
+        if self._huge:
+            notes.append(
+                f"{self._huge} jobs have over 1 TiB of memory for each core: --memory-unit says what a trace "
+                "tells it in"
+            )
+        return [*notes, *self._bad.notes()]
 
     def _job(self, row: list[float]) -> Arrival:
         run = max(row[RUN], SHORTEST)
@@ -92,37 +113,32 @@ class _Reader:
 
     def _request(self, row: list[float]) -> Resources:
         cpus = int(next((row[index] for index in (REQUESTED, ALLOCATED) if row[index] > 0), 1))
-        kib = next((row[index] for index in (MEMORY, USED_MEMORY) if row[index] > 0), None)
-        self._assumed += kib is None
-        each = self._gaps.memory if kib is None else max(1.0, kib / 1024)
-        return Resources(cpus, int(-(-each * cpus // 1)), self._gaps.disk)
+        said = next((row[index] for index in (MEMORY, USED_MEMORY) if row[index] > 0), None)
+        self._assumed += said is None
+        if said is None:
+            return Resources(cpus, self._reading.memory * cpus, self._reading.disk)
+        amount = max(1.0, said * self._reading.unit / _MIB)
+        memory = amount if self._reading.per_job else amount * cpus
+        self._huge += memory > _HUGE * cpus
+        return Resources(cpus, int(-(-memory // 1)), self._reading.disk)
 
 
-def _row(name: str, number: int, line: str) -> list[float]:
+def _row(line: str) -> list[float]:
+    """The numbers of a line. Raises ValueError that says what is wrong with it."""
     words = line.split()
     try:
         row = [float(word) for word in words[:FIELDS]]
         if not math.isfinite(sum(row)):
             raise ValueError
     except ValueError as error:
-        raise UsageError(
-            f"{name}, line {number}: {quoted(line)} is no line of a trace; it needs {FIELDS} numbers"
-        ) from error
+        raise ValueError(f"{quoted(line)} is no line of a trace, which has {FIELDS} numbers") from error
     if len(row) < FIELDS:
-        raise UsageError(
-            f"{name}, line {number} has {len(row)} of {FIELDS} numbers: the trace is cut off, get it again"
-        )
+        raise ValueError(f"it has {len(row)} of {FIELDS} numbers, as where a trace is cut off")
     for what, index in (("run time", RUN), ("submit time", SUBMIT)):
         if row[index] < 0 and (row[index] != -1 or index == SUBMIT):
-            raise UsageError(
-                f"{name}, line {number}: the {what} is {row[index]:g} s; only a run time may be "
-                "missing (-1); mend the line or take it out"
-            )
+            raise ValueError(f"the {what} is {row[index]:g} s, and only a run time may be missing (-1)")
         if row[index] > LATEST:
-            raise UsageError(
-                f"{name}, line {number}: the {what} is {row[index]:g} s, which is centuries; mend the "
-                "line or take it out"
-            )
+            raise ValueError(f"the {what} is {row[index]:g} s, which is centuries")
     return row
 
 

@@ -29,8 +29,8 @@ from updraft.sim.world.steady import Steady
 
 __all__ = ["Boots", "Conditions", "Decide", "SimCloud", "World", "simulate"]
 
-LINGERS = 3600.0  # seconds without any change after which what is left is taken to stay for good
-STALLED = DAY  # the same while jobs still wait: rests after failures are long over then
+LINGERS = 3600.0  # seconds beyond every idle limit without any change: what is left then stays for good
+STALLED = DAY  # seconds in which jobs wait, none runs and nothing changes: rests after failures are over then
 HOPELESS = 3 * DAY  # without a job at work, whatever else goes on: machines that never join, again and again
 _PROGRESS_EVERY = 64  # cycles
 
@@ -48,8 +48,9 @@ def simulate(
 
     `decide` is called with what the daemon would see. `progress` is told now and then which share of the
     jobs is done, from 0 to 1. It ends when every job is done and every machine gone, or at the horizon; also
-    when nothing has changed for an hour after the last job was done (machines that a policy keeps for good),
-    or for a day while jobs still wait that nothing is bought for; or when for three days no job has run.
+    when nothing has changed for the longest idle limit and an hour after the last job was done (machines that
+    a policy keeps for good), or for a day while none runs and jobs wait that nothing is bought for; or when
+    for three days no job has run. While a job runs it isn't over, however long that takes.
     """
     return World(workload, policy, clouds, decide, conditions).run(progress)
 
@@ -82,6 +83,7 @@ class World:
             # Ads that don't change are shown anew just often enough that none is doubted.
             update=max(UPDATE_INTERVAL, doubted_after(policy) - 2 * conditions.cycle),
         )
+        self._lingers = LINGERS + max((worker.idle_limit for worker in policy.classes.values()), default=0.0)
         self._brings = Brings(policy)
         self.clouds = {name: self._cloud(name, sold) for name, sold in clouds.items()}
         self.ledger = LeanLedger()
@@ -155,11 +157,11 @@ class World:
             return True
         if self._arrived < len(self._arrivals) or queue.running or queue.done != self._served[1]:
             self._served = (agenda.now, queue.done)
-        if self._arrived < len(self._arrivals):
+        if self._arrived < len(self._arrivals) or queue.running:
             return False
         quiet = agenda.now - agenda.changed_at
         if queue.done == len(self._arrivals):
-            return quiet >= LINGERS or not any(cloud.paid_machines for cloud in self.clouds.values())
+            return quiet >= self._lingers or not any(cloud.paid_machines for cloud in self.clouds.values())
         return quiet >= STALLED or agenda.now - self._served[0] >= HOPELESS
 
     # -------------------------------------------------------------------------------------------- inside
