@@ -13,9 +13,7 @@ class SideFigures(Document):
     jobs: Annotated[int, "Jobs that both sides have: what no machine of updraft's holds is in neither."]
     ended: Annotated[int, "Of these, ended."]
     not_begun: Annotated[int, "Of these, never begun."]
-    mean_wait: Annotated[
-        float | None, "Seconds from a job's arrival to its first start; null without jobs."
-    ]
+    mean_wait: Annotated[float | None, "Seconds from a job's arrival to its first start; null without jobs."]
     median_wait: Annotated[float | None, "Half of the jobs waited no longer."]
     p95_wait: Annotated[float | None, "95 of 100 waited no longer."]
     longest_wait: Annotated[float | None, "Of all."]
@@ -66,9 +64,7 @@ class ReportedUser(Document):
     core_hours: Annotated[float, "That they had."]
     mean_wait: Annotated[float | None, "Seconds; null where none of them is in both columns."]
     p95_wait: Annotated[float | None, "Seconds."]
-    would_mean_wait: Annotated[
-        float | None, "Seconds, as updraft would have done it: an estimate; or null."
-    ]
+    would_mean_wait: Annotated[float | None, "Seconds, as updraft would have done it: an estimate; or null."]
     would_p95_wait: Annotated[float | None, "The same of 95 in 100."]
     cost: Annotated[float | None, "Of updraft's machines, as `updraft usage` says it; or null."]
 
