@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 FORGED = MOST + 200
 AD = (
     'MyType = "Machine"\nName = "{name}"\nMachine = "w"\nMyAddress = "<10.99.0.77:9618>"\n'
-    'State = "Unclaimed"\nActivity = "Idle"\nPartitionableSlot = true\nCpus = 4\nMemory = 1000\nStart = true\n'
+    'State = "Unclaimed"\nActivity = "Idle"\nPartitionableSlot = true\nCpus = 4\nMemory = 99\nStart = true\n'
 )
 OTHERS = ("slot1@plain", "slot1@i-2@w2")
 
