@@ -17,6 +17,7 @@ from updraft.core.limits.pace import after_look
 from updraft.core.model import JobGroup, Known, Learned, Observation, Snapshot, Source
 from updraft.core.settings import Policy
 from updraft.core.slots import places
+from updraft.core.slots.counts import bounded
 from updraft.core.slots.offers import OfferCatalogue, told
 from updraft.core.slots.variants import most_for, wanted
 from updraft.core.sparing import policy_without, sold, warnings, without
@@ -55,7 +56,7 @@ def answers(observation: Observation) -> Snapshot:
         now=observation.now,
         pool=observation.pool,
         schedds=observation.schedds,
-        collector=observation.collector,
+        collector=bounded(observation.collector, observation.ledger.machines),
         clouds=observation.clouds,
         ledger=observation.ledger,
         annexes=observation.annexes,

@@ -638,6 +638,7 @@ def test_ends_are_made_on_one_road_only() -> None:
     assert by_clock == {
         ("core/machines/leaving.py", "_draining"),
         ("core/machines/leaving.py", "_killed"),
+        ("core/machines/stubborn.py", "overdue"),
         ("core/machines/annex_leaving.py", "_over"),
         ("core/machines/annex_leaving.py", "_stopped"),
     }

@@ -73,6 +73,7 @@ _LONGEST = 512  # bytes of a name: no longer text is read
 # which it stands for itself, and so it would never find the name.
 _SPELLED = "[] -[^-~[:^ascii:]]*"
 _NAMED = f'(isString(Name) && size(Name) < {_LONGEST} && regexp("^{_SPELLED}$", Name))'
+_MACHINE = 'split(Name, "@")[1]'  # of a worker's slot: `slot1@MACHINE@host`
 _UNSPELLED = re.compile(r"[\x00-\x1f\x7f\\]")
 _MARKS = (list(MARKS), ["Name", "MyAddress", "LastHeardFrom"], ["Name", "LastHeardFrom"])
 # Ads are asked for by name up to this many; for more, all are read once.
@@ -138,6 +139,7 @@ class SlotAds:
     def __init__(self, source: Any, odd: Odd) -> None:
         self._source = source
         self._odd = odd
+        self._without: list[str] = []
 
     def marks(self) -> Iterable[Any]:
         self._odd.begin()
@@ -150,12 +152,19 @@ class SlotAds:
 
     def at_work(self, names: Sequence[str]) -> Iterable[str]:
         busy = 'MyType == "Machine" && DynamicSlot && Activity == "Busy"'
-        return [text(ad, "Name") for ad in _each(self._source, busy, names, ["Name"])] if names else ()
+        return [text(ad, "Name") for ad in whole_of(self._source, busy, names, ["Name"])] if names else ()
 
     @property
     def _slots(self) -> str:
-        """The condition for all slots but those of hidden machines."""
-        return f"{SLOTS} && !{self._hidden}" if self._odd.hidden else SLOTS
+        """The condition for all slots but those of hidden machines, and of such as are left out."""
+        others = f"{SLOTS} && !{self._hidden}" if self._odd.hidden else SLOTS
+        if not self._without:
+            return others
+        return f"{others} && {among(_MACHINE, self._without)} =!= true"
+
+    def leave_out(self, machines: Iterable[str]) -> None:
+        """Ask for no slots that have one of these in their names, after the first @."""
+        self._without = sorted(machines)
 
     @property
     def _hidden(self) -> str:
@@ -343,10 +352,10 @@ def _below(steps: _Steps, step: int) -> set[str]:
 
 def whole(source: Any, names: Sequence[str]) -> Iterable[Any]:
     """The whole ads of these slots; without those that can't be read."""
-    return _each(source, SLOTS, names) if names else ()
+    return whole_of(source, SLOTS, names) if names else ()
 
 
-def _each(
+def whole_of(
     source: Any, constraint: str, names: Sequence[str], projection: Sequence[str] = ()
 ) -> Iterable[Any]:
     """The ads of these names, without those that can't be read: of these nothing can be learned."""
@@ -364,7 +373,7 @@ def _each(
         )  # raises where it is the collector that fails
         half = len(names) // 2
         parts = (names[:half], names[half:])
-        return [ad for part in parts for ad in _each(source, constraint, part, projection)]
+        return [ad for part in parts for ad in whole_of(source, constraint, part, projection)]
 
 
 def named(constraint: str, names: Sequence[str]) -> str:

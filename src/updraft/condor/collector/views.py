@@ -32,6 +32,7 @@ from updraft.condor.base import (
 )
 from updraft.condor.collector.accounting import read_shares
 from updraft.condor.collector.collectors import collector_loads, collector_started, own_ads
+from updraft.condor.collector.crowds import Crowds, Uncrowded, named_crowds
 from updraft.condor.collector.slot_ads import PROJECTION, SLOTS, UNREAD, Odd, SlotAds, whole
 from updraft.condor.demand.reread import Reread
 from updraft.condor.process.news import Mark, News, Teller
@@ -85,7 +86,8 @@ def read_slots(
     import htcondor2
 
     source = htcondor2.Collector(collector)
-    slots = _LAST_LOOK.slots(SlotAds(source, _ODD), pool)
+    slots = _LAST_LOOK.slots(Uncrowded(SlotAds(source, _ODD), source, _CROWDS), pool)
+    slots = named_crowds(slots, _CROWDS) if _CROWDS.machines else slots
     slots, memory = learn(slots, memory, lambda names: whole(source, names), refresh)
     own = own_ads(source)
     cycle = _last_cycle(source)
@@ -220,6 +222,7 @@ def settle_children(ads: Iterable[Any], at_work: Callable[[Sequence[str]], Itera
 
 _LAST_LOOK = Reread(slot, settle_children)
 _ODD = Odd()
+_CROWDS = Crowds()
 _TELLER: Teller[Slot] = Teller()
 
 

@@ -7,7 +7,7 @@ holds machines, and buys none.
 
 import math
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from updraft.core.demand.filling import Bin
 from updraft.core.machines.cooldowns import Outstanding
@@ -23,6 +23,7 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.sharing.submitters import trusted
+from updraft.core.slots.counts import believable
 from updraft.core.slots.kinds import apart_key, kind_key
 from updraft.core.slots.variants import annex_of
 
@@ -107,6 +108,8 @@ def room(
         for slot in machine.slots:
             found = _slot_bin(slot, float(rank), snapshot, policy, life)
             if found is not None:
+                free = believable(found.free, machine.record.resources)
+                found = found if free is found.free else replace(found, free=free)
                 owner[found.key] = key
                 joined.append(found)
         if not machine.slots:
