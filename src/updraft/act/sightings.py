@@ -54,7 +54,8 @@ def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
     """What happened to machines since the last look: (machine, joined or gone, with words)."""
     if not plan.records:
         return []
-    before = {(r.cloud, r.id): r for r in snapshot.ledger.machines}
+    named = {record.id for record in plan.records}
+    before = {(r.cloud, r.id): r for r in snapshot.ledger.machines if r.id in named}
     found: list[tuple[str, str, Reason]] = []
     for record in plan.records:
         old = before.get((record.cloud, record.id))

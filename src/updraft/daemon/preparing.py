@@ -120,7 +120,9 @@ class Preparer:
     def _prepared(self, snapshot: Snapshot, observation: Observation, learned: Learned) -> Prepared:
         self._pace = snapshot.pace
         collector = self._same.collector(snapshot.collector)
-        return Prepared(observation, learned, replace(snapshot, collector=collector))
+        if collector is not snapshot.collector:
+            snapshot = replace(snapshot, collector=collector)
+        return Prepared(observation, learned, snapshot)
 
     def _ask(
         self, some: Snapshot, policy: Policy, observation: Observation, deadline: float

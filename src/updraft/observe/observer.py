@@ -16,6 +16,7 @@ What is idle in a snapshot may be busy by now: nothing is closed on the word of 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol
 
 from updraft.clouds.base import Driver, Remembering
@@ -58,6 +59,7 @@ class Remembered(Protocol):
 
 
 QUOTA_SERVES = 900.0  # seconds
+_CLOUD_OF = attrgetter("cloud")
 _NAMED = 20  # odd instances, and odd offers, of each cloud
 
 
@@ -257,6 +259,8 @@ class Observer:
 
 def _with_forgotten(clouds: dict[str, CloudView], ledger: LedgerView, now: float) -> dict[str, CloudView]:
     """Clouds that machines of ours are on and that the configuration no longer has: unknown, never empty."""
+    if clouds.keys() >= set(map(_CLOUD_OF, ledger.machines)):
+        return clouds
     names = {record.cloud for record in ledger.machines if record.ended_at is None}
     for name in names - set(clouds):
         error = Reason("cloud-not-configured", f"cloud {name} has machines and is not in the configuration")

@@ -29,13 +29,14 @@ class Same(Generic[T]):
         same = len(found) == len(last)
         other = [at for at, one in enumerate(found) if not same or one is not last[at]]
         old = {self._key(one): one for one in ([last[at] for at in other] if same else last)}
-        made = list(found)
+        kept: dict[int, T] = {}
         for at in other:
-            known = old.pop(self._key(made[at]), None)
-            if known is not None and (known is made[at] or known == made[at]):
-                made[at] = known
+            known = old.pop(self._key(found[at]), None)
+            if known is not None and known is not found[at] and known == found[at]:
+                kept[at] = known
+        made = tuple([kept.get(at, one) for at, one in enumerate(found)] if kept else found)
         if not same or any(made[at] is not last[at] for at in other):
-            self._last = tuple(made)
+            self._last = made
         return self._last
 
 

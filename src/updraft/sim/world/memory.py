@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from updraft.core.machines.lifecycle import changed
 from updraft.core.model import (
     AtWork,
     LaunchRecord,
@@ -131,7 +132,7 @@ class MemoryLedger:
     def change(self, cloud: str, machines: Iterable[str], **changes: Any) -> None:
         """Change these fields of machines as they are written down now; one that isn't known is left out."""
         known = [self.record(cloud, machine) for machine in machines]
-        self.remember([replace(record, **changes) for record in known if record is not None])
+        self.remember([changed(record, changes) for record in known if record is not None])
 
     def add(self, records: Iterable[MachineRecord]) -> None:
         """Write down new machines; one that is known already is left as it is."""

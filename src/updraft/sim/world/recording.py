@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -62,13 +63,13 @@ class Recorder:
                 self._exceeds(limits, (self._clouds[name],))
 
     def _exceeds(self, limits: Limits, clouds: Sequence[FastCloud]) -> None:
-        for name, most, has in (
-            ("machines", limits.machines, sum(cloud.paid_machines for cloud in clouds)),
-            ("cores", limits.cores, sum(cloud.paid_cores for cloud in clouds)),
-            ("memory", limits.memory, sum(cloud.paid_memory for cloud in clouds)),
-            ("cost", limits.cost_per_hour, sum(cloud.cost for cloud in clouds) - _CENT),
+        for name, most, paid in (
+            ("machines", limits.machines, attrgetter("paid_machines")),
+            ("cores", limits.cores, attrgetter("paid_cores")),
+            ("memory", limits.memory, attrgetter("paid_memory")),
+            ("cost", limits.cost_per_hour, attrgetter("cost")),
         ):
-            if most is not None and has > most:
+            if most is not None and sum(map(paid, clouds)) - _CENT > most:
                 self._violations[name] += 1
 
     def outcome(self, arrivals: Sequence[Arrival], now: float) -> Outcome:
