@@ -34,5 +34,22 @@ def test_what_python_lacks_is_said(tmp_path: Path, python: str, sentence: str) -
     assert (code, sentence in said) == (1, True), said
 
 
+def test_a_part_that_nobody_knows_is_told() -> None:
+    done = subprocess.run([TOOL, "castle"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert '"castle" is none of python, cloud and prometheus' in done.stderr
+
+
+def test_a_prometheus_that_is_there_is_not_fetched(tmp_path: Path) -> None:
+    for name in ("prometheus", "promtool", "apt-get"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [TOOL, "prometheus"], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True,
+        text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_python_that_will_do_is_nothing_to_speak_of(tmp_path: Path) -> None:
     assert run(tmp_path, "exit 0") == (0, "")

@@ -152,6 +152,13 @@ def test_a_ledger_that_is_not_there_or_damaged_is_told(tmp_path: Path) -> None:
         assert "updraft_controller_acting 0.0" in told
         assert "updraft_jobs_lost_total 0.0" not in told, "nobody knows"
         path.write_bytes(b"no database" * 1000)
+    path.unlink()
+    with Ledger(path) as ledger:
+        ledger.save_cycle({}, 1.0)
+        ledger._connection.execute("UPDATE notes SET doc = '{'")
+    picture = LedgerSource(path, "test", daemon_state).picture()
+    assert picture.unread is not None
+    assert "can't be read" in picture.unread
 
 
 def test_what_users_make_up_is_no_label(make: Make) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
+from email.policy import default
 from queue import SimpleQueue
 
 
@@ -30,7 +31,7 @@ class _Handler(socketserver.StreamRequestHandler):
         lines = []
         while (line := self.rfile.readline()) not in (b".\r\n", b""):
             lines.append(line.removeprefix(b".") if line.startswith(b"..") else line)
-        self.server.mails.put(email.message_from_bytes(b"".join(lines)))  # type: ignore[attr-defined]
+        self.server.mails.put(email.message_from_bytes(b"".join(lines), policy=default))  # type: ignore[attr-defined]
 
 
 class MailServer(socketserver.ThreadingTCPServer):

@@ -87,6 +87,9 @@ class LedgerSource:
                 )
         except LedgerError as error:
             return Picture(now, self._pool, expiries=expiries, unread=str(error))
+        except ValueError as error:  # a row that is no JSON
+            why = f"a row of the ledger {self._ledger} can't be read ({type(error).__name__})"
+            return Picture(now, self._pool, expiries=expiries, unread=why)
 
     def _costs_of(self, reader: Reader, now: float) -> Costs:
         if not 0 <= now - self._costs[0] < COSTS_LAST:
