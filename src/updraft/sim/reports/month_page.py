@@ -6,7 +6,7 @@ from typing import Any
 from updraft import __version__
 from updraft.sim.reports.figures import share
 from updraft.sim.reports.month import Found
-from updraft.sim.reports.month_words import NOT_KNOWN, cost, figures, shown, wait
+from updraft.sim.reports.month_words import NOT_KNOWN, at, cost, figures, shown, wait
 from updraft.sim.reports.page import environment, needs_installed, text_of
 
 Told = Mapping[str, Any]
@@ -20,7 +20,7 @@ def page(told: Told, found: Found) -> str:
 
     would = None if found.would is None else found.would.outcome
     html = environment()
-    html.filters |= {"wait": wait, "shown": shown}
+    html.filters |= {"wait": wait, "shown": shown, "moment": at}
     return html.from_string(text_of("month.html")).render(
         version=__version__,
         told=told,
