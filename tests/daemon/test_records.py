@@ -94,6 +94,17 @@ def test_what_waits_is_written_down_with_the_reason(rig: Rig, tmp_path: Path) ->
         assert {one.user for one in waits} == {"alice"}
 
 
+@pytest.mark.parametrize(
+    ("code", "acts"), [("watching", False), ("listening", True), ("second-controller", True)]
+)
+def test_to_wait_for_another_is_not_to_watch_only(rig: Rig, tmp_path: Path, code: str, acts: bool) -> None:
+    keeper, path = keeper_of(tmp_path, Schedd())
+    cycle = rig.start().cycle()
+    keeper.watch(Cycle(cycle.snapshot, cycle.plan, Reason(code, "it doesn't act")))
+    with RecordReader(path) as reader:
+        assert [one.acts for one in reader.looks(0, rig.clock() + 1)] == [acts]
+
+
 def test_jobs_are_asked_for_from_where_the_record_ends(tmp_path: Path) -> None:
     schedd = Schedd()
     keeper, path = keeper_of(tmp_path, schedd)

@@ -25,7 +25,7 @@ from updraft.usage.period import ReportPeriod, midnight, period
 
 FAILED = ("failed", "drain-failed", "gone", f"launch-{LaunchState.REFUSED}", f"launch-{LaunchState.UNKNOWN}")
 MOST_EVENTS = 50_000
-LOOKS = 60.0  # seconds from one look of the simulated controller to the next
+LOOKS = 15.0  # seconds from one look of the simulated controller to the next: the real one looks more often
 Tell = Callable[[str], None]
 
 

@@ -71,11 +71,13 @@ def report(
 
 def picture(told: Document) -> Iterator["RenderableType"]:
     """The report for people at a terminal."""
-    from updraft.sim.reports.month_words import figures
+    from updraft.sim.reports.month_words import at, figures
 
     jobs = told["jobs"]
-    yield f"{told['pool']}, {told['since']} to {told['until']}: {count(jobs['arrived'], 'job')} arrived, " + (
-        f"{jobs['ended']} ended ({jobs['failed']} failed), {jobs['running']} run, {jobs['waiting']} wait"
+    yield f"{told['pool']}, {at(told['since'])} to {at(told['until'])}"
+    yield (
+        f"{count(jobs['arrived'], 'job')} arrived: {jobs['ended']} ended ({jobs['failed']} failed), "
+        f"{jobs['running']} run, {jobs['waiting']} wait, {jobs['held']} on hold, {jobs['removed']} removed"
     )
     if told["watched"]:
         yield "updraft only watched, and touched nothing"

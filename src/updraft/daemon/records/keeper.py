@@ -14,6 +14,7 @@ import structlog
 
 from updraft.core.model import GroupOutlook, JobGroup, Known, MachineRecord, Reason, Slot, Snapshot
 from updraft.core.usage.days import day_of
+from updraft.daemon.herald import WATCHES
 from updraft.daemon.reporting import Cycle
 from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger.secrets import scrub
@@ -112,7 +113,7 @@ class RecordKeeper:
 
     def _look(self, cycle: Cycle, gap: float) -> None:
         snapshot = cycle.snapshot
-        acts = cycle.standing is None
+        acts = cycle.standing is None or cycle.standing.code != WATCHES.code  # to wait isn't to watch only
         machines = tuple(_machines(snapshot))
         look = _look(snapshot, machines, acts=acts)
         waits = _waits(cycle, gap, acts=acts) if gap else ()

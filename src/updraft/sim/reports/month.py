@@ -220,6 +220,12 @@ def _notes(past: Past) -> list[str]:
     assumed = sum(one.assumed and one.fate in (Fate.RUNNING, Fate.WAITING) for one in past.jobs)
     if assumed:
         notes.append(f"{assumed} jobs have not ended: they are taken to run as long as such jobs usually do")
+    always = min(one.cores for one in past.looks)
+    if past.watched and always:
+        notes.append(
+            f"{always:,} cores were there at every look: where they stay, updraft would have bought less; "
+            "its estimate is of a pool without them"
+        )
     gaps = np.diff([one.at for one in past.looks])
     silent = float((gaps[gaps > HOLDS] - HOLDS).sum())
     if silent:

@@ -74,7 +74,7 @@ def reasons(rows: Iterable[Mapping[str, Any]]) -> Figure:
         sums[row["code"]] = sums.get(row["code"], 0.0) + row["job_hours"]
     largest = sorted(sums.items(), key=lambda one: -one[1])[:MOST_REASONS][::-1]
     with mpl.rc_context(_LOOK):
-        figure = Figure(figsize=(9.2, 0.9 + 0.36 * max(1, len(largest))))
+        figure = Figure(figsize=(9.2, 0.9 + 0.34 * max(2, len(largest))))
         axes = figure.subplots()
         hours = [amount for _, amount in largest]
         axes.barh(range(len(largest)), hours, color=_BLUE, alpha=0.75, height=0.62)
@@ -85,6 +85,7 @@ def reasons(rows: Iterable[Mapping[str, Any]]) -> Figure:
                 fontsize=9, color=MUTED,
             )  # fmt: skip
         axes.margins(x=0.12)
+        axes.set_ylim(-0.6, max(len(largest), 2) - 0.4)  # a single bar is no wall
         axes.grid(visible=False, axis="y")
         axes.set_title("Hours waited, summed over jobs, by reason")
     return figure

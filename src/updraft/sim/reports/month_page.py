@@ -6,7 +6,7 @@ from typing import Any
 from updraft import __version__
 from updraft.sim.reports.figures import share
 from updraft.sim.reports.month import Found
-from updraft.sim.reports.month_words import NOT_KNOWN, cost, figures, shown, wait
+from updraft.sim.reports.month_words import NOT_KNOWN, at, cost, figures, shown, wait
 from updraft.sim.reports.page import environment, needs_installed, text_of
 
 Told = Mapping[str, Any]
@@ -20,7 +20,7 @@ def page(told: Told, found: Found) -> str:
 
     would = None if found.would is None else found.would.outcome
     html = environment()
-    html.filters |= {"wait": wait, "shown": shown}
+    html.filters |= {"wait": wait, "shown": shown, "moment": at}
     return html.from_string(text_of("month.html")).render(
         version=__version__,
         told=told,
@@ -35,14 +35,14 @@ def page(told: Told, found: Found) -> str:
 def _tiles(told: Told) -> list[tuple[str, str, str]]:
     """What is read first: each figure, and beside it the other one."""
     really, would, jobs = told["really"], told["would"], told["jobs"]
-    beside = "would have been (estimate)"
+
+    def beside(value: str) -> str:
+        return f"with updraft {value} (estimate)"
 
     def pair(key: str) -> str:
-        return "" if would is None else f"{wait(would[key])} {beside}"
+        return "" if would is None else beside(wait(would[key]))
 
     spent = cost(really)
-    if would is not None and really["cost"] is None:
-        spent = "?"
     return [
         (
             "jobs arrived",
@@ -54,11 +54,11 @@ def _tiles(told: Told) -> list[tuple[str, str, str]]:
         (
             "idle cores",
             "–" if really["idle_share"] is None else share(really["idle_share"]),
-            "" if would is None or would["idle_share"] is None else f"{share(would['idle_share'])} {beside}",
+            "" if would is None or would["idle_share"] is None else beside(share(would["idle_share"])),
         ),
         (
             "cost",
             spent if spent != NOT_KNOWN else "?",
-            f"{cost(would)} {beside}" if would is not None else "of updraft's own machines (estimate)",
+            beside(cost(would)) if would is not None else "of updraft's own machines (estimate)",
         ),
     ]

@@ -25,6 +25,11 @@ def wait(seconds: float | None) -> str:
     return "–" if seconds is None else duration(seconds)
 
 
+def at(moment: str) -> str:
+    """A moment of the document, as people write it."""
+    return moment.replace("T", " ").removesuffix(":00Z").removesuffix("Z") + " UTC"
+
+
 def cost(side: Side) -> str:
     """What it cost, in the site's currency."""
     return NOT_KNOWN if side["cost"] is None else f"{money(side['cost'])} {side['currency']}".rstrip()
