@@ -96,7 +96,8 @@ def ledger_of(site: Path) -> Ledger:
 
 def save_cycle(ledger: Ledger, at: float, **changes: Any) -> None:
     outlook = {"code": "busy", "text": "jobs have it"}
-    limit = {"code": "limit-machines", "text": "the site may have 20 machines, and has 20"}
+    text = "the site may have 20 machines, and has 20"
+    limit = {"code": "limit-machines", "text": text, "remedy": "larger limits"}
     document = {
         "at": at,
         "pool": "demo",

@@ -33,10 +33,7 @@ class KeyRow(Document):
     signs: Annotated[bool, "Whether it signs those of new launches."]
 
 
-KeyRows = Annotated[
-    Sequence[KeyRow],
-    "The keys on this machine, the oldest first; empty where they can't be seen.",
-]
+KeyRows = Annotated[Sequence[KeyRow], "Those here, the oldest first; empty where they can't be seen."]
 
 
 class TokenRow(Document):
@@ -74,9 +71,9 @@ class Rotation(Document):
 
     new: Annotated[str | None, "The key that was made."] = None
     removed: Annotated[Sequence[str], "Those that were removed."] = ()
-    needed: Annotated[
-        Mapping[str, int], "Old keys that stay, each with how many machines may have a token of it."
-    ] = field(default_factory=dict)
+    needed: Annotated[Mapping[str, int], "Old keys that stay, and machines of each."] = field(
+        default_factory=dict
+    )
     revoked: Annotated[Sequence[str], "The launches whose tokens were revoked with it."] = ()
     keys: KeyRows = ()
 

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from updraft import errors, importers
 from updraft.cli.codes import error_classes, oneline, reason_codes
 from updraft.cli.main import updraft
-from updraft.cli.schemas import FORMS
+from updraft.cli.schemas import DOCUMENTS, of_verb
 from updraft.cli.verbs import VERBS, installed, load_verb
 from updraft.cli.watching.metrics_page import metrics_parts
 from updraft.config.drivers import driver_entry, driver_names, settings_model
@@ -213,7 +213,11 @@ def json_page() -> str:
         "described here may "
         "come and go. Times are POSIX seconds, durations are seconds, memory is MiB, disk is KiB."
     )
-    return page("JSON", intro, *(f"## updraft {verb}\n\n{_form_text(form)}" for verb, form in FORMS.items()))
+    verbs: dict[type, list[str]] = {}
+    for verb, document in DOCUMENTS.items():
+        verbs.setdefault(document, []).append(f"updraft {verb}")
+    parts = (f"## {', '.join(same)}\n\n{_form_text(of_verb(one))}" for one, same in verbs.items())
+    return page("JSON", intro, *parts)
 
 
 def _form_text(form: Mapping[str, Any]) -> str:
@@ -225,6 +229,7 @@ def _keys(form: Mapping[str, Any], above: str) -> Iterator[tuple[str, str, str]]
     for key, value in form.get("properties", {}).items():
         path = f"{above}{key}"
         yield path, _type_of(value), value.get("description", "")
+        value = next((one for one in value.get("anyOf", ()) if one.get("properties")), value)
         inner = value["items"] if value.get("type") == "array" else value
         more = inner.get("additionalProperties")
         if isinstance(more, dict):

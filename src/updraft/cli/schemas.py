@@ -68,7 +68,7 @@ DOCUMENTS: Mapping[str, type] = {
 }
 
 
-def _of_verb(document: type) -> Schema:
+def of_verb(document: type) -> Schema:
     """The schema of a document as it is printed: with the version of its form."""
     made = schema(document)
     version = {"const": 1, "description": "The version of this form."}
@@ -76,4 +76,4 @@ def _of_verb(document: type) -> Schema:
     return {**made, "properties": properties, "required": ["version", *made["required"]]}
 
 
-FORMS: Mapping[str, Schema] = {verb: _of_verb(document) for verb, document in DOCUMENTS.items()}
+FORMS: Mapping[str, Schema] = {verb: of_verb(document) for verb, document in DOCUMENTS.items()}

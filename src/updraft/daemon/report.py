@@ -30,7 +30,7 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.documents import Row, plain
-from updraft.documents.cycle import OF_GROUP, ActionRow, GroupRow, JobCounts, Look, Refused, Room, SourceState
+from updraft.documents.cycle import ActionRow, GroupRow, JobCounts, Look, Refused, Room, SourceState
 from updraft.ledger import Event
 from updraft.observe.schedds import ANY
 
@@ -187,9 +187,8 @@ def _known_groups(snapshot: Snapshot) -> Mapping[str, JobGroup]:
 
 def _group(groups: Mapping[str, JobGroup], outlook: GroupOutlook) -> GroupRow:
     refused = tuple(Refused(offer, reason) for offer, reason in outlook.refused[:REFUSALS_SHOWN])
-    row = GroupRow(outlook.group, Room.of(outlook), refused)
-    group = groups.get(outlook.group)
-    return row if group is None else replace(row, **{name: getattr(group, name) for name in OF_GROUP})
+    known = (groups[outlook.group],) if outlook.group in groups else ()
+    return GroupRow.of(*known, key=outlook.group, room=Room.planned(outlook), refused=refused)
 
 
 def words(action: Action, classes: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ from updraft.core.model import (
     Snapshot,
     Source,
 )
-from updraft.core.settings import Policy
+from updraft.core.settings import Limits, Policy
 from updraft.core.sharing.caps import user_caps
 from updraft.core.sharing.shares import standing
 from updraft.core.sharing.submitters import sharing, short, trusted
@@ -161,7 +161,7 @@ def _clouds(
             rest=None if rest is None else Rest(rest.until, rest.reason),
             priority=rule.priority,
             counted=counts.get(name, _Count()).told(),
-            limits=Ceilings.of(policy.cloud_limits.get(name)),
+            limits=Ceilings.of(policy.cloud_limits.get(name, Limits())),
             last_error=_latest(errors.get(name), silent),
             quota_left=left,
             foreign=foreign,

@@ -20,7 +20,17 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Schema = dict[str, Any]
 Row = dict[str, Any]
@@ -55,6 +65,15 @@ class Document:
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
+
+    @classmethod
+    def of(cls, *sources: object, **given: Any) -> Self:
+        """One whose fields are as given, the others as the first of the sources has them under that name."""
+        kind: Any = cls  # a class is hashable, also one of a type variable
+        for name, _, _ in _keys(kind):
+            has = next((one for one in sources if name not in given and hasattr(one, name)), None)
+            given |= {} if has is None else {name: getattr(has, name)}
+        return cls(**given)
 
 
 class LeftOutCloud(Document):

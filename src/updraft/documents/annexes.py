@@ -8,6 +8,8 @@ from updraft.core.model import Annex, AnnexOutlook
 from updraft.documents import IN_PLACE, As, Document, Row, Rows, plain
 from updraft.documents.cycle import DaemonState
 
+Stands = AnnexOutlook | Mapping[str, Any] | None
+
 
 class AnnexMachine(Document):
     """A machine of an annex."""
@@ -24,17 +26,11 @@ class AnnexRow(Document):
 
     asked: Annex = field(metadata=IN_PLACE)
     layer: Annotated[bool, "Whether it has user-data of its own."]
-    look: Annotated[
-        AnnexOutlook | Mapping[str, Any] | None,
-        As(AnnexOutlook | None),
-        "As of the last look; null before one.",
-    ]
+    look: Annotated[Stands, As(AnnexOutlook | None), "As of the last look; null before one."]
     instances: Annotated[Sequence[AnnexMachine], "Its machines."]
 
 
-def annex_row(
-    annex: Annex, look: AnnexOutlook | Mapping[str, Any] | None, machines: Sequence[AnnexMachine] = ()
-) -> Row:
+def annex_row(annex: Annex, look: Stands, machines: Sequence[AnnexMachine] = ()) -> Row:
     """An annex as JSON values; of the user-data only whether there is some."""
     row: Row = plain(AnnexRow(annex, bool(annex.layer), look, machines))
     return row

@@ -1,12 +1,11 @@
 """What the daemon writes down at each look: `plan` prints it, and what else is shown is read from it."""
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Annotated, Literal
 
 from updraft.core.model import Cooldown, GroupOutlook, MachineOutlook, Reason, Resources
 from updraft.core.reasons import HeldBack, held_back
-from updraft.core.settings import Limits
 from updraft.documents import ABSENT, IN_PLACE, Absent, As, Document, Rows
 
 
@@ -38,10 +37,9 @@ class Room(Document):
     held_back: Annotated[tuple[HeldBack, ...], "Limits, rests and the like that stopped a purchase."]
 
     @staticmethod
-    def of(outlook: GroupOutlook) -> "Room":
+    def planned(outlook: GroupOutlook) -> "Room":
         """As the plan has it."""
-        numbers = (outlook.idle, outlook.joined, outlook.coming, outlook.new, outlook.unmet)
-        return Room(*numbers, tuple(map(held_back, outlook.held_back)))
+        return Room.of(outlook, held_back=tuple(map(held_back, outlook.held_back)))
 
 
 class Refused(Document):
@@ -66,10 +64,6 @@ class GroupRow(Document):
     first_id: str | Absent = ABSENT
     evaluable: bool | Absent = ABSENT
     request: Annotated[Resources | Absent, "What each of its jobs asks for."] = ABSENT
-
-
-OF_GROUP = tuple(one.name for one in fields(GroupRow) if one.default is ABSENT)
-"""What a group that is known says of itself."""
 
 
 class ActionRow(Document):
@@ -128,12 +122,6 @@ class Ceilings(Document):
     memory: Annotated[int | None, "Memory at one time, MiB."]
     cost_per_hour: Annotated[float | None, "Cost per hour."]
 
-    @staticmethod
-    def of(limits: Limits | None) -> "Ceilings":
-        """Those of these limits."""
-        own = limits or Limits()
-        return Ceilings(own.machines, own.cores, own.memory, own.cost_per_hour)
-
 
 class Both(Document):
     """Machines and cores."""
@@ -176,29 +164,17 @@ class CloudTally(Document):
     """A cloud as of the daemon's last look."""
 
     name: Annotated[str, "Its name."]
-    state: Annotated[
-        Literal["silent", "disabled", "resting", "not-ending", "ok"], "The first of these that is so."
-    ]
-    silent: Annotated[
-        Silence | None,
-        "It doesn't say its machines: `since` when, `last` when it last did, and the `reason`; or null.",
-    ]
-    not_ending: Annotated[
-        NotEnding | None,
-        "It doesn't take orders to end `machines` of its machines, `since` when, and the `reason`; or null.",
-    ]
+    state: Annotated[Literal["silent", "disabled", "resting", "not-ending", "ok"], "The first that is so."]
+    silent: Annotated[Silence | None, "That it doesn't say its machines, since when and why; or null."]
+    not_ending: Annotated[NotEnding | None, "That it doesn't end machines when it is told to; or null."]
     disabled: Annotated[Reason | None, "Why nothing is bought there, or null."]
     disabled_at: Annotated[float | None, "When an operator disabled it; null where the file does."]
     leaving: Annotated[bool, "Whether its machines leave as their jobs end."]
-    rest: Annotated[
-        Rest | None, "A rest of the whole cloud after failures: `until` when, and the `reason`; or null."
-    ]
+    rest: Annotated[Rest | None, "A rest of the whole cloud after failures; or null."]
     priority: Annotated[int, "Where it is lower is bought sooner."]
     counted: Counted = field(metadata=IN_PLACE)
     limits: Ceilings
-    last_error: Annotated[
-        LastError | None, "The latest error of the last day: `at`, `code` and `text`; or null."
-    ]
+    last_error: Annotated[LastError | None, "The latest error of the last day; or null."]
     quota_left: Annotated[Both, "What its quota leaves for more machines."]
     foreign: Annotated[Both, "What others than this pool have of it."]
 
@@ -232,9 +208,7 @@ class Tallies(Document):
 
     clouds: Annotated[Rows, As(tuple[CloudTally, ...]), "By cloud."]
     classes: Annotated[Rows, As(tuple[ClassTally, ...]), "By worker class."]
-    users: Annotated[
-        Rows, As(tuple[UserTally, ...]), "By user, those with the most cores first; at most 1,000."
-    ]
+    users: Annotated[Rows, As(tuple[UserTally, ...]), "Those with the most cores first; at most 1,000."]
 
 
 # ------------------------------------------------------------------------------------------ the daemon

@@ -69,7 +69,7 @@ class UnreadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, with its reason."""
+    """One event: with its reason, and on a line of its own where it is printed."""
 
     id: Annotated[int, "Grows with time."]
     at: Annotated[float, "When."]

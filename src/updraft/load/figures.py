@@ -51,14 +51,14 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """The longest of the negotiation cycles that had all slots; seconds, and what it looked at."""
+    """The longest of the negotiation cycles that had all slots."""
 
-    seconds: float
-    cpu: float
-    slots: int
-    idle_jobs: int
-    considered: int
-    out_of_time: str
+    seconds: Annotated[float, "How long it took."]
+    cpu: Annotated[float, "Processor time of it."]
+    slots: Annotated[int, "How many it had."]
+    idle_jobs: Annotated[int, "How many waited."]
+    considered: Annotated[int, "How many of them it looked at: one of a group stands for all."]
+    out_of_time: Annotated[str, "Submitters that it had no time for."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +95,12 @@ class Figures:
     shown: Annotated[int, "Of the joined, how many the top collector shows."]
     status: Annotated[float | None, "Seconds of condor_status over all, the median."]
     status_longest: Annotated[float | None, "The longest of them; null where one failed."]
-    cycle: Annotated[
-        Cycle | None,
-        "The longest negotiation cycle with all slots: seconds, cpu, slots, idle_jobs, considered, "
-        "out_of_time; null where there was none.",
-    ]
+    cycle: Annotated[Cycle | None, "The longest negotiation cycle with all slots; null where there was none."]
     groups: Annotated[int, "Job groups of the dummy jobs."]
     daemons: Annotated[tuple[Daemon, ...], "By name."]
     duty: Annotated[float | None, "Part of its time that the busiest child collector is busy."]
     sessions: Annotated[int, "Security sessions that the child collectors say they keep."]
-    extrapolated: Annotated[
-        Mapping[str, float], "What real machines would add, by the real startds' costs: not measured."
-    ]
+    extrapolated: Annotated[Mapping[str, float], "What real machines would add, by the real startds' costs."]
     gives_out: Annotated[tuple[str, ...], "What is beyond its bound; empty where all is well."]
 
 

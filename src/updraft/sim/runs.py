@@ -102,9 +102,7 @@ class SimulatedSetting(Document):
     name: Annotated[str, "Its name."]
     rival: Annotated[bool, "Whether another system's rule decided."]
     metrics: Annotated[Mapping[str, float | None], As(Metrics, nullable=True)]
-    to_cores: Annotated[
-        Mapping[str, float | None], "Numbers of cores, and the seconds until so many had joined, or null."
-    ]
+    to_cores: Annotated[Mapping[str, float | None], "Cores, and the seconds until so many had joined."]
     bound: Annotated[float | None, "The least that these jobs can cost on these offers, or null."]
     calls: Annotated[Mapping[str, int], "How many API calls of each kind there were."]
     violations: Annotated[Mapping[str, int], "At how many looks which limit was exceeded."]
@@ -126,23 +124,13 @@ class Simulated(Document):
 
 def document(workload: Workload, conditions: Conditions, runs: Sequence[Run]) -> Simulated:
     """What `updraft simulate --json` prints (docs/reference/json.md)."""
-    jobs = WorkloadRow(
-        name=workload.name,
+    jobs = WorkloadRow.of(
+        workload,
         jobs=len(workload.arrivals),
         seconds=workload.span,
         core_hours=workload.core_seconds / HOUR,
-        begins=workload.begins,
-        sha256=workload.sha256,
-        notes=workload.notes,
-        left_out=workload.left_out,
     )
-    shared = ConditionsRow(
-        cycle=conditions.cycle,
-        seed=conditions.seed,
-        boot=conditions.boots.median,
-        failures=conditions.boots.failures,
-        interruptions=conditions.interruptions,
-    )
+    shared = ConditionsRow.of(conditions, conditions.boots, boot=conditions.boots.median)
     return Simulated(jobs, shared, list(map(_row, runs)), [runs[index].name for index in best(runs)])
 
 
@@ -154,20 +142,15 @@ def best(runs: Sequence[Run]) -> list[int]:
 
 
 def _row(run: Run) -> SimulatedSetting:
-    outcome = run.outcome
-    return SimulatedSetting(
-        name=run.name,
-        rival=run.setting.rival,
+    return SimulatedSetting.of(
+        run.outcome,
+        run,
+        run.setting,
         metrics={name: known(value) for name, value in asdict(run.metrics).items() if name != "to_cores"},
         to_cores={str(cores): known(at) for cores, at in run.metrics.to_cores.items()},
         bound=known(run.bound),
-        calls=outcome.calls,
-        violations=outcome.violations,
-        refused_drains=outcome.refused_drains,
         cycle=run.cycle,
-        cycles=outcome.cycles,
-        decisions=outcome.decisions,
-        machines_of=machines_of(outcome),
+        machines_of=machines_of(run.outcome),
     )
 
 

@@ -46,10 +46,7 @@ class MachineAbout(Document):
 class UsageRow(Document):
     """One row."""
 
-    kind: Annotated[
-        By | Literal["unknown", "pool"],
-        "What it is of: `unknown` is used by somebody whom nobody knows, `pool` charged to nobody.",
-    ]
+    kind: Annotated[By | Literal["unknown", "pool"], "`unknown`: of nobody known; `pool`: charged to nobody."]
     name: Annotated[str, "Whose, or of what; of a machine CLOUD/ID. Empty: without a group or an annex."]
     figures: ToldFigures = field(metadata=IN_PLACE)
     machine: Annotated[MachineAbout | None, "With `--by machine`: of which; or null."]

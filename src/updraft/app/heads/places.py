@@ -78,15 +78,11 @@ class HeadList(Document):
 def rows_of(settings: Settings, cloud: str) -> list[HeadRow]:
     """What `head list` shows of this cloud's heads. Raises CloudError."""
     return [
-        HeadRow(
+        HeadRow.of(
+            one,
             cloud=cloud,
             name=one.worker_class,
-            id=one.id,
-            state=str(one.state),
             address=address_of(settings, cloud, one),
-            flavor=one.flavor,
-            zone=one.zone,
-            image=one.image,
             launched=one.launched_at,
         )
         for one in heads_of(settings, cloud, HeadPlace()).all()

@@ -110,21 +110,13 @@ def rows_of(settings: Settings, name: str) -> list[MachineImageRow]:
 
 def row_of(cloud: str, one: MachineImage, pool: str) -> MachineImageRow:
     """One image as a document; `pool` is ours."""
-    info = one.info
-    return MachineImageRow(
+    return MachineImageRow.of(
+        one,
+        one.info,
         cloud=cloud,
-        id=info.id,
-        name=info.name,
-        state=one.state,
-        architecture=info.arch,
-        created=info.created,
-        size=one.size,
-        form=one.form,
-        checksum=one.checksum,
-        pool=one.pool,
+        architecture=one.info.arch,
         ours=one.pool == pool,
         from_=one.tags.get(TAG_FROM, ""),
-        shared=one.shared,
     )
 
 

@@ -27,9 +27,7 @@ class LeftoverRow(Document):
     """A thing in a cloud."""
 
     cloud: Annotated[str, "Its cloud."]
-    kind: Annotated[
-        str, '"machine", "image", "snapshot", "volume", "security-group", "address", "port" or "key-pair".'
-    ]
+    kind: Annotated[Kind, "What it is."]
     id: Annotated[str, "The cloud's name for it."]
     name: Annotated[str, "Its name, empty where it has none."]
     made: Annotated[float | None, "When it was made."]

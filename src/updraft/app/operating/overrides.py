@@ -63,11 +63,7 @@ class DecidedCloud(Document):
     file: OfTheFile
     switched: Annotated[Said | None, "`who` enabled or disabled it at run time, and `at` what time; or null."]
     limited: Annotated[Said | None, "`who` set limits at run time, and `at` what time; or null."]
-    look: Annotated[
-        Row | None,
-        As(CloudTally | None),
-        "The cloud as `status` has it; null before the daemon's first look.",
-    ]
+    look: Annotated[Row | None, As(CloudTally | None), "As `status` has it; null before the first look."]
 
 
 class DecidedClouds(Document):

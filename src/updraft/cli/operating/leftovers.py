@@ -123,19 +123,8 @@ def _called(one: Judged) -> str:
 def _row(one: Judged, done: Mapping[tuple[str, str, str], str]) -> "LeftoverRow":
     from updraft.app.operating.leftovers import LeftoverRow
 
-    thing = one.thing
-    error = done.get(thing.key)
-    return LeftoverRow(
-        cloud=thing.cloud,
-        kind=thing.kind,
-        id=thing.id,
-        name=thing.name,
-        made=thing.made_at,
-        fate=one.fate,
-        reason=one.reason,
-        removed=error == "",
-        error=error or "",
-    )
+    error = done.get(one.thing.key)
+    return LeftoverRow.of(one.thing, one, made=one.thing.made_at, removed=error == "", error=error or "")
 
 
 def _print(found: Sequence[Judged]) -> None:

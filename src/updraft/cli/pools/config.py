@@ -100,16 +100,6 @@ class PoolConfig(Document):
 
 def document(size: PoolSize, found: "Configuration") -> PoolConfig:
     """The same as it is printed as JSON."""
-    return PoolConfig(
-        role=found.role,
-        htcondor=found.version,
-        machines=size.machines,
-        running_jobs=size.running,
-        schedds=size.submit_nodes,
-        settings=found.settings,
-        unit=found.unit,
-        kernel=found.kernel,
-        needs=found.needs,
-        left_out=found.left_out,
-        notes=found.notes,
+    return PoolConfig.of(
+        found, size, htcondor=found.version, running_jobs=size.running, schedds=size.submit_nodes
     )

@@ -134,8 +134,7 @@ class RuleRow(Document):
     direction: Annotated[str, '"in" or "out".']
     protocol: Annotated[str, '"tcp", "udp", "icmp", "icmpv6", another\'s number, or "any".']
     ports: Annotated[
-        tuple[int, int] | None,
-        "The first and the last, of ICMP type and code (-1: every code); null for all.",
+        tuple[int, int] | None, "First and last, of ICMP type and code (-1: every); null for all."
     ]
     source: Annotated[str, 'Who is at the other end: a network, "group:ID" or "list:ID".']
     families: Annotated[Sequence[int], As(Sequence[Literal[4, 6]]), "The kinds of IP address that it is for."]

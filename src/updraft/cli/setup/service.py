@@ -83,9 +83,7 @@ def status(call: Call, as_json: bool) -> None:
 class ServiceStatus(Document):
     """The daemon as systemd and the ledger show it."""
 
-    unit: Annotated[
-        UnitState | None, "The unit: installed, enabled (true or false) and state; null without systemd."
-    ]
+    unit: Annotated[UnitState | None, "The unit; null without systemd."]
     daemon: Annotated[DaemonState | None, "The daemon; null where none has ever run."]
 
 

@@ -43,9 +43,7 @@ class Machine(Document):
     zone: Annotated[str, "Its zone."]
     market: Annotated[str, '"on-demand" or "spot".']
     image: Annotated[str, "Its image."]
-    variant: Annotated[
-        str, 'How it differs from plain machines of its class (`image=…&user=…`); "" if it does not.'
-    ]
+    variant: Annotated[str, 'How it differs from plain ones of its class (`image=…&user=…`), or "".']
     generation: Annotated[str, "The hash of what it was launched with."]
     launch: Annotated[str, "The launch key."]
     price: Annotated[float | None, "Per hour; null where it isn't known."]
@@ -133,27 +131,15 @@ def machine_row(
 ) -> Machine:
     """One machine: what was bought, where it is in its life, and why; `at_work` as the ledger has it."""
     phase, reason = _phase(record, outlook)
-    return Machine(
-        id=record.id,
-        cloud=record.cloud,
+    return Machine.of(
+        record,
         class_=record.worker_class,
-        flavor=record.flavor,
-        zone=record.zone,
-        market=record.market,
-        image=record.image,
-        variant=record.variant,
-        generation=record.generation,
         launch=record.launch_key,
-        price=record.price,
         phase=phase,
         reason=reason,
         deadline=None if outlook is None else outlook.get("deadline"),
-        requested_at=record.requested_at,
-        joined_at=record.joined_at,
         busy_at=_last_claimed(record, at_work),
-        ended_at=record.ended_at,
         age=max(0.0, (record.ended_at or now) - record.requested_at),
-        drain=record.drain,
     )
 
 

@@ -63,9 +63,7 @@ class ExplainedJobs(Document):
 
     jobs: Annotated[Sequence[JobSeen], "The jobs of this name."]
     groups: Annotated[Sequence[ExplainedGroup], "The groups that those of them that wait are planned for in."]
-    silent: Annotated[
-        Sequence[SilentSchedd], "Schedds that were not heard: they may have jobs of this name, too."
-    ]
+    silent: Annotated[Sequence[SilentSchedd], "Schedds that were not heard: they may have such jobs, too."]
     left_out: Annotated[Sequence[Reason], "Offers, classes, annexes and clouds without which it is planned."]
 
 
@@ -77,9 +75,7 @@ class ExplainedMachine(Document):
     events: Annotated[Sequence[Event], "What happened to it."]
     console: Annotated[str | None, "Its console: as kept at its end, else as its cloud shows it."]
     no_console: Annotated[str, "Why there is none; empty where there is one."]
-    left_out: Annotated[
-        Sequence[Reason], "What the last look left out of the machine, its cloud, class or annex."
-    ]
+    left_out: Annotated[Sequence[Reason], "What the last look left out of it, its cloud, class or annex."]
     daemon: DaemonState
 
 
@@ -172,13 +168,8 @@ def _schedds(snapshot: "Snapshot") -> list[str]:
 def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> ExplainedGroup:
     """A group with what the plan says of it, and every offer with the reason why it can or can't run it."""
     outlook = next((one for one in plan.groups if one.group == group.key), GroupOutlook(group.key, 0))
-    return ExplainedGroup(
-        key=group.key,
-        owner=group.owner,
-        request=group.request,
-        evaluable=group.evaluable,
-        room=Room.of(outlook),
-        offers=offer_documents(group, snapshot, plan.cooldowns),
+    return ExplainedGroup.of(
+        group, room=Room.planned(outlook), offers=offer_documents(group, snapshot, plan.cooldowns)
     )
 
 

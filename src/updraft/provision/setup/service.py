@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import updraft
 from updraft import config
@@ -206,11 +207,11 @@ def systemctl(*words: str) -> str:
 
 
 class UnitState(Document):
-    """A unit of systemd: whether it is there, whether it starts with the machine, and how it is."""
+    """A unit of systemd."""
 
-    installed: bool
-    enabled: bool
-    state: str
+    installed: Annotated[bool, "It is there."]
+    enabled: Annotated[bool, "It starts with the machine."]
+    state: Annotated[str, "As systemd calls it."]
 
 
 def unit_state() -> UnitState | None:

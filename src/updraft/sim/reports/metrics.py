@@ -40,9 +40,7 @@ class Metrics:
     wait_p95: Annotated[float, "95 of 100 jobs waited no longer."]
     wait_p99: Annotated[float, "99 of 100 jobs waited no longer."]
     wait_max: Annotated[float, "The longest wait."]
-    slowdown: Annotated[
-        float, "Mean bounded slowdown: wait and run time, divided by the run time (at least 10 s)."
-    ]
+    slowdown: Annotated[float, "Mean bounded slowdown: wait and run time over the run time (at least 10 s)."]
     makespan: Annotated[float, "Seconds from the first arrival to the last job's end."]
     cost: Annotated[float, "What all machines cost, in the unit of the prices."]
     core_hours_paid: Annotated[float, "Core-hours of all machines."]
@@ -57,9 +55,7 @@ class Metrics:
     violations: Annotated[int, "Looks at which a limit was exceeded."]
     over_bound: Annotated[float | None, "The cost divided by the least possible."]
     to_cores: Mapping[int, float | None]
-    under_accuracy: Annotated[
-        float, "SPEC's elasticity metrics: cores that lacked, as a part of those asked for."
-    ]
+    under_accuracy: Annotated[float, "SPEC's elasticity: cores that lacked, as a part of those asked for."]
     over_accuracy: Annotated[float, "Cores that were too many, as a part of those asked for."]
     under_timeshare: Annotated[float, "Part of the time in which cores lacked."]
     over_timeshare: Annotated[float, "Part of the time in which there were too many."]
