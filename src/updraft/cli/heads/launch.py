@@ -10,9 +10,9 @@ from updraft.app.call import Call
 from updraft.cli.heads.options import head_options
 from updraft.cli.output import Column, ago, confirm, console, is_narrow, json_option, say_json, table, waiting
 from updraft.cli.setup.network import say, say_sides
-from updraft.cli.watching.documents import Document
 from updraft.config.values.units import seconds
 from updraft.errors import ProblemFound
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from updraft.app.heads.launching import Launched, Planned

@@ -18,8 +18,8 @@ from updraft.cli.output import (
     table,
     waiting,
 )
-from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound
+from updraft.watching.documents import Document
 
 DEADLINE = 60.0  # a cloud with thousands of images takes its time
 GIB = 1 << 20  # in KiB

@@ -8,8 +8,8 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, ago, console, count, json_option, say_json, table, waiting
-from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound, UsageError
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from updraft.clouds.imaging import MachineImage

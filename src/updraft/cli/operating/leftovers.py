@@ -8,9 +8,9 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, ago, confirm, console, count, json_option, say_json, table, waiting
-from updraft.cli.watching.documents import Document
 from updraft.core.leftovers import Fate, Judged, chosen, unknown
 from updraft.errors import ProblemFound, UsageError
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from updraft.app.operating.leftovers import Looked

@@ -11,8 +11,8 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import console, count, is_narrow, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document
 from updraft.errors import ConfigError, ProblemFound
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -7,8 +7,8 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import confirm, count, json_option, say_json, waiting
-from updraft.cli.watching.documents import Document
 from updraft.errors import ProblemFound, UsageError
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from updraft.clouds.networking import Rule

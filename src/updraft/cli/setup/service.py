@@ -10,12 +10,12 @@ import click
 
 from updraft import config
 from updraft.app.call import Call
-from updraft.app.operating.known import daemon_state
 from updraft.cli.output import ago, clock, json_option, say_json
 from updraft.errors import LedgerError, ProblemFound
 from updraft.ledger.reader import Reader
 from updraft.provision.setup import service as unit
 from updraft.provision.setup.service import UNIT
+from updraft.watching.known import daemon_state
 
 
 @click.group()

@@ -2,15 +2,15 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
 from updraft.app.call import Call
 from updraft.cli.output import JSON_VERSION, clock, json_option, json_text
-from updraft.cli.watching.documents import event_row
 from updraft.ledger.reader import Event, Reader
+from updraft.watching.documents import event_row
+from updraft.watching.sentences import told
 
 POLL = 0.5
 PAGE = 1000
@@ -51,13 +51,6 @@ def events(
             new = reader.events(after=seen, limit=PAGE, kinds=kinds, subject=subject)
             _show(new, as_json)
             seen = new[-1].id if new else seen
-
-
-def told(event: Mapping[str, Any]) -> str:
-    """An event in one line: a launch says how many of which offer, everything says why."""
-    detail = event.get("detail") or {}
-    what = f"{detail['asked']} × {detail['offer']}: " if "asked" in detail and "offer" in detail else ""
-    return f"{event['kind']:<12} {event['subject']}: {what}{event['text']}"
 
 
 def _newest(reader: Reader) -> int:

@@ -8,30 +8,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.app.operating.known import daemon_state, machine_named
 from updraft.app.terminal import printable
 from updraft.cli.output import (
     ago,
     clock,
     console,
-    count,
     json_option,
-    megabytes,
     say_json,
     waiting,
 )
-from updraft.cli.watching.documents import Document, event_row, machine_row
 from updraft.cli.watching.misses import offer_documents, offer_table
-from updraft.core.machines.entries import BUSY
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
+from updraft.watching.documents import Document
+from updraft.watching.machine import life, machine_document
+from updraft.watching.sentences import asked_for, room_found
 
 if TYPE_CHECKING:
     from updraft.condor.support.lookup import JobName
-    from updraft.core.model import JobGroup, MachineRecord, Plan, Snapshot
+    from updraft.core.model import JobGroup, Plan, Snapshot
 
 DEADLINE = 20.0
-EVENTS_SHOWN = 20
 JOBS_SHOWN = 5
 CONSOLE_LINES = 40
 
@@ -163,14 +160,8 @@ def _job_line(job: Mapping[str, Any], now: float) -> str:
 
 
 def _group_story(group: Document) -> Iterator[Any]:
-    request = group["request"]
-    asks = f"{count(request['cpus'], 'cpu')}, {megabytes(request['memory'])} of memory"
-    gpus = f", {count(request['gpus'], 'GPU')}" if request["gpus"] else ""
-    yield f"planned together with all jobs alike: {group['idle']} waiting, each asking for {asks}{gpus}"
-    yield (
-        f"of these, {group['joined']} find room on machines of the pool, {group['coming']} on machines on "
-        f"their way, {group['new']} on machines to be launched now, and {group['unmet']} find none"
-    )
+    yield f"planned together with all jobs alike: {asked_for(group)}"
+    yield f"of these, {room_found(group)}"
     for reason in group["held_back"]:
         yield f"  held back: {reason['text']} [{reason['code']}]"
         if reason.get("remedy"):
@@ -209,45 +200,6 @@ def _console_now(call: Call, machine: Mapping[str, Any]) -> Document:
     return {"console": text or None, "no_console": why}
 
 
-def machine_document(reader: Reader, what: str, now: float) -> Document:
-    """One machine: its row, its launch, what happened to it, and the console that was kept."""
-    record = machine_named(reader, what, gone=True)
-    cycle = reader.last_cycle() or {}
-    outlook = next(
-        (
-            row
-            for row in cycle.get("machines", [])
-            if (row["cloud"], row["machine"]) == (record.cloud, record.id)
-        ),
-        None,
-    )
-    launch = reader.launch(record.launch_key)
-    events = [
-        *reader.events(subject=record.launch_key, limit=EVENTS_SHOWN),
-        *reader.events(subject=record.id, limit=EVENTS_SHOWN),
-    ]
-    return {
-        "machine": machine_row(record, outlook, now, reader.view(now).at_work),
-        "launch": None if launch is None else asdict(launch),
-        "events": [event_row(event) for event in sorted(events, key=lambda event: event.id)],
-        "console": reader.console(record.id, record.cloud),
-        "no_console": "",
-        "left_out": _left_out(record, cycle),
-        "daemon": daemon_state(reader, now),
-    }
-
-
-def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> list[Document]:
-    """What the last look left out that concerns this machine."""
-    from updraft.core.demand.left_out import Named, concerning
-    from updraft.core.model import Reason
-    from updraft.core.slots.variants import annex_of
-
-    named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
-    said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
-    return [asdict(one) for one in concerning(said, named)]
-
-
 def machine_story(document: Document, now: float) -> Iterator[str]:
     """What is to be said of a machine, for people."""
     machine = document["machine"]
@@ -256,7 +208,7 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
     price = "unknown price" if machine["price"] is None else f"{machine['price']:.4g} per hour"
     yield f"  {machine['flavor']} of class {machine['class']} on {where}, {machine['market']}, {price}"
     yield f"  image {machine['image']}, generation {machine['generation']}, launch {machine['launch']}"
-    yield f"  {_life(machine, now)}"
+    yield f"  {life(machine, now)}"
     if machine["deadline"] is not None:
         yield f"  deadline {clock(machine['deadline'])} (in {ago(machine['deadline'] - now)})"
     if machine["drain"]:
@@ -275,20 +227,3 @@ def machine_story(document: Document, now: float) -> Iterator[str]:
             yield f"  | {printable(line)}"
     else:
         yield f"no console: {document['no_console']}"
-
-
-def _life(machine: Mapping[str, Any], now: float) -> str:
-    parts = [f"requested {clock(machine['requested_at'])}"]
-    if machine["joined_at"] is not None:
-        parts.append(f"joined {ago(machine['joined_at'] - machine['requested_at'])} later")
-    elif machine["ended_at"] is None:
-        parts.append(f"not joined after {ago(now - machine['requested_at'])}")
-    else:
-        parts.append("never joined")
-    if machine["ended_at"] is not None:
-        parts.append(f"gone {clock(machine['ended_at'])}")
-    elif machine["reason"]["code"] == BUSY.code:
-        parts.append("busy by its last ad")
-    elif machine["busy_at"] is not None:
-        parts.append(f"last seen busy {ago(now - machine['busy_at'])} ago")
-    return ", ".join(parts)

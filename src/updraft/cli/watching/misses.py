@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from updraft.cli.output import Column, clock, count, table
-from updraft.cli.watching.documents import Document
+from updraft.watching.documents import Document
 
 if TYPE_CHECKING:
     from updraft.core.model import JobGroup, Offer, Snapshot

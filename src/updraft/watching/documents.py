@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from updraft.app.operating.known import daemon_state
-from updraft.cli.annexes.rows import rows_of
 from updraft.core.model import AtWork, MachineRecord, Reason
 from updraft.ledger.reader import Event, Reader
+from updraft.watching.annexes import rows_of
+from updraft.watching.known import daemon_state
 
 Document = dict[str, Any]
 CYCLE_PARTS: Mapping[str, Any] = {
