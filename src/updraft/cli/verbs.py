@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "cloud": ("operating.cloud:cloud", "Disable, enable and limit clouds, without a restart."),
     "annex": ("annexes.annex:annex", "Ask for machines by hand, with a lease, apart from the queue."),
     "usage": ("usage.usage:usage", "Who used what, what it cost, and how much of it was used."),
+    "web": ("web.web:web", "The pool in a browser: read only, and a link that opens it."),
     "events": ("watching.events:events", "Show what happened, and why."),
     "simulate": ("simulating.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("watching.explain:explain", "Why a job waits; what will become of a machine."),
@@ -52,7 +53,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Set up": ("demo", "init", "import", "config", "check", "head", "service", "userdata"),
-    "Watch": ("status", "machines", "explain", "events", "plan", "usage"),
+    "Watch": ("status", "machines", "explain", "events", "plan", "usage", "web"),
     "Operate": (
         *("run", "drain", "undrain", "terminate", "annex", "cloud", "adopt", "disown", "tokens"),
         *("destroy", "leftovers"),

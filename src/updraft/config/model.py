@@ -18,6 +18,7 @@ from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.universes import container_attributes
 from updraft.config.tables.usage import Usage
+from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass
 from updraft.config.values.checks import (
     checked_host,
@@ -231,6 +232,7 @@ class Settings(Part):
     demand: Demand = Demand()
     annexes: Annexes = Annexes()
     usage: Usage = Usage()
+    web: Web = Web()
     timings: Timings = Timings()
     network: Network = Network()
 

@@ -68,7 +68,7 @@ class _Count:
 
 
 def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str, Override]) -> Row:
-    """All three: `clouds`, `classes` and `users`."""
+    """All three, `clouds`, `classes` and `users`, and the `limits` of the pool."""
     by_cloud: dict[str, _Count] = {}
     by_class: dict[str, _Count] = {}
     failing: dict[str, list[MachineRecord]] = {}
@@ -89,6 +89,7 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
         ],
         "classes": list(_classes(snapshot, policy, groups, by_class)),
         "users": _users(snapshot, policy, groups)[:USERS_SHOWN],
+        "limits": asdict(policy.limits),
     }
 
 

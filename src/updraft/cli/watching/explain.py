@@ -25,7 +25,7 @@ from updraft.watching.machine import life, machine_document
 from updraft.watching.sentences import asked_for, room_found
 
 if TYPE_CHECKING:
-    from updraft.condor.support.lookup import JobName
+    from updraft.core.demand.jobnames import JobName
     from updraft.core.model import JobGroup, Plan, Snapshot
 
 DEADLINE = 20.0
@@ -45,7 +45,7 @@ def explain(call: Call, what: str, as_json: bool) -> None:
     beginning of one: its phase, its deadlines, what happened to it, and the end of its console, as its cloud
     shows it now, or as it was kept of a machine that never joined.
     """
-    from updraft.condor.support.lookup import job_name
+    from updraft.core.demand.jobnames import job_name
 
     name = job_name(what)
     if name is None or _is_machine(call, what):
