@@ -51,12 +51,12 @@ def running(folder: Path, seconds: float = 20.0) -> Iterator[tuple[int, Path, su
             yield int(process.stdout.readline()), path, process
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
 def over_unix(path: Path, address: str, user: str) -> int:
     with socket.socket(socket.AF_UNIX) as made:
-        made.settimeout(30)
+        made.settimeout(120)
         made.connect(str(path))
         made.sendall(_question(address, user))
         return int(made.makefile("rb").readline().split()[1])
@@ -69,7 +69,7 @@ def _question(address: str, user: str) -> bytes:
 
 def ask(port: int, address: str, headers: dict[str, str] | None = None) -> tuple[int, Message]:
     """The status and the headers of an answer."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
         connection.request("GET", address, headers=headers or {})
         answer = connection.getresponse()
         answer.read()
@@ -118,10 +118,9 @@ def test_a_slow_client_is_ended_and_others_are_served(folder: Path) -> None:
         stop = threading.Event()
         dripping = threading.Thread(target=drip, args=(slow[0], stop))
         dripping.start()
-        began = time.monotonic()
         assert ask(port, "/overview")[0] == 401
-        assert time.monotonic() - began < 2.0 or over_unix(path, "/mine", "u003") == 200
-        assert all(ended_by_them(one, 20.0) for one in slow)
+        assert over_unix(path, "/mine", "u003") == 200
+        assert all(ended_by_them(one, 90.0) for one in slow)
         stop.set()
         dripping.join()
         for one in slow:
@@ -139,7 +138,7 @@ def test_who_does_not_read_the_answer_is_ended(folder: Path) -> None:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         made.connect(str(path))
         made.sendall(b"GET /machines.json HTTP/1.1\r\nHost: x\r\nX-Remote-User: root\r\n\r\n" * 8)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
                 made.sendall(b"x")

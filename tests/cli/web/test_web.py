@@ -55,7 +55,7 @@ def test_it_serves_and_a_link_opens_it(tmp_path: Path, capsys: Capture) -> None:
             assert main.call(["--config", file, "web", "open"]) == 0
             link = urlsplit(capsys.readouterr().out.strip())
             assert link.port is not None
-            with closing(http.client.HTTPConnection("127.0.0.1", link.port, timeout=60)) as connection:
+            with closing(http.client.HTTPConnection("127.0.0.1", link.port, timeout=120)) as connection:
                 connection.request("GET", f"{link.path}?{link.query}")
                 answer = connection.getresponse()
                 answer.read()
@@ -66,7 +66,7 @@ def test_it_serves_and_a_link_opens_it(tmp_path: Path, capsys: Capture) -> None:
                 assert b"What needs a person" in answer.read()
         finally:
             process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
     assert not (tmp_path / "page.sock").exists()
 
 
