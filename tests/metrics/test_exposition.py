@@ -12,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.rigs.manyclouds import ManyClouds
 from tests.rigs.prometheus import tool
-from updraft.app.operating.known import daemon_state
 from updraft.clouds.fake.faults import Fault
 from updraft.core.settings import Limits
 from updraft.errors import UsageError
@@ -21,6 +20,7 @@ from updraft.ledger.counters import Count
 from updraft.metrics.exposition import LedgerCollector, serve, text, write
 from updraft.metrics.families import FAMILIES, Kind
 from updraft.metrics.reading import LedgerSource
+from updraft.watching.known import daemon_state
 
 SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
 UNPRICED = {"flavors": {"small": {"cpus": 2, "memory": "4GiB"}}}

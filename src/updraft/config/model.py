@@ -18,6 +18,7 @@ from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.usage import Usage
+from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass, container_attributes
 from updraft.config.values.checks import (
     checked_host,
@@ -240,6 +241,7 @@ class Settings(Part):
     annexes: Annexes = Annexes()
     usage: Usage = Usage()
     monitoring: Monitoring = Monitoring()
+    web: Web = Web()
     timings: Timings = Timings()
     network: Network = Network()
 
