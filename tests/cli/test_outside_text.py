@@ -45,7 +45,6 @@ from updraft.cli.running import look
 from updraft.cli.setup import check, importing
 from updraft.cli.tokens import tokens
 from updraft.cli.watching import explain, status, tallies
-from updraft.cli.watching.documents import MachineCounts, Status
 from updraft.cli.watching.explain import ExplainedGroup, ExplainedJobs, SilentSchedd
 from updraft.cli.watching.misses import OfferVerdict
 from updraft.condor.support.lookup import JobSeen
@@ -55,6 +54,7 @@ from updraft.documents.cycle import DaemonState, Room, Tallies
 from updraft.importers.output.report import Fate, Report, Row
 from updraft.ledger import Ledger, RequestKind, annexes
 from updraft.ledger.reader import Request
+from updraft.watching.documents import MachineCounts, Status
 
 Capture = pytest.CaptureFixture[str]
 OTHERS = {
