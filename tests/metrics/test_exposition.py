@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.rigs.manyclouds import ManyClouds
-from tests.rigs.prometheus import tool
+from tests.rigs.monitoring.prometheus import tool
 from updraft.app.operating.known import daemon_state
 from updraft.clouds.fake.faults import Fault
 from updraft.core.settings import Limits

@@ -240,7 +240,7 @@ def _console_now(call: Call, machine: Machine) -> tuple[str | None, str]:
     """The console of a machine of which none was kept, or why there is none: its cloud is asked, unless it is
     gone.
     """
-    from updraft.app.consoles import live_console
+    from updraft.app.clouds import live_console
 
     if machine.phase == "gone":
         return None, "it was not kept, and is gone with the machine"
