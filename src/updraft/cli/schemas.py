@@ -28,6 +28,9 @@ RESOURCES = _form(
     memory=_value("integer", "MiB."),
     disk=_value("integer", "KiB."),
     gpus=_value("integer", "GPUs."),
+    custom=_list(
+        _value("array", "A name in lower case and an amount."), "Custom resources that a job asks for."
+    ),
 )
 DAEMON = _form(
     "The daemon, as the ledger shows it.",

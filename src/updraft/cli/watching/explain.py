@@ -165,8 +165,9 @@ def _job_line(job: Mapping[str, Any], now: float) -> str:
 def _group_story(group: Document) -> Iterator[Any]:
     request = group["request"]
     asks = f"{count(request['cpus'], 'cpu')}, {megabytes(request['memory'])} of memory"
-    gpus = f", {count(request['gpus'], 'GPU')}" if request["gpus"] else ""
-    yield f"planned together with all jobs alike: {group['idle']} waiting, each asking for {asks}{gpus}"
+    more = [count(request["gpus"], "GPU")] if request["gpus"] else []
+    asks = ", ".join([asks, *more, *(f"{amount} {name}" for name, amount in request["custom"])])
+    yield f"planned together with all jobs alike: {group['idle']} waiting, each asking for {asks}"
     yield (
         f"of these, {group['joined']} find room on machines of the pool, {group['coming']} on machines on "
         f"their way, {group['new']} on machines to be launched now, and {group['unmet']} find none"

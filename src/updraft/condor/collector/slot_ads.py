@@ -30,8 +30,10 @@ from updraft.condor.base import (
 )
 from updraft.condor.demand.reread import MARKS
 from updraft.core.halving import failing
+from updraft.core.slots.kinds import custom_names
 
 SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
+MACHINE_RESOURCES = "MachineResources"
 PROJECTION = [
     *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
     *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
@@ -40,7 +42,7 @@ PROJECTION = [
     *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
     *("ChildEnteredCurrentState", "EnteredCurrentState"),
     *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
-    "UpdateSequenceNumber",
+    *("UpdateSequenceNumber", MACHINE_RESOURCES),
     *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
     *(ATTR_VARIANT, SHOWN_IDENTITY),
 ]
@@ -82,6 +84,9 @@ _FAILURES = 100
 _TRY_AGAIN = 30  # looks after which those are tried anew that couldn't be read: they may say another thing
 
 
+_MOST_CUSTOM = 64  # custom resources of all of a pool's slots together
+
+
 class _Steps:
     """How few attributes each slot is asked for, by name: a step down this ladder; none for nearly all.
 
@@ -116,6 +121,8 @@ class Odd:
 
     def __init__(self) -> None:
         self.ads, self.marks = _Steps(_ADS), _Steps(_MARKS)
+        self.custom: dict[str, None] = {}
+        """Custom resources that slots have, in lower case: their amounts are asked for, too."""
         self.nameless: set[str] = set()
         """What those go by now that have no name."""
         self.hidden: set[tuple[str, str]] = set()
@@ -126,6 +133,16 @@ class Odd:
         """Another look begins."""
         if self.marks.looks % _TRY_AGAIN == 0:
             self.hidden.clear()
+
+    def learns(self, ads: Iterable[Any]) -> bool:
+        """Whether any of these has custom resources that weren't asked for: from now on they are."""
+        names = {name.lower() for ad in ads for name in custom_names(text(ad, MACHINE_RESOURCES))}
+        fresh = sorted(names - self.custom.keys())[: _MOST_CUSTOM - len(self.custom)]
+        self.custom.update(dict.fromkeys(fresh))
+        if fresh:
+            more = [of + name for name in self.custom for of in ("", "TotalSlot", "Child")]
+            self.ads.ladder = ([*_ADS[0], *more], [*_ADS[1], *more], *_ADS[2:])
+        return bool(fresh)
 
     def names(self) -> set[str]:
         """Of which slots it is."""
@@ -146,7 +163,9 @@ class SlotAds:
         return found
 
     def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
-        return self._told(names, self._odd.ads)
+        found = self._told(names, self._odd.ads)
+        # Which custom resources there are, the slots say first, and then are asked how many of each.
+        return self._told(names, self._odd.ads) if self._odd.learns(found) else found
 
     def at_work(self, names: Sequence[str]) -> Iterable[str]:
         busy = 'MyType == "Machine" && DynamicSlot && Activity == "Busy"'

@@ -103,15 +103,17 @@ class Block:
         if not whole:
             before, some = before[rows], some[rows]
         left: dict[str, Numbers] = {}
-        for name, total, ask in zip(_LEFT, self._sizes.totals, self._sizes.asks, strict=True):
+        names = (*_LEFT, *self._sizes.names)
+        for name, total, ask in zip(names, self._sizes.totals, self._sizes.asks, strict=True):
             taken = ask if len(ask) == 1 or whole else ask[rows]
             left[name] = (total - taken * before).astype(np.float64)
         left["numdynamicslots"] = before.astype(np.float64)
         grid = self._grid if whole else self._grid.part(rows, None)
         devices = self._devices(grid, rows, before)
         grid = Grid(grid.jobs, grid.slots, grid.oracle, grid.now, left, devices)
-        mine, waiting = grid.hold(0, some, LEFT)
-        found, more = grid.hold(1, mine, LEFT)
+        reading = LEFT.union(self._sizes.names)
+        mine, waiting = grid.hold(0, some, reading)
+        found, more = grid.hold(1, mine, reading)
         waiting = (waiting | more) & found
         if whole:
             return found, waiting
