@@ -9,7 +9,8 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.collector.slot_ads import Odd, SlotAds, whole
+from updraft.condor.collector.odd_ads import Odd
+from updraft.condor.collector.slot_ads import SlotAds, whole
 from updraft.condor.collector.views import SlotMemory, learn, settle_children, slot
 from updraft.condor.demand.reread import Reread
 from updraft.core.model import Slot

@@ -32,15 +32,8 @@ from updraft.condor.base import (
 )
 from updraft.condor.collector.accounting import read_shares
 from updraft.condor.collector.collectors import collector_loads, collector_started, own_ads
-from updraft.condor.collector.slot_ads import (
-    MACHINE_RESOURCES,
-    PROJECTION,
-    SLOTS,
-    UNREAD,
-    Odd,
-    SlotAds,
-    whole,
-)
+from updraft.condor.collector.odd_ads import MACHINE_RESOURCES, PROJECTION, UNREAD, Odd
+from updraft.condor.collector.slot_ads import SLOTS, SlotAds, whole
 from updraft.condor.demand.reread import Reread
 from updraft.condor.process.news import Mark, News, Teller
 from updraft.condor.tokens.workers import is_of, launch_of
