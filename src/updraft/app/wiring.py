@@ -263,6 +263,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         price=offer.price,
         variant=made,
         attributes=worker.attributes,
+        resources=worker.resources,
         static_slots=None if worker.slots == "partitionable" else worker.slots,
         lifetime=worker.lifetime,
         drain_deadline=worker.drain_deadline,

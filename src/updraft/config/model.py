@@ -320,6 +320,7 @@ class Settings(Part):
             offered_layers=tuple(worker.offered_layers),
             keep_alive_max=worker.idle_limit if worker.keep_alive_max is None else worker.keep_alive_max,
             owner_only=worker.owner_only,
+            resources=worker.resources,
         )
 
 

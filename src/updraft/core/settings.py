@@ -49,6 +49,7 @@ class WorkerClass:
     room kept ready. What jobs may choose is in `images_allowed`, `networks_allowed` and `vm_types` (names and
     patterns, beside its own) and in `offered_layers` (names); `keep_alive_max` is how long a job may let its
     machine idle. With `owner_only` each machine is made for one user and takes that user's jobs only.
+    `resources` are custom resources of each machine, and how many of each it has.
     """
 
     name: str
@@ -76,6 +77,7 @@ class WorkerClass:
     offered_layers: tuple[str, ...] = ()
     keep_alive_max: float = 600.0
     owner_only: bool = False
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,9 +201,10 @@ def _job_line(job: JobSeen, now: float) -> str:
 def _group_story(group: ExplainedGroup) -> Iterator[Any]:
     request = group.request
     asks = f"{count(request.cpus, 'cpu')}, {megabytes(request.memory)} of memory"
-    gpus = f", {count(request.gpus, 'GPU')}" if request.gpus else ""
+    more = [count(request.gpus, "GPU")] if request.gpus else []
+    asks = ", ".join([asks, *more, *(f"{amount} {name}" for name, amount in request.custom)])
     room = group.room
-    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}{gpus}"
+    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}"
     yield (
         f"of these, {room.joined} find room on machines of the pool, {room.coming} on machines on "
         f"their way, {room.new} on machines to be launched now, and {room.unmet} find none"

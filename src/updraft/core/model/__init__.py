@@ -6,7 +6,16 @@ disk is KiB, because that is what HTCondor counts in. Nothing here does I/O or a
 """
 
 from updraft.core.model.annexes import Annex, AnnexOutlook, AnnexState
-from updraft.core.model.basics import NOTHING, Known, Reason, Resources, Source, Unknown
+from updraft.core.model.basics import (
+    NOTHING,
+    Known,
+    Reason,
+    Resources,
+    Source,
+    Unknown,
+    counted,
+    of_amounts,
+)
 from updraft.core.model.decided import (
     Action,
     Adopt,
@@ -125,5 +134,7 @@ __all__ = [
     "Variant",
     "Verdict",
     "Verdicts",
+    "counted",
+    "of_amounts",
     "variant",
 ]
