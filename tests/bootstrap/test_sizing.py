@@ -109,8 +109,8 @@ def test_more_machines_never_want_less_of_the_system(size: PoolSize, more: int) 
     one_schedd = (size.slots, 5000, 1, size.reach)
     less, grown = PoolSize(size.machines, *one_schedd), PoolSize(size.machines + more, *one_schedd)
     for kind in ("kernel", "needs"):
-        before = {one.name: one.value for one in getattr(found(less, "head"), kind)}
-        after = {one.name: one.value for one in getattr(found(grown, "head"), kind)}
+        before = {one.name: one.at_least for one in getattr(found(less, "head"), kind)}
+        after = {one.name: one.at_least for one in getattr(found(grown, "head"), kind)}
         assert all(after[name] >= value for name, value in before.items())
     unit, grown_unit = found(less, "head").unit, found(grown, "head").unit
     assert unit is None or (grown_unit is not None and grown_unit.at_least >= unit.at_least)

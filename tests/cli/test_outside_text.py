@@ -18,6 +18,7 @@ import termios
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,16 @@ from updraft.cli.running import look
 from updraft.cli.setup import check, importing
 from updraft.cli.tokens import tokens
 from updraft.cli.watching import explain, status, tallies
-from updraft.core.model import Annex, MachineRecord, Phase, Reason
+from updraft.cli.watching.documents import MachineCounts, Status
+from updraft.cli.watching.explain import ExplainedGroup, ExplainedJobs, SilentSchedd
+from updraft.cli.watching.misses import OfferVerdict
+from updraft.condor.support.lookup import JobSeen
+from updraft.core.model import Annex, Cooldown, MachineRecord, Phase, Reason, Resources
+from updraft.core.reasons import HeldBack
+from updraft.documents.cycle import DaemonState, Room, Tallies
 from updraft.importers.output.report import Fate, Report, Row
 from updraft.ledger import Ledger, RequestKind, annexes
+from updraft.ledger.reader import Request
 
 Capture = pytest.CaptureFixture[str]
 OTHERS = {
@@ -223,16 +231,18 @@ def test_json_says_what_others_wrote(empty: Path, capsys: Capture, verb: Sequenc
 
 
 def _status(text: str) -> None:
+    parts = all_parts(text)
+    own = ("jobs", "sources", "groups", "actions", "cooldowns", "warnings")
     for names in ((), ("clouds", "classes", "users")):
-        document = {
-            **all_parts(text),
-            "pool": text,
-            "daemon": {"alive": True, "acting": False, "standing": {"code": "x", "text": text}, "host": text,
-                       "looked_at": time.time(), "age": 2.0},
-            "machines": {"total": 3, "phases": {text: 3}, "cost_per_hour": 1.5, "unknown_prices": 1},
-            "annexes": [],
-            "requests": [{"kind": text, "machine": text, "who": text}],
-        }  # fmt: skip
+        document = Status(
+            pool=text,
+            daemon=DaemonState(True, False, {"code": "x", "text": text}, text, None, None, time.time(), 2.0),
+            machines=MachineCounts(total=3, phases={text: 3}, cost_per_hour=1.5, unknown_prices=1),
+            tallies=Tallies(parts["clouds"], parts["classes"], parts["users"]),
+            annexes=[],
+            requests=[Request(1, time.time(), text, text, text)],  # type: ignore[arg-type]
+            **{name: parts[name] for name in own},
+        )
         for part in status.picture(document, names):
             console().print(part)
 
@@ -251,15 +261,13 @@ def _plan(text: str) -> None:
 
 
 def _explain(text: str) -> None:
-    reason = {"code": text, "text": text, "remedy": text}
-    job = {"id": text, "owner": text, "schedd": text, "hold_reason": text, "host": text, "since": 0.0}
-    rest = {"until": 0.0, "failures": 2, "reason": reason}
-    offer = {"offer": text, "price": 0.0512, "holds": 12345, "fails": [reason], "rests": [rest]}
-    group = {"request": {"cpus": 1, "memory": 2048, "gpus": 0}, "idle": 1, "joined": 0, "coming": 0, "new": 0,
-             "unmet": 1, "held_back": [reason], "offers": [offer, {**offer, "price": None}]}  # fmt: skip
-    jobs = [{**job, "state": state} for state in ("held", "running", "idle")]
-    silent = [{"schedd": text, "why": text}]
-    document = {"jobs": jobs, "groups": [group], "silent": silent, "left_out": [reason]}
+    reason = Reason(text, text)
+    offer = OfferVerdict(text, 0.0512, 12345, [reason], [Cooldown("offer", text, 0.0, 2, False, reason)])
+    room = Room(1, 0, 0, 0, 1, (HeldBack(text, text, text),))
+    offers = [offer, replace(offer, price=None)]
+    group = ExplainedGroup("g", text, Resources(1, 2048, 0, 0), True, room, offers)
+    jobs = [JobSeen(text, text, text, state, 0.0, text, text) for state in ("held", "running", "idle")]
+    document = ExplainedJobs(jobs, [group], [SilentSchedd(text, text)], [reason])
     for part in explain.job_story(document, time.time()):
         console().print(part)
 

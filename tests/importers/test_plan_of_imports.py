@@ -82,7 +82,7 @@ def launches(old: Old, pool: StubPool, folder: Path, patch: pytest.MonkeyPatch, 
     file = folder / "updraft.toml"
     file.write_text(importers.run([DATA / name for name in old.files]).toml)
 
-    def fake(settings: Settings, name: str, cloud: Cloud) -> FakeCloud:
+    def fake(settings: Settings, name: str, cloud: Cloud, _calls: None = None) -> FakeCloud:
         patterns: Any = cloud.settings.get("flavors", ["*"])
         made = site_settings(name, {"flavors": old.sold(patterns)})
         return FakeCloud(Site(name, made, _now), settings.pool.name)

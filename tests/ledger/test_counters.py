@@ -57,9 +57,9 @@ def test_a_join_is_counted_once_with_its_times(tmp_path: Path) -> None:
         ledger.intend(LAUNCH)
         ledger.add([MACHINE])
         ledger.remember([joined])
-        ledger.remember([replace(joined, busy_at=140.0)])
+        ledger.remember([replace(joined, last_claimed_at=140.0)])
     with Ledger(path) as ledger:  # the next controller
-        ledger.remember([replace(joined, busy_at=150.0)])
+        ledger.remember([replace(joined, last_claimed_at=150.0)])
     where = {"class": "work", "cloud": "c1"}
     assert one(path, JOIN + NUMBER, where) == one(path, BOOT + NUMBER, where) == 1
     assert one(path, JOIN + SUM, where) == 31

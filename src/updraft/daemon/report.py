@@ -117,6 +117,8 @@ def _parts(snapshot: Snapshot, plan: Plan) -> Mapping[str, _Part]:
 def _row(make: Callable[[Any], Any], one: Any) -> tuple[Row, Any]:
     """What is made of it, and itself. Raises where that is no JSON."""
     made = plain(make(one))
+    if not isinstance(made, dict):
+        raise TypeError(f"{made!r} is none")
     _JSON.encode(made)
     return made, one
 

@@ -37,7 +37,7 @@ def test_what_a_machine_cannot_have_is_left_out_and_named_with_it() -> None:
 def test_the_warning_names_the_machine_and_others_are_bought_for() -> None:
     there = snapshot(
         instances=[instance("i-1")],
-        records=[record("i-1", joined_at=NOW - 9, busy_at=NOW - 9, resources=TWO)],
+        records=[record("i-1", joined_at=NOW - 9, last_claimed_at=NOW - 9, resources=TWO)],
         slots=forged(300),
         groups=[group("g", idle=4000, oldest=NOW - 1)],
     )

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.rigs.sim.outcomes import outcome, run
+from updraft.documents import plain
 from updraft.errors import UsageError
 from updraft.sim.conditions import Conditions
 from updraft.sim.reports import page as report
@@ -153,7 +154,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_document_has_no_number_that_json_has_not() -> None:
     found = document(JOBS, Conditions(), [run(unfinished=40)])
-    values = found["settings"][0]["metrics"].values()
+    values = plain(found)["settings"][0]["metrics"].values()
     assert all(value is None or math.isfinite(value) for value in values)
 
 
