@@ -20,7 +20,7 @@ from updraft.cli.verb_schemas import (
     POOL_FORMS,
     TOKEN_FORMS,
 )
-from updraft.cli.watching.tally_schemas import CLOUD_FORMS, TALLIES
+from updraft.cli.watching.tally_schemas import BUDGET, CLOUD_FORMS, TALLIES
 
 RESOURCES = _form(
     "A quantity of machine.",
@@ -189,6 +189,12 @@ CLOUD_ERROR = _form(
     cloud=_value("string", "Its name."),
     text=_value("string", "Why."),
 )
+BUDGET_OVER = _form(
+    "A budget that is spent.",
+    whose=_value("string", "Whose, in words."),
+    period={"enum": ["day", "month"], "description": "Of UTC."},
+    ends=_value("number", "When the next one begins."),
+)
 FORMS: Mapping[str, Schema] = {
     "plan": _form(
         "One look and the plan that it leads to.",
@@ -201,6 +207,7 @@ FORMS: Mapping[str, Schema] = {
         machines=_list(_form("A machine's outlook.", machine=_value("string", "Its id."), reason=REASON)),
         cooldowns=_list(COOLDOWN, "Rests."),
         warnings=_list(REASON, "What is reported and leads to nothing by itself."),
+        spending=_list(BUDGET, "Budgets of money."),
         actions=_list(ACTION, "What would be done."),
     ),
     "status": _form(
@@ -262,7 +269,15 @@ FORMS: Mapping[str, Schema] = {
         version=VERSION,
         jobs=_list(JOB, "The jobs of this name."),
         groups=_list(
-            {**GROUP, "properties": {**GROUP["properties"], "request": RESOURCES, "offers": _list(OFFER)}},
+            {
+                **GROUP,
+                "properties": {
+                    **GROUP["properties"],
+                    "request": RESOURCES,
+                    "budgets": _list(BUDGET_OVER, "Budgets that are spent and hold them back."),
+                    "offers": _list(OFFER),
+                },
+            },
             "The groups that those of them that wait are planned for in.",
         ),
         silent=_list(

@@ -9,6 +9,7 @@ from typing import Any
 
 from updraft.clouds.odd import readable
 from updraft.core.demand.left_out import LEFT_OUT_REPORT
+from updraft.core.limits.spending import holds
 from updraft.core.model import (
     Action,
     Adopt,
@@ -26,6 +27,7 @@ from updraft.core.model import (
     RequeueJobs,
     Snapshot,
     Source,
+    Spending,
     Terminate,
     Undrain,
 )
@@ -110,6 +112,7 @@ def _parts(snapshot: Snapshot, plan: Plan) -> Mapping[str, _Part]:
         "machines": _Part("machine", _machine, lambda one: str(one.machine), MACHINES_SHOWN),
         "cooldowns": _Part("cooldown", asdict, lambda one: f"{one.scope} {one.key}"),
         "annexes": _Part("annex", asdict, lambda one: str(one.name)),
+        "spending": _Part("budget", partial(_budget, plan), lambda one: str(one.whose)),
         "warnings": _Part("warning", _reason, lambda one: str(one.code), WARNINGS_SHOWN),
         "actions": _Part("action", action, lambda one: type(one).__name__.lower(), ACTIONS_SHOWN),
     }
@@ -136,6 +139,22 @@ def _machine(outlook: MachineOutlook) -> dict[str, Any]:
         "phase": str(outlook.phase),
         "reason": _reason(outlook.reason),
         "deadline": outlook.deadline,
+    }
+
+
+def _budget(plan: Plan, one: Spending) -> dict[str, Any]:
+    return {
+        "scope": str(one.scope),
+        "name": one.name,
+        "whose": one.whose,
+        "period": str(one.period),
+        "most": one.most,
+        "spent": None if one.spent is None else round(one.spent, 6),
+        "cost_per_hour": None if one.burn is None else round(one.burn, 6),
+        "over": one.over,
+        "ends": one.ends,
+        "runs_out": one.runs_out,
+        "waiting": sum(group.unmet for group in plan.groups if holds(one, group.held_back)),
     }
 
 

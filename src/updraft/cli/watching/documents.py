@@ -21,6 +21,7 @@ CYCLE_PARTS: Mapping[str, Any] = {
     "actions": [],
     "cooldowns": [],
     "warnings": [],
+    "spending": [],
     "clouds": [],
     "classes": [],
     "users": [],

@@ -20,6 +20,7 @@ from updraft.cli.output import (
     say_json,
     waiting,
 )
+from updraft.cli.watching.budgets import over_line
 from updraft.cli.watching.documents import Document, event_row, machine_row
 from updraft.cli.watching.misses import offer_documents, offer_table
 from updraft.core.machines.entries import BUSY
@@ -28,7 +29,7 @@ from updraft.ledger.reader import Reader
 
 if TYPE_CHECKING:
     from updraft.condor.support.lookup import JobName
-    from updraft.core.model import JobGroup, MachineRecord, Plan, Snapshot
+    from updraft.core.model import GroupOutlook, JobGroup, MachineRecord, Plan, Snapshot
 
 DEADLINE = 20.0
 EVENTS_SHOWN = 20
@@ -133,8 +134,20 @@ def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Doc
             for part in ("idle", "joined", "coming", "new", "unmet")
         },
         "held_back": [] if outlook is None else [held_back(reason) for reason in outlook.held_back],
+        "budgets": [] if outlook is None else _budgets_over(outlook, plan),
         "offers": offers,
     }
+
+
+def _budgets_over(outlook: "GroupOutlook", plan: "Plan") -> list[Document]:
+    """The budgets that are spent and hold this group back."""
+    from updraft.core.limits.spending import holds
+
+    return [
+        {"whose": one.whose, "period": str(one.period), "ends": one.ends}
+        for one in plan.spending
+        if one.over and holds(one, outlook.held_back)
+    ]
 
 
 def job_story(document: Document, now: float) -> Iterator[Any]:
@@ -175,6 +188,8 @@ def _group_story(group: Document) -> Iterator[Any]:
         yield f"  held back: {reason['text']} [{reason['code']}]"
         if reason.get("remedy"):
             yield f"    what would change that: {reason['remedy']}"
+    for budget in group["budgets"]:
+        yield f"  {over_line(budget, group['unmet'])}"
     if group["offers"]:
         yield ""
         yield offer_table(group["offers"])

@@ -101,9 +101,29 @@ USER = form(
     part=value("number", "Part of all claimed cores; null where there are none.", none=True),
     share=value("number", "Part that the negotiator would give by the users' priorities alone."),
 )
+BUDGET = form(
+    "A budget of a day or a month as of the daemon's last look.",
+    scope={
+        "enum": ["pool", "cloud", "class", "user", "group", "annexes"],
+        "description": "Whose it is; of annexes, of all those of one user together.",
+    },
+    name=value("string", "The cloud, class, user or group; empty for the pool."),
+    whose=value("string", "The same in words."),
+    period={"enum": ["day", "month"], "description": "Of UTC."},
+    most=value("number", "What may be spent in it."),
+    spent=value("number", "What was, at list prices; null where nobody knows.", none=True),
+    cost_per_hour=value("number", "What runs under it; null where some price isn't known.", none=True),
+    over=value("boolean", "Whether all of it is spent."),
+    ends=value("number", "When the period ends."),
+    runs_out=value(
+        "number", "When all will be spent at this rate; null where that isn't in the period.", none=True
+    ),
+    waiting=value("integer", "Waiting jobs that it holds back."),
+)
 TALLIES: Mapping[str, Schema] = {
     "clouds": listing(CLOUD, "By cloud."),
     "classes": listing(CLASS, "By worker class."),
+    "spending": listing(BUDGET, "Budgets of money."),
     "users": listing(USER, "By user, those with the most cores first; at most 1,000."),
 }
 DECIDED = form(

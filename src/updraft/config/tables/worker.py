@@ -9,6 +9,7 @@ from updraft.config.tables.cvmfs import Software
 from updraft.config.tables.part import Part
 from updraft.config.tables.reach import Reached
 from updraft.config.tables.spare import Spare
+from updraft.config.tables.spending import Spendable
 from updraft.config.values.checks import (
     checked_attribute_name,
     checked_expression,
@@ -54,7 +55,7 @@ Layers = Annotated[
 ]
 
 
-class WorkerClass(Software, Reached):
+class WorkerClass(Software, Reached, Spendable):
     """A kind of worker: [classes.NAME]."""
 
     image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]

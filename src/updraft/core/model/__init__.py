@@ -58,6 +58,7 @@ from updraft.core.model.remembered import (
     Verdict,
     Verdicts,
 )
+from updraft.core.model.spent import BudgetPeriod, BudgetScope, Spending, Spent, SpentRow
 from updraft.core.model.terms import NO_TERMS, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
 
@@ -72,6 +73,8 @@ __all__ = [
     "Annex",
     "AnnexOutlook",
     "AtWork",
+    "BudgetPeriod",
+    "BudgetScope",
     "Child",
     "CloudOffer",
     "CloudState",
@@ -114,6 +117,9 @@ __all__ = [
     "Slot",
     "Snapshot",
     "Source",
+    "Spending",
+    "Spent",
+    "SpentRow",
     "Terminate",
     "Terms",
     "Undrain",
