@@ -284,8 +284,8 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
             "line 24: groups.physics.cost: there is no such key; ",
         ),
         (
-            'name = "demo"',
-            'name = "demo"\ntrust_groups = false\n[groups.physics]\ncost_per_day = 3',
+            "[pool]\n",
+            "[groups.physics]\ncost_per_day = 3\n[pool]\ntrust_groups = false\n",
             "groups.physics: a budget of an accounting group holds only where groups are trusted",
         ),
         ("min = 1", "min = 1.5", "line 16: classes.default.min: is not a whole number"),
