@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from updraft.core.model import Reason, Resources
+from updraft.core.model import BudgetPeriod, BudgetScope, Reason, Resources
 
 DAY = 86400.0
 EVERY_DAY = frozenset(range(7))
@@ -107,6 +107,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class SpendingLimit:
+    """At most so much money (`most`) in each UTC day or month.
+
+    `name` is that of the cloud, the class or the accounting group (with the groups below it), the name or
+    pattern of users, each of whom has a budget of their own, or of those whose annexes it is for; "" for the
+    pool. Of a user's, the first in their order counts whose name is the user's own, then the first pattern.
+    """
+
+    scope: BudgetScope
+    name: str
+    period: BudgetPeriod
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
 class CloudRule:
     """What the site has decided of one cloud, beside its limits.
 
@@ -199,6 +214,9 @@ class Policy:
     holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
     that carries another's isn't ours. "" where the pool has none, as in a simulation. `threshold` is what
     demand nothing is bought for. `accounting` decides nothing: it is for the records.
+    `spending` are budgets of money: where one is spent nothing is bought under it, and with
+    `drain_when_spent` its machines are drained. `idle_charged` says that users pay for what idles on the
+    machines that they use.
     """
 
     pool: str
@@ -215,6 +233,9 @@ class Policy:
     threshold: Threshold = Threshold()
     groups_trusted: bool = False
     accounting: Accounting = Accounting()
+    spending: tuple[SpendingLimit, ...] = ()
+    drain_when_spent: bool = False
+    idle_charged: bool = True
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

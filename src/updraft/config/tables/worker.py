@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from updraft.config.tables.cvmfs import Software
 from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
+from updraft.config.tables.spending import Spendable
 from updraft.config.values.checks import (
     checked_attribute_name,
     checked_expression,
@@ -101,7 +102,7 @@ Layers = Annotated[
 ]
 
 
-class WorkerClass(Software, Reached):
+class WorkerClass(Software, Reached, Spendable):
     """A kind of worker: [classes.NAME]."""
 
     image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]

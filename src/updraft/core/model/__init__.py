@@ -68,6 +68,7 @@ from updraft.core.model.remembered import (
     Verdict,
     Verdicts,
 )
+from updraft.core.model.spent import BudgetPeriod, BudgetScope, Spending, Spent, SpentRow
 from updraft.core.model.terms import NO_TERMS, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
 
@@ -83,6 +84,8 @@ __all__ = [
     "AnnexOutlook",
     "AnnexState",
     "AtWork",
+    "BudgetPeriod",
+    "BudgetScope",
     "Child",
     "CloudOffer",
     "CloudState",
@@ -125,6 +128,9 @@ __all__ = [
     "Slot",
     "Snapshot",
     "Source",
+    "Spending",
+    "Spent",
+    "SpentRow",
     "Standstill",
     "Terminate",
     "Terms",
