@@ -20,19 +20,20 @@ from updraft.cli.output import (
     say_json,
     waiting,
 )
+from updraft.cli.watching.budgets import over_line
 from updraft.cli.watching.documents import Machine, machine_row
 from updraft.cli.watching.misses import OfferVerdict, offer_documents, offer_table
 from updraft.condor.support.lookup import JobSeen
 from updraft.core.machines.entries import BUSY
 from updraft.core.model import GroupOutlook, LaunchRecord, Reason, Resources
 from updraft.documents import IN_PLACE, Document
-from updraft.documents.cycle import DaemonState, Room
+from updraft.documents.cycle import BudgetOver, DaemonState, Room
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Event, Reader
 
 if TYPE_CHECKING:
     from updraft.condor.support.lookup import JobName
-    from updraft.core.model import JobGroup, MachineRecord, Plan, Snapshot
+    from updraft.core.model import GroupOutlook, JobGroup, MachineRecord, Plan, Snapshot
 
 DEADLINE = 20.0
 EVENTS_SHOWN = 20
@@ -55,6 +56,7 @@ class ExplainedGroup(Document):
     request: Resources
     evaluable: bool
     room: Room = field(metadata=IN_PLACE)
+    budgets: Annotated[Sequence[BudgetOver], "Budgets that are spent and hold them back."]
     offers: Annotated[Sequence[OfferVerdict], "Those that can run it first, and then the nearest miss."]
 
 
@@ -169,8 +171,18 @@ def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Exp
     """A group with what the plan says of it, and every offer with the reason why it can or can't run it."""
     outlook = next((one for one in plan.groups if one.group == group.key), GroupOutlook(group.key, 0))
     return ExplainedGroup.of(
-        group, room=Room.planned(outlook), offers=offer_documents(group, snapshot, plan.cooldowns)
+        group,
+        room=Room.planned(outlook),
+        budgets=_budgets_over(outlook, plan),
+        offers=offer_documents(group, snapshot, plan.cooldowns),
     )
+
+
+def _budgets_over(outlook: GroupOutlook, plan: "Plan") -> list[BudgetOver]:
+    """The budgets that are spent and hold this group back."""
+    from updraft.core.limits.spending import holds
+
+    return [BudgetOver.of(one) for one in plan.spending if one.over and holds(one, outlook.held_back)]
 
 
 def job_story(document: ExplainedJobs, now: float) -> Iterator[Any]:
@@ -201,9 +213,10 @@ def _job_line(job: JobSeen, now: float) -> str:
 def _group_story(group: ExplainedGroup) -> Iterator[Any]:
     request = group.request
     asks = f"{count(request.cpus, 'cpu')}, {megabytes(request.memory)} of memory"
-    gpus = f", {count(request.gpus, 'GPU')}" if request.gpus else ""
+    more = [count(request.gpus, "GPU")] if request.gpus else []
+    asks = ", ".join([asks, *more, *(f"{amount} {name}" for name, amount in request.custom)])
     room = group.room
-    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}{gpus}"
+    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}"
     yield (
         f"of these, {room.joined} find room on machines of the pool, {room.coming} on machines on "
         f"their way, {room.new} on machines to be launched now, and {room.unmet} find none"
@@ -212,6 +225,8 @@ def _group_story(group: ExplainedGroup) -> Iterator[Any]:
         yield f"  held back: {reason.text} [{reason.code}]"
         if reason.remedy:
             yield f"    what would change that: {reason.remedy}"
+    for budget in group.budgets:
+        yield f"  {over_line(budget, room.unmet)}"
     if group.offers:
         yield ""
         yield offer_table(group.offers)

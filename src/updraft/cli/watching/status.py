@@ -11,6 +11,7 @@ from updraft.app.operating.known import START
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
+from updraft.cli.watching.budgets import budget_lines
 from updraft.cli.watching.documents import (
     Machine,
     MachineCounts,
@@ -145,6 +146,8 @@ def _headlines(document: Status) -> Iterator["RenderableType"]:
     yield Text(_daemon_line(document.daemon), style="" if document.daemon.alive else "bold red")
     if document.tallies.clouds:
         yield Text(f"clouds: {cloud_line(document.tallies.clouds, time.time())}")
+    for line in budget_lines(document.tallies.spending):
+        yield Text(line)
     for request in document.requests:
         what = f"{request.kind} {request.machine or 'everything'}"
         yield Text(f"asked for by {request.who}, not done yet: {what}")
