@@ -106,7 +106,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # What is shipped, and installed on heads, are the versions that were tested.
 lock: ## the newest versions that pyproject.toml allows, with their hashes
 	$(COMPILE) --upgrade --group dev --output-file requirements/dev.lock
-	$(COMPILE) --extra ec2 --extra openstack --constraint requirements/dev.lock --output-file $(RUN_LOCK)
+	$(COMPILE) --extra ec2 --extra openstack --extra web --constraint requirements/dev.lock --output-file $(RUN_LOCK)
 
 # Long ones are runs of a quarter of an hour; SEED=… draws the same again, SHRINK=1 looks for the few that it takes.
 CHAOS = --minutes $(MINUTES) --seed $(SEED) $(if $(SHRINK),--shrink) $(if $(WITHOUT),--without $(WITHOUT))

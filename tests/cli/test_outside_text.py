@@ -27,6 +27,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
+from updraft.cli.watching.documents import MachineCounts, Status
 
 import updraft
 from tests.cli.test_verbs import SETTINGS, ledger_of, run, save_cycle
@@ -45,7 +46,6 @@ from updraft.cli.running import look
 from updraft.cli.setup import check, importing
 from updraft.cli.tokens import tokens
 from updraft.cli.watching import explain, status, tallies
-from updraft.cli.watching.documents import MachineCounts, Status
 from updraft.cli.watching.explain import ExplainedGroup, ExplainedJobs, SilentSchedd
 from updraft.cli.watching.misses import OfferVerdict
 from updraft.condor.support.lookup import JobSeen

@@ -20,7 +20,6 @@ from tests.rigs.forms import validate
 from tests.rigs.stubpool import StubPool
 from updraft import config
 from updraft.app.operating import wishes
-from updraft.app.operating.known import SILENT_AFTER
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.fake import FakeCloud
@@ -37,6 +36,7 @@ from updraft.core.settings import Policy
 from updraft.daemon import report
 from updraft.errors import AuthFailed, PoolError
 from updraft.ledger import Ledger, RequestKind
+from updraft.watching.known import SILENT_AFTER
 
 SETTINGS = """\
 [pool]

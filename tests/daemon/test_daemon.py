@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from tests.rigs.rig import POOL, Rig, policy
 from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
-from updraft.cli.watching.tallies import cloud_line
 from updraft.condor.demand.groups import left_out
 from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
@@ -25,6 +24,7 @@ from updraft.daemon import Daemon, Herald, StateLock, Switch, run_once
 from updraft.daemon.herald import Rhythm
 from updraft.errors import AuthFailed, ConfigError, ProblemFound, StateLost
 from updraft.ledger import RequestKind
+from updraft.watching.sentences import cloud_line
 
 
 class Killed(BaseException):

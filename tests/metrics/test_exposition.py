@@ -13,7 +13,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.rigs.manyclouds import ManyClouds
 from tests.rigs.monitoring.prometheus import tool
 from tests.rigs.snapshots import NOW, policy, snapshot
-from updraft.app.operating.known import daemon_state
 from updraft.clouds.fake.faults import Fault
 from updraft.core.model import BudgetPeriod, BudgetScope, Known, Spent, SpentRow
 from updraft.core.plan import plan
@@ -26,6 +25,7 @@ from updraft.metrics.exposition import LedgerCollector, serve, text, write
 from updraft.metrics.families import FAMILIES, Kind
 from updraft.metrics.reading import LedgerSource, Picture
 from updraft.metrics.samples import samples
+from updraft.watching.known import daemon_state
 
 SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
 UNPRICED = {"flavors": {"small": {"cpus": 2, "memory": "4GiB"}}}

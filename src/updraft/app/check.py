@@ -9,7 +9,6 @@ from typing import Any
 
 from updraft import config
 from updraft.app import wiring
-from updraft.app.operating.known import daemon_state
 from updraft.app.operating.leftovers import found_within
 from updraft.checks import Finding, LedgerFacts, Site, State, look
 from updraft.checks.host import never_joined, not_ended
@@ -20,6 +19,7 @@ from updraft.core.settings import DAY
 from updraft.errors import ConfigError, LedgerError
 from updraft.ledger.reader import Reader
 from updraft.ledger.tokens import HandedToken, all_noted
+from updraft.watching.known import daemon_state
 
 
 def findings(file: Path) -> list[Finding]:

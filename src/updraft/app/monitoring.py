@@ -10,7 +10,6 @@ from pathlib import Path
 import structlog
 
 from updraft.app.log import start_log
-from updraft.app.operating.known import daemon_state
 from updraft.config.model import Settings
 from updraft.config.tables.monitoring import address
 from updraft.errors import UsageError
@@ -20,6 +19,7 @@ from updraft.metrics.alarms.sending import Sender
 from updraft.metrics.alarms.watching import AlarmWatch
 from updraft.metrics.exposition import LedgerCollector, serve, text, write
 from updraft.metrics.reading import LedgerSource
+from updraft.watching.known import daemon_state
 
 WATCH_EVERY = 15.0
 """Seconds between two looks for alarms."""

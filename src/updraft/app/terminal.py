@@ -10,14 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-
-def printable(text: str, spared: str = "\n\t") -> str:
-    """The text with whatever isn't a letter, a sign or a space in the form of Python's escapes: `\\x1b`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter in spared else ascii(letter)[1:-1] for letter in text
-    )
+from updraft.watching.words import printable as printable
 
 
 class _Plain:

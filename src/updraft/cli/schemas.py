@@ -18,8 +18,7 @@ from updraft.cli.setup.check import CheckReport
 from updraft.cli.setup.network import NetworkCheck
 from updraft.cli.setup.service import ServiceStatus
 from updraft.cli.setup.settings import ConfigChecked, Versions
-from updraft.cli.watching.documents import MachineList, Status
-from updraft.cli.watching.explain import ExplainedJobs, ExplainedMachine
+from updraft.cli.watching.explain import ExplainedJobs
 from updraft.documents import Schema, schema
 from updraft.documents.annexes import AnnexChanged, AnnexCreated, AnnexList
 from updraft.documents.cycle import Look
@@ -28,6 +27,8 @@ from updraft.load.figures import LoadTest
 from updraft.sim.reports.month_document import MonthReport
 from updraft.sim.runs import Simulated
 from updraft.usage.report import BillImport, UsageReport
+from updraft.watching.documents import MachineList, Status
+from updraft.watching.machine import ExplainedMachine
 
 DOCUMENTS: Mapping[str, type] = {
     "plan": Look,

@@ -30,6 +30,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "usage": ("usage.usage:usage", "Who used what, what it cost, and how much of it was used."),
     "metrics": ("watching.metrics:metrics", "Figures for Prometheus, and alarms to people."),
     "report": ("usage.report:report", "What was, and what updraft would have done; as a page, too."),
+    "web": ("web.web:web", "The pool in a browser: read only, and a link that opens it."),
     "events": ("watching.events:events", "Show what happened, and why."),
     "simulate": ("simulating.simulate:simulate", "What jobs would cost and how long they would wait."),
     "explain": ("watching.explain:explain", "Why a job waits; what will become of a machine."),
@@ -54,7 +55,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Set up": ("demo", "init", "import", "config", "check", "head", "service", "userdata"),
-    "Watch": ("status", "machines", "explain", "events", "plan", "usage", "report", "metrics"),
+    "Watch": ("status", "machines", "explain", "events", "plan", "usage", "report", "metrics", "web"),
     "Operate": (
         *("run", "drain", "undrain", "terminate", "annex", "cloud", "adopt", "disown", "tokens"),
         *("destroy", "leftovers"),

@@ -13,6 +13,7 @@ from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
 from updraft.config.tables.spending import GroupLimits
 from updraft.config.tables.usage import Energy, Usage
+from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass
 
 # The tables of the file in the order of the reference; NAME stands for what the site chooses.
@@ -30,6 +31,7 @@ TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("usage", Usage),
     ("usage.clouds.NAME", Energy),
     ("monitoring", Monitoring),
+    ("web", Web),
     ("timings", Timings),
     ("network", Network),
 )

@@ -19,6 +19,7 @@ from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.spending import GroupLimits, Spendable, all_of
 from updraft.config.tables.usage import Usage
+from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass, container_attributes
 from updraft.config.values.checks import (
     checked_host,
@@ -251,6 +252,7 @@ class Settings(Part):
     annexes: Annexes = Annexes()
     usage: Usage = Usage()
     monitoring: Monitoring = Monitoring()
+    web: Web = Web()
     timings: Timings = Timings()
     network: Network = Network()
 

@@ -211,11 +211,22 @@ class Queries:
             return None if row is None else launch_from_doc(row[0])
 
     def events(
-        self, *, after: int = 0, limit: int = 1000, kinds: Sequence[str] = (), subject: str | None = None
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int = 1000,
+        kinds: Sequence[str] = (),
+        subject: str | None = None,
     ) -> tuple[Event, ...]:
-        """Events with an id above `after`, oldest first, at most `limit`; the latest where `after` is 0."""
-        clauses, values = ["id > ?"], [after]
-        parameters: list[object] = list(values)
+        """Events with an id above `after`, oldest first, at most `limit`; the latest where `after` is 0.
+
+        With `before` only those of a lower id.
+        """
+        clauses, parameters = ["id > ?"], list[object]([after])
+        if before is not None:
+            clauses.append("id < ?")
+            parameters.append(before)
         if kinds:
             clauses.append(f"kind IN ({','.join('?' * len(kinds))})")
             parameters += kinds

@@ -24,6 +24,7 @@ DIMENSIONS = {
     "annex": "annex",
     "user": "user",
     "group": "grp",
+    "day": "day",
 }
 _PLACE_SUMS = (
     *("machines", "alive", "joined", "claimed", "unseen", "doubtful", "room", "unseen_room", "doubtful_room"),

@@ -99,6 +99,15 @@ def document(records: Records, pool: str, period: ReportPeriod, by: By, settings
     )
 
 
+def daily(records: Records, settings: Usage) -> list[dict[str, Any]]:
+    """The figures of each day and currency, as JSON values, the oldest first, without days that have none."""
+    found = _added(
+        (("day", date_of(row["name"]).isoformat(), row["currency"]), place(row, settings))
+        for row in records.places("day")
+    )
+    return [{"day": day, **plain(told(one, currency))} for (_, day, currency), one in sorted(found.items())]
+
+
 def _found(
     records: Records, by: str, settings: Usage, totals: Mapping[Key, UsageFigures], machines: dict[str, Row]
 ) -> dict[Key, UsageFigures]:

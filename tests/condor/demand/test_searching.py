@@ -13,7 +13,8 @@ from updraft.condor.demand.groups import is_suspect
 from updraft.condor.demand.queue import Queue
 from updraft.condor.demand.schedd import ScheddMemory, looked
 from updraft.condor.demand.searching import Budget, Search, suspects
-from updraft.condor.support.lookup import JobName, jobs_in
+from updraft.condor.support.lookup import jobs_in
+from updraft.core.demand.jobnames import JobName
 from updraft.core.model import JobGroup, ScheddView
 from updraft.core.slots.kinds import problem
 

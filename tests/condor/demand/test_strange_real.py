@@ -14,7 +14,8 @@ from tests.rigs.pools.livepool import LivePool, live_pool, wait_for
 from tests.waiting import patience
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
-from updraft.condor.support.lookup import JobName, find_jobs
+from updraft.condor.support.lookup import find_jobs
+from updraft.core.demand.jobnames import JobName
 from updraft.core.model import JobGroup, ScheddView, Slot
 from updraft.core.slots.kinds import problem
 

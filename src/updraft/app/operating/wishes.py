@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from updraft.app.call import Call, who
-from updraft.app.operating.known import daemon_state, machine_named
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import MachineRecord
 from updraft.daemon.lock import StateLock
@@ -17,6 +16,7 @@ from updraft.errors import UsageError
 from updraft.ledger.identity import Identity, take_over, this_host, well_formed
 from updraft.ledger.reader import Reader, RequestKind
 from updraft.ledger.store import Ledger
+from updraft.watching.known import daemon_state, machine_named
 
 POLL = 0.2
 ANSWER_WITHIN = 5.0  # seconds in which a daemon that looks every two has said what it thinks of a wish

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call, who
-from updraft.app.operating.known import START, daemon_state
 from updraft.cli.annexes import asking
 from updraft.cli.annexes.making import ALL, ME, SPAN, layer_of, me, tags_of
-from updraft.cli.annexes.rows import annex_table, lease, rows_of, size, stands
+from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import ago, clock, console, count, is_narrow, json_option, say_json, waiting
 from updraft.core.model import Annex
 from updraft.core.slots.choice import near
@@ -30,6 +29,9 @@ from updraft.ledger import annexes
 from updraft.ledger.reader import Reader
 from updraft.ledger.store import Ledger
 from updraft.ledger.tokens import expiries
+from updraft.watching.annexes import rows_of
+from updraft.watching.known import START, daemon_state
+from updraft.watching.sentences import lease, size, stands
 
 if TYPE_CHECKING:
     from updraft.daemon.annexing import Asked

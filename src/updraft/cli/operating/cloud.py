@@ -23,10 +23,10 @@ from updraft.cli.output import (
     say_json,
     table,
 )
-from updraft.cli.watching.tallies import cost_words, memory_of, of_most, state_words
 from updraft.documents import Row
 from updraft.errors import UsageError
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said
+from updraft.watching.sentences import cost_words, memory_of, of_most, state_words
 
 LIMITS = {name.replace("_", "-"): name for name in overrides.LIMITS}  # by what options call them
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 import click
 
 from updraft.app.call import Call
-from updraft.app.operating.known import START
 from updraft.app.operating.wishes import REFUSED, Wishes, WishRow, answers, ask, follow, named, taken_over
 from updraft.cli.output import ago, confirm, count, json_option, say_json, waiting
 from updraft.errors import ProblemFound, UpdraftError, UsageError
 from updraft.ledger.reader import Reader, RequestKind
+from updraft.watching.known import START
 
 wait_option = click.option("--wait", is_flag=True, help="Stay until it is done, or refused.")
 kill_option = click.option(

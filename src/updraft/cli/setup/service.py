@@ -10,7 +10,6 @@ import click
 
 from updraft import config
 from updraft.app.call import Call
-from updraft.app.operating.known import daemon_state
 from updraft.cli.output import ago, clock, json_option, say_json
 from updraft.documents import Document
 from updraft.documents.cycle import DaemonState
@@ -18,6 +17,7 @@ from updraft.errors import LedgerError, ProblemFound
 from updraft.ledger.reader import Reader
 from updraft.provision.setup import service as unit
 from updraft.provision.setup.service import UNIT, UnitState
+from updraft.watching.known import daemon_state
 
 
 @click.group()

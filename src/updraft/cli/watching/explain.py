@@ -1,42 +1,39 @@
 """`explain`: why a job waits; what will become of a machine and why."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from updraft.app.call import Call
-from updraft.app.operating.known import daemon_state, machine_named
 from updraft.app.terminal import printable
 from updraft.cli.output import (
     ago,
     clock,
     console,
-    count,
     json_option,
-    megabytes,
     say_json,
     waiting,
 )
 from updraft.cli.watching.budgets import over_line
-from updraft.cli.watching.documents import Machine, machine_row
 from updraft.cli.watching.misses import OfferVerdict, offer_documents, offer_table
 from updraft.condor.support.lookup import JobSeen
-from updraft.core.machines.entries import BUSY
-from updraft.core.model import GroupOutlook, LaunchRecord, Reason, Resources
-from updraft.documents import IN_PLACE, Document
-from updraft.documents.cycle import BudgetOver, DaemonState, Room
+from updraft.core.model import GroupOutlook, Reason, Resources
+from updraft.documents import IN_PLACE, Document, plain
+from updraft.documents.cycle import BudgetOver, Room
 from updraft.errors import ProblemFound
-from updraft.ledger.reader import Event, Reader
+from updraft.ledger.reader import Reader
+from updraft.watching.documents import Machine
+from updraft.watching.machine import ExplainedMachine, life, machine_document
+from updraft.watching.sentences import asked_for, room_found
 
 if TYPE_CHECKING:
-    from updraft.condor.support.lookup import JobName
-    from updraft.core.model import GroupOutlook, JobGroup, MachineRecord, Plan, Snapshot
+    from updraft.core.demand.jobnames import JobName
+    from updraft.core.model import JobGroup, Plan, Snapshot
 
 DEADLINE = 20.0
-EVENTS_SHOWN = 20
 JOBS_SHOWN = 5
 CONSOLE_LINES = 40
 
@@ -69,18 +66,6 @@ class ExplainedJobs(Document):
     left_out: Annotated[Sequence[Reason], "Offers, classes, annexes and clouds without which it is planned."]
 
 
-class ExplainedMachine(Document):
-    """One machine."""
-
-    machine: Machine
-    launch: Annotated[LaunchRecord | None, "The launch that made it, or null."]
-    events: Annotated[Sequence[Event], "What happened to it."]
-    console: Annotated[str | None, "Its console: as kept at its end, else as its cloud shows it."]
-    no_console: Annotated[str, "Why there is none; empty where there is one."]
-    left_out: Annotated[Sequence[Reason], "What the last look left out of it, its cloud, class or annex."]
-    daemon: DaemonState
-
-
 @click.command()
 @click.argument("what", metavar="JOB|MACHINE")
 @json_option
@@ -93,7 +78,7 @@ def explain(call: Call, what: str, as_json: bool) -> None:
     beginning of one: its phase, its deadlines, what happened to it, and the end of its console, as its cloud
     shows it now, or as it was kept of a machine that never joined.
     """
-    from updraft.condor.support.lookup import job_name
+    from updraft.core.demand.jobnames import job_name
 
     name = job_name(what)
     if name is None or _is_machine(call, what):
@@ -211,22 +196,15 @@ def _job_line(job: JobSeen, now: float) -> str:
 
 
 def _group_story(group: ExplainedGroup) -> Iterator[Any]:
-    request = group.request
-    asks = f"{count(request.cpus, 'cpu')}, {megabytes(request.memory)} of memory"
-    more = [count(request.gpus, "GPU")] if request.gpus else []
-    asks = ", ".join([asks, *more, *(f"{amount} {name}" for name, amount in request.custom)])
-    room = group.room
-    yield f"planned together with all jobs alike: {room.idle} waiting, each asking for {asks}"
-    yield (
-        f"of these, {room.joined} find room on machines of the pool, {room.coming} on machines on "
-        f"their way, {room.new} on machines to be launched now, and {room.unmet} find none"
-    )
-    for reason in room.held_back:
+    told = plain(group)
+    yield f"planned together with all jobs alike: {asked_for(told)}"
+    yield f"of these, {room_found(told)}"
+    for reason in group.room.held_back:
         yield f"  held back: {reason.text} [{reason.code}]"
         if reason.remedy:
             yield f"    what would change that: {reason.remedy}"
     for budget in group.budgets:
-        yield f"  {over_line(budget, room.unmet)}"
+        yield f"  {over_line(budget, group.room.unmet)}"
     if group.offers:
         yield ""
         yield offer_table(group.offers)
@@ -264,43 +242,6 @@ def _console_now(call: Call, machine: Machine) -> tuple[str | None, str]:
     return text or None, why
 
 
-def machine_document(reader: Reader, what: str, now: float) -> ExplainedMachine:
-    """One machine: its row, its launch, what happened to it, and the console that was kept."""
-    record = machine_named(reader, what, gone=True)
-    cycle = reader.last_cycle() or {}
-    outlook = next(
-        (
-            row
-            for row in cycle.get("machines", [])
-            if (row["cloud"], row["machine"]) == (record.cloud, record.id)
-        ),
-        None,
-    )
-    events = [
-        *reader.events(subject=record.launch_key, limit=EVENTS_SHOWN),
-        *reader.events(subject=record.id, limit=EVENTS_SHOWN),
-    ]
-    return ExplainedMachine(
-        machine=machine_row(record, outlook, now, reader.view(now).at_work),
-        launch=reader.launch(record.launch_key),
-        events=sorted(events, key=lambda event: event.id),
-        console=reader.console(record.id, record.cloud),
-        no_console="",
-        left_out=_left_out(record, cycle),
-        daemon=daemon_state(reader, now),
-    )
-
-
-def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> Sequence[Reason]:
-    """What the last look left out that concerns this machine."""
-    from updraft.core.demand.left_out import Named, concerning
-    from updraft.core.slots.variants import annex_of
-
-    named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
-    said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
-    return concerning(said, named)
-
-
 def machine_story(document: ExplainedMachine, now: float) -> Iterator[str]:
     """What is to be said of a machine, for people."""
     machine = document.machine
@@ -309,7 +250,7 @@ def machine_story(document: ExplainedMachine, now: float) -> Iterator[str]:
     price = "unknown price" if machine.price is None else f"{machine.price:.4g} per hour"
     yield f"  {machine.flavor} of class {machine.class_} on {where}, {machine.market}, {price}"
     yield f"  image {machine.image}, generation {machine.generation}, launch {machine.launch}"
-    yield f"  {_life(machine, now)}"
+    yield f"  {life(machine, now)}"
     if machine.deadline is not None:
         yield f"  deadline {clock(machine.deadline)} (in {ago(machine.deadline - now)})"
     if machine.drain:
@@ -328,20 +269,3 @@ def machine_story(document: ExplainedMachine, now: float) -> Iterator[str]:
             yield f"  | {printable(line)}"
     else:
         yield f"no console: {document.no_console}"
-
-
-def _life(machine: Machine, now: float) -> str:
-    parts = [f"requested {clock(machine.requested_at)}"]
-    if machine.joined_at is not None:
-        parts.append(f"joined {ago(machine.joined_at - machine.requested_at)} later")
-    elif machine.ended_at is None:
-        parts.append(f"not joined after {ago(now - machine.requested_at)}")
-    else:
-        parts.append("never joined")
-    if machine.ended_at is not None:
-        parts.append(f"gone {clock(machine.ended_at)}")
-    elif machine.reason.code == BUSY.code:
-        parts.append("busy by its last ad")
-    elif machine.busy_at is not None:
-        parts.append(f"last seen busy {ago(now - machine.busy_at)} ago")
-    return ", ".join(parts)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from updraft.app.call import Call
-from updraft.app.operating.known import START
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
 from updraft.cli.watching.budgets import budget_lines
-from updraft.cli.watching.documents import (
+from updraft.documents import Rows, plain
+from updraft.ledger.reader import Reader
+from updraft.watching.documents import (
     Machine,
     MachineCounts,
     MachineList,
@@ -21,16 +22,12 @@ from updraft.cli.watching.documents import (
     machine_rows,
     status_document,
 )
-from updraft.cli.watching.tallies import cloud_line, cost_words
-from updraft.documents import Rows
-from updraft.documents.cycle import DaemonState
-from updraft.ledger.reader import Reader
+from updraft.watching.sentences import cloud_line, cost_words, daemon_line, why_waiting
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WATCH_EVERY = 1.0
-NO_OFFER = "no-offer"  # the reason that says nothing without what the offers have against the jobs
 GROUPS_SHOWN = 40  # more are nobody's reading, and a table of hundreds takes longer to draw than all the rest
 
 
@@ -143,7 +140,7 @@ def _headlines(document: Status) -> Iterator["RenderableType"]:
         f": {count(jobs['idle'], 'job')} waiting, {jobs['running']} running; ",
         f"{count(machines.total, 'machine')}{_phases(machines.phases)}{_cost(machines)}",
     )
-    yield Text(_daemon_line(document.daemon), style="" if document.daemon.alive else "bold red")
+    yield Text(daemon_line(plain(document.daemon)), style="" if document.daemon.alive else "bold red")
     if document.tallies.clouds:
         yield Text(f"clouds: {cloud_line(document.tallies.clouds, time.time())}")
     for line in budget_lines(document.tallies.spending):
@@ -162,18 +159,6 @@ def _cost(machines: MachineCounts) -> str:
     if not machines.total:
         return ""
     return f"; {cost_words(machines.total, machines.cost_per_hour, machines.unknown_prices)}"
-
-
-def _daemon_line(daemon: DaemonState) -> str:
-    if daemon.looked_at is None:
-        return f"no daemon has looked at this pool yet; {START}"
-    host = f" on {daemon.host}" if daemon.host else ""
-    if not daemon.alive:
-        return f"no daemon is at work{host}: this was seen {ago(daemon.age or 0.0)} ago; {START}"
-    looked = f"the daemon{host} looked {ago(daemon.age or 0.0)} ago"
-    if not daemon.acting and daemon.standing:
-        return f"{looked}; it doesn't act: {daemon.standing['text']}"
-    return looked
 
 
 def group_table(groups: Sequence[Mapping[str, Any]]) -> "RenderableType":
@@ -199,17 +184,6 @@ def group_table(groups: Sequence[Mapping[str, Any]]) -> "RenderableType":
         for group in groups
     ]
     return table(columns, rows)
-
-
-def why_waiting(group: Mapping[str, Any]) -> list[str]:
-    """Why jobs of a group that find no room get none: what holds back, and what offers have against them."""
-    if not group["unmet"]:
-        return []
-    held_back = [reason["text"] for reason in group["held_back"]]
-    if held_back and all(reason["code"] != NO_OFFER for reason in group["held_back"]):
-        return held_back
-    refused = list(dict.fromkeys(reason["text"] for reason in group["refused"]))
-    return held_back + refused[: 1 if held_back else 2]
 
 
 def _cooldowns(cooldowns: Sequence[Mapping[str, Any]], now: float) -> "RenderableType":

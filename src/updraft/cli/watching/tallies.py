@@ -3,59 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from updraft.cli.output import Column, ago, clock, count, megabytes, table
+from updraft.cli.output import Column, ago, count, table
+from updraft.watching.sentences import memory_of, of_most, state_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Row = Mapping[str, Any]
 USERS_IN_A_TABLE = 40
-
-
-def of_most(number: float | None, most: float | None) -> str:
-    """How much of how much: "3/10", or "3" where there is no end."""
-    if number is None:
-        return "–" if most is None else f"–/{most:.4g}"
-    return f"{number:.4g}" if most is None else f"{number:.4g}/{most:.4g}"
-
-
-def memory_of(look: Row, most: int | None) -> str:
-    """Memory of how much of it. A look of before it was counted has none."""
-    has = "–" if look.get("memory") is None else megabytes(look["memory"])
-    return has if most is None else f"{has}/{megabytes(most)}"
-
-
-def state_words(row: Row, disabled: object, now: float) -> str:
-    """A cloud's state: disabled, silent, resting, what machines it doesn't end, since when; or "ok"."""
-    parts = []
-    if disabled is not None:
-        parts.append("leaving" if row.get("leaving") else "disabled")
-    if row.get("silent"):
-        parts.append(f"silent for {ago(now - row['silent']['since'])}")
-    rest = row.get("rest")
-    if rest:
-        parts.append(f"resting until {clock(rest['until'])}" if rest["until"] > now else "probing")
-    failing = row.get("not_ending")
-    if failing:
-        end = "doesn't end" if failing["machines"] == 1 else "don't end"
-        parts.append(f"{count(failing['machines'], 'machine')} {end} for {ago(now - failing['since'])}")
-    return ", ".join(parts) or "ok"
-
-
-def cost_words(machines: int, cost: float, unknown: int) -> str:
-    """What machines cost per hour, of which some have a price that isn't known: unknown is not zero."""
-    if machines and unknown >= machines:
-        return "price unknown"
-    return f"{cost:.4g} per hour" + (f", not counting {unknown} of unknown price" if unknown else "")
-
-
-def cloud_line(clouds: Sequence[Row], now: float) -> str:
-    """All clouds in a line: those that are well by number, the others by name."""
-    odd = [
-        f"{row['name']} {state_words(row, row['disabled'], now)}" for row in clouds if row["state"] != "ok"
-    ]
-    well = len(clouds) - len(odd)
-    return "; ".join([f"{count(well, 'cloud')} ok", *odd] if well or not odd else odd)
 
 
 Cell = Callable[[Row, float], str]

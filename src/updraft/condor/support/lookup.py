@@ -1,6 +1,5 @@
 """One job, as `explain` needs it: its state, and the group that it is planned for in."""
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +20,10 @@ from updraft.condor.demand.terms import NAMES
 from updraft.condor.demand.unread import Unread
 from updraft.condor.process.children import Children
 from updraft.condor.written import says
+from updraft.core.demand.jobnames import JobName
 from updraft.core.model import JobGroup
 from updraft.errors import PoolError, UsageError
 
-JOB = re.compile(r"(?P<cluster>\d{1,9})(\.(?P<proc>\d{1,9}))?(@(?P<schedd>[A-Za-z0-9][A-Za-z0-9._@-]*))?")
 STATES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 6: "running", 7: "suspended"}
 JOBS_READ = 1000
 _AT_ONCE = 32
@@ -32,26 +31,6 @@ _DIGEST = "JobMaterializeDigestFile"
 _FACTORY = ("JobMaterializeNextProcId", "TotalSubmitProcs", "JobMaterializeLimit", "JobMaterializePaused")
 _BARE = ("ClusterId", "ProcId", "Owner", "JobStatus")
 _PLAIN = (*_BARE, "HoldReason", "RemoteHost", "QDate")
-
-
-@dataclass(frozen=True, slots=True)
-class JobName:
-    """A job as a person names it: CLUSTER[.PROC][@SCHEDD]."""
-
-    cluster: int
-    proc: int | None = None
-    schedd: str = ""
-
-    @property
-    def numbers(self) -> str:
-        """A constraint on the job's numbers."""
-        proc = "" if self.proc is None else f" && ProcId == {self.proc}"
-        return f"ClusterId == {self.cluster}{proc}"
-
-    @property
-    def constraint(self) -> str:
-        """The jobs of this name in one schedd's queue, and not their cluster's own ad."""
-        return f"{self.numbers} && ProcId >= 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +60,6 @@ class Found:
     silent: tuple[tuple[str, str], ...] = ()
 
 
-def job_name(text: str) -> JobName | None:
-    """The job that this names; None where it can't be a job's name."""
-    match = JOB.fullmatch(text)
-    if match is None:
-        return None
-    proc = match["proc"]
-    return JobName(int(match["cluster"]), None if proc is None else int(proc), match["schedd"] or "")
-
-
 def find_jobs(
     access: PoolAccess,
     schedds: Sequence[str],
@@ -102,7 +72,7 @@ def find_jobs(
     `known` says of each schedd what a look has found that can't be read there (`unread_of`). Raises
     UsageError where the named schedd isn't there, PoolError where nothing was found and one didn't answer.
     """
-    asked = [schedd for schedd in schedds if name.schedd in ("", schedd, schedd.split(".", 1)[0])]
+    asked = [schedd for schedd in schedds if name.may_be_at(schedd)]
     if not asked:
         raise UsageError(f"the pool has no schedd {name.schedd or ''}; it has {', '.join(schedds) or 'none'}")
     folder = Path(tempfile.mkdtemp(prefix="updraft-lookup-"))

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
-from updraft.app.operating.known import daemon_state
-from updraft.cli.annexes.rows import rows_of
 from updraft.core.model import AtWork, DrainRecord, MachineRecord, Phase, Reason
 from updraft.documents import IN_PLACE, As, Document, Rows
 from updraft.documents.annexes import AnnexRow
@@ -25,6 +23,8 @@ from updraft.documents.cycle import (
     Tallies,
 )
 from updraft.ledger.reader import Reader, Request
+from updraft.watching.annexes import rows_of
+from updraft.watching.known import daemon_state
 
 EMPTY_CYCLE: Mapping[str, Any] = {
     **dict.fromkeys(

@@ -1,0 +1,197 @@
+"""What the ledger says, read in one thread: the last picture serves all who look, until there is a newer one.
+
+A page is never asked of the ledger by several threads, and never for long: a question that takes more than
+SECONDS is cut short, and who comes when too many wait is told to come again. So the daemon, which writes
+there, isn't slowed down, however many look.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from updraft.config.tables.usage import Usage
+from updraft.core.model.used import MachineKey, UserClaim
+from updraft.documents import Row, plain
+from updraft.ledger.reader import Reader
+from updraft.ledger.usage_reading import Records, records
+from updraft.usage.period import ReportPeriod
+from updraft.usage.report import By, daily, document
+from updraft.watching.documents import machine_row, machine_rows, status_document
+
+T = TypeVar("T")
+SECONDS = 10.0
+MOST_WAITING = 50
+_STEPS = 20_000  # of SQLite's machine, between two looks at the clock
+PICTURE_SERVES = 1.0
+"""How long a picture serves although somebody has written meanwhile, in seconds."""
+USAGE_SERVES = 60.0
+"""How long a report of what was used serves, in seconds: it grows by looks, and costs more than the rest."""
+_REPORTS_KEPT = 40
+
+
+class TooManyAskError(Exception):
+    """More wait than can be served soon."""
+
+
+class PageReader(Reader):
+    """A ledger's reader that keeps what it has read of notes: the daemon's last cycle is a large one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._notes: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._until = 0.0
+        self._connection.set_progress_handler(self._late, _STEPS)
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """The note of this key, which nobody may change."""
+        with self._reading() as rows:
+            row = rows.execute("SELECT doc FROM notes WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        if self._notes.get(key, ("", {}))[0] != row[0]:
+            self._notes[key] = row[0], dict(json.loads(row[0]))
+        return self._notes[key][1]
+
+    def hurry(self, until: float) -> None:
+        """Cut short what isn't answered by this moment of the monotonic clock."""
+        self._until = until
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._until
+
+    @property
+    def stamp(self) -> int:
+        """Another number whenever somebody has written."""
+        with self._reading() as rows:
+            return int(rows.execute("PRAGMA data_version").fetchone()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What all views are made of: read at `at`, seen by the daemon at `status["daemon"]["looked_at"]`.
+
+    `machines` are those that aren't gone, `gone` those of the last day. `boots` maps (image, flavor) to the
+    seconds from request to join of the latest boots.
+    """
+
+    at: float
+    status: Row
+    cycle: Row
+    machines: list[Row]
+    gone: list[Row]
+    boots: Mapping[tuple[str, str], tuple[float, ...]]
+
+
+class Pictures:
+    """Reads one pool's ledger, whose file may be away, or another one, from one question to the next."""
+
+    def __init__(self, ledger: Path, pool: str, usage: Usage) -> None:
+        self.pool, self.usage = pool, usage
+        self._ledger = ledger
+        self._reader: PageReader | None = None
+        self._inode = (0, 0)
+        self._picture: tuple[int, Picture] | None = None
+        self._claims: tuple[float, Mapping[MachineKey, tuple[UserClaim, ...]]] | None = None
+        self._reports: dict[tuple[str, ReportPeriod], tuple[float, Any]] = {}
+        self._thread = ThreadPoolExecutor(1, "updraft-web")
+        self._waiting = 0
+
+    async def ask(self, make: Callable[["Pictures"], T]) -> T:
+        """What this makes of the ledger, in the one thread.
+
+        Raises TooManyAskError, and LedgerError where there is none or the question takes too long.
+        """
+        if self._waiting >= MOST_WAITING:
+            raise TooManyAskError
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, make, self)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Read no more."""
+        self._thread.submit(self._close_reader).result()
+        self._thread.shutdown()
+
+    # ------------------------------------------------------------------------------------- in the thread
+
+    def reader(self) -> PageReader:
+        """The ledger's reader. Raises LedgerError where there is none."""
+        found = self._ledger.stat() if self._ledger.exists() else None
+        inode = (0, 0) if found is None else (found.st_dev, found.st_ino)
+        if self._reader is None or inode != self._inode:
+            self._close_reader()
+            self._reader, self._inode = PageReader(self._ledger), inode
+        self._reader.hurry(time.monotonic() + SECONDS)
+        return self._reader
+
+    def picture(self) -> Picture:
+        """The newest picture."""
+        reader, now = self.reader(), time.time()
+        kept = self._picture
+        if (
+            kept is None
+            or (now - kept[1].at >= PICTURE_SERVES and reader.stamp != kept[0])
+            or now < kept[1].at
+        ):
+            kept = self._picture = reader.stamp, _read(reader, self.pool, now)
+        return kept[1]
+
+    def claims(self) -> Mapping[MachineKey, tuple[UserClaim, ...]]:
+        """Whose claims each machine has, by the last look that is in the records of what was used."""
+        picture = self.picture()
+        if self._claims is None or self._claims[0] != picture.at:
+            meters = self.reader().meters().machines
+            pools = {key: meter.sighting.pool for key, meter in meters.items()}
+            self._claims = (
+                picture.at,
+                {key: pool.claims for key, pool in pools.items() if pool and pool.claims},
+            )
+        return self._claims[1]
+
+    def report(self, by: By, period: ReportPeriod) -> Row | None:
+        """What was used in this time, as `updraft usage --by` has it; None where there are no records."""
+        made = self._records(
+            (by, period), lambda found: plain(document(found, self.pool, period, by, self.usage))
+        )
+        return cast(Row | None, made)
+
+    def daily(self, period: ReportPeriod) -> list[Row] | None:
+        """The figures of each day of this time; None where there are no records."""
+        return cast(list[Row] | None, self._records(("day", period), lambda found: daily(found, self.usage)))
+
+    def _records(self, key: tuple[str, ReportPeriod], make: Callable[[Records], Any]) -> Any:
+        """What is made of the records of a time, kept for a while; None where there are none."""
+        now = time.monotonic()
+        kept = self._reports.get(key)
+        if kept is None or now - kept[0] > USAGE_SERVES:
+            if len(self._reports) >= _REPORTS_KEPT:
+                self._reports.clear()
+            with records(self.reader(), *key[1].days) as found:
+                kept = self._reports[key] = now, None if found is None or found.at is None else make(found)
+        return kept[1]
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = self._picture = self._claims = None
+        self._reports.clear()
+
+
+def _read(reader: PageReader, pool: str, now: float) -> Picture:
+    cycle = reader.last_cycle() or {}
+    view = reader.view(now)
+    return Picture(
+        at=now,
+        status=plain(status_document(reader, pool, now)),
+        cycle=cycle,
+        machines=plain(machine_rows(reader, cycle, now)),
+        gone=[plain(machine_row(one, None, now)) for one in view.machines if one.ended_at is not None],
+        boots=view.boots,
+    )

@@ -1,0 +1,50 @@
+"""The users: cores, shares, jobs that wait, and what this month has cost each."""
+
+from updraft.documents import Row
+from updraft.web.looking import Look, paged
+
+PAGE = 200
+CSV = (
+    "user",
+    "cores",
+    "max_cores",
+    "part",
+    "share",
+    "machines",
+    "max_machines",
+    "waiting",
+    "cost",
+    "currency",
+)
+
+
+def view(look: Look) -> Row:
+    """Who has or wants anything, those with the most cores first."""
+    costs = month_costs(look)
+    rows = [
+        {**row, **costs.get(row["user"], {"cost": None, "currency": ""})}
+        for row in look.picture.status["users"]
+    ]
+    shown, page = paged(rows, look.query, PAGE)
+    return {
+        "looked_at": look.picture.status["daemon"]["looked_at"],
+        "month": look.today.strftime("%Y-%m"),
+        "most": max((row["cores"] for row in rows), default=0),
+        "page": page,
+        "shown": shown,
+        "rows": rows,
+    }
+
+
+def month_costs(look: Look) -> dict[str, Row]:
+    """What this month has cost, by the bare name of the user; of several currencies the dearest's."""
+    report = look.pictures.report("user", look.this_month)
+    found: dict[str, Row] = {}
+    for row in (report or {"rows": ()})["rows"]:
+        name = row["name"].partition("@")[0]
+        if row["kind"] != "user" or not name:
+            continue
+        mine = found.setdefault(name, {"cost": None, "currency": row["currency"]})
+        if row["cost"] is not None and row["currency"] == mine["currency"]:
+            mine["cost"] = (mine["cost"] or 0.0) + row["cost"]
+    return found
