@@ -142,7 +142,8 @@ def test_a_worker_that_cannot_be_is_refused(changes: dict[str, Any], sentence: s
 
 def test_slots_are_one_that_parts_or_so_many_alike() -> None:
     assert settings(worker_user_data(worker()))["SLOT_TYPE_1_PARTITIONABLE"] == "True"
-    static = settings(worker_user_data(worker(static_slots=4)))
+    static = settings(worker_user_data(worker(static_slots=4, resources={"FPGAs": 8})))
+    assert static["MACHINE_RESOURCE_FPGAs"] == "8"
     assert (static["NUM_SLOTS_TYPE_1"], static["SLOT_TYPE_1"]) == ("4", "1/4")
     assert static["SLOT_TYPE_1_PARTITIONABLE"] == "False"
 

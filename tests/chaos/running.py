@@ -3,6 +3,7 @@
 import contextlib
 import heapq
 import json
+import math
 import os
 import shutil
 import threading
@@ -27,29 +28,49 @@ from updraft.demo.pool import Wishes
 
 DEEDS: dict[str, Does] = {**jobs.DEEDS, **cloudside.DEEDS, **poolside.DEEDS, **hostside.DEEDS}
 MACHINES = 6
-SETTINGS = settings(
-    pool={"job_lease": "2m"},
-    worker={
-        "flavors": ["small", "medium"],
-        "markets": ["on-demand", "spot"],
-        "boot_deadline": "1m",
-        "head_gone_after": "5m",
-    },
-    limits={"machines": MACHINES, "cores": 10},
-    timings={
-        "cycle": "1s",
-        "cooldown_first": "3s",
-        "cooldown_longest": "20s",
-        "trial": MACHINES,
-        "settle": "30s",
-        "end_patience": "10s",
-        "collector_age": "60s",
-        "stale_ad": "60s",
-    },
-)
-BOUNDS = Bounds(machines=MACHINES)
 CALMS_DOWN = 2 * LEASE + 120
 """Seconds that it may take until nothing is left to do: a dead system's lease, and all that comes after."""
+PRICES = {1: 0.020, 2: 0.034}
+"""The least that a small and a medium machine of the local cloud cost per hour."""
+
+
+def cost_per_day(seconds: float) -> float:
+    """The budget of a run of so many seconds: it holds some machines back, and lets every job end.
+
+    What is bought pays for an hour of all that runs, so in each hour at least 1/e of what is left stays left.
+    """
+    return round(5 * max(PRICES.values()) * math.exp((seconds + CALMS_DOWN) / 3600), 4)
+
+
+def site(seconds: float) -> str:
+    """The settings for a run of so many seconds."""
+    return settings(
+        pool={"job_lease": "2m"},
+        worker={
+            "flavors": ["small", "medium"],
+            "markets": ["on-demand", "spot"],
+            "boot_deadline": "1m",
+            "head_gone_after": "5m",
+        },
+        limits={"machines": MACHINES, "cores": 10, "cost_per_day": cost_per_day(seconds)},
+        timings={
+            "cycle": "1s",
+            "cooldown_first": "3s",
+            "cooldown_longest": "20s",
+            "trial": MACHINES,
+            "settle": "30s",
+            "end_patience": "10s",
+            "collector_age": "60s",
+            "stale_ad": "60s",
+        },
+    )
+
+
+def bounds(seconds: float) -> Bounds:
+    """What must not be exceeded in a run of so many seconds."""
+    return Bounds(machines=MACHINES, cost_per_day=cost_per_day(seconds), prices=PRICES)
+
+
 PATIENCE = 60.0
 """Seconds for which what can't be ended is tried again: longer than anything that it may need is taken."""
 Say = Callable[[str], None]
@@ -86,13 +107,13 @@ def run(image: Image, home: Path, order: Order, say: Say) -> Outcome:
     script = written(order.seed, order.seconds, order.only, order.without)
     folder, cloud = home / f"seed-{order.seed}", home / f"cloud-{order.seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    with pool_up(image, cloud, Wishes(settings=SETTINGS)) as pool:
+    with pool_up(image, cloud, Wishes(settings=site(order.seconds))) as pool:
         world = World(pool)
         hostside.arranged(world)
         until(lambda: acting(pool), 40, "the controller acts")
         _play(world, script, say)
         seen = _seen(world)
-        findings = tuple(judged(seen, BOUNDS))
+        findings = tuple(judged(seen, bounds(order.seconds)))
         if findings or order.keep:
             _keep(world, folder, script, findings)
     shutil.rmtree(cloud, ignore_errors=True)

@@ -27,6 +27,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
+from updraft.cli.watching.documents import MachineCounts, Status
 
 import updraft
 from tests.cli.test_verbs import SETTINGS, ledger_of, run, save_cycle
@@ -48,9 +49,19 @@ from updraft.cli.watching import explain, status, tallies
 from updraft.cli.watching.explain import ExplainedGroup, ExplainedJobs, SilentSchedd
 from updraft.cli.watching.misses import OfferVerdict
 from updraft.condor.support.lookup import JobSeen
-from updraft.core.model import Annex, Cooldown, MachineRecord, Phase, Reason, Resources
+from updraft.core.model import (
+    Annex,
+    BudgetPeriod,
+    BudgetScope,
+    Cooldown,
+    MachineRecord,
+    Phase,
+    Reason,
+    Resources,
+)
 from updraft.core.reasons import HeldBack
-from updraft.documents.cycle import DaemonState, Room, Tallies
+from updraft.documents import plain
+from updraft.documents.cycle import BudgetOver, BudgetRow, DaemonState, Room, Tallies
 from updraft.importers.output.report import Fate, Report, Row
 from updraft.ledger import Ledger, RequestKind, annexes
 from updraft.ledger.reader import Request
@@ -233,12 +244,13 @@ def test_json_says_what_others_wrote(empty: Path, capsys: Capture, verb: Sequenc
 def _status(text: str) -> None:
     parts = all_parts(text)
     own = ("jobs", "sources", "groups", "actions", "cooldowns", "warnings")
+    budget = BudgetRow(BudgetScope.CLASS, text, text, BudgetPeriod.DAY, 9.0, 9.0, 0.5, True, 0.0, 0.0, 3)
     for names in ((), ("clouds", "classes", "users")):
         document = Status(
             pool=text,
             daemon=DaemonState(True, False, {"code": "x", "text": text}, text, None, None, time.time(), 2.0),
             machines=MachineCounts(total=3, phases={text: 3}, cost_per_hour=1.5, unknown_prices=1),
-            tallies=Tallies(parts["clouds"], parts["classes"], parts["users"]),
+            tallies=Tallies(parts["clouds"], parts["classes"], [plain(budget)], parts["users"]),
             annexes=[],
             requests=[Request(1, time.time(), text, text, text)],  # type: ignore[arg-type]
             **{name: parts[name] for name in own},
@@ -265,7 +277,9 @@ def _explain(text: str) -> None:
     offer = OfferVerdict(text, 0.0512, 12345, [reason], [Cooldown("offer", text, 0.0, 2, False, reason)])
     room = Room(1, 0, 0, 0, 1, (HeldBack(text, text, text),))
     offers = [offer, replace(offer, price=None)]
-    group = ExplainedGroup("g", text, Resources(1, 2048, 0, 0), True, room, offers)
+    group = ExplainedGroup(
+        "g", text, Resources(1, 2048, 0, 0), True, room, [BudgetOver(text, BudgetPeriod.DAY, 0.0)], offers
+    )
     jobs = [JobSeen(text, text, text, state, 0.0, text, text) for state in ("held", "running", "idle")]
     document = ExplainedJobs(jobs, [group], [SilentSchedd(text, text)], [reason])
     for part in explain.job_story(document, time.time()):

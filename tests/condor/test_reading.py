@@ -336,6 +336,19 @@ def test_a_hostile_request_is_not_evaluated(expression: str) -> None:
         request_of(ad)
 
 
+def test_a_request_of_custom_resources_is_read_with_the_others() -> None:
+    ad = classad2.ClassAd(
+        '[ RequestCpus = 2; RequestFPGAs = 1 + 1; requesttapes = 0.5; RequestBoard = "a.*" ]'
+    )
+    assert request_of(ad) == Resources(2, 1, 1, 0, (("fpgas", 2), ("tapes", 1)))
+    # What a site has called so, and isn't a number, counts only where the requirements speak of it.
+    ad["RequestTicket"] = classad2.ExprTree('regexp("a", Owner)')
+    assert request_of(ad).custom == (("fpgas", 2), ("tapes", 1))
+    ad["Requirements"] = classad2.ExprTree("TARGET.Ticket >= RequestTicket")
+    with pytest.raises(UndecidableError, match="RequestTicket uses regexp"):
+        request_of(ad)
+
+
 def test_a_group_that_cannot_be_evaluated_says_why() -> None:
     row = rows()[0]
     row["RequestCpus"] = classad2.ExprTree('strcat("1", "0")')

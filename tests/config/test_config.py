@@ -14,6 +14,7 @@ from updraft.config.lines import key_lines
 from updraft.config.model import Settings, Timings
 from updraft.config.values import units
 from updraft.core import settings as core
+from updraft.core.model import BudgetPeriod, BudgetScope
 from updraft.errors import ConfigError, UsageError
 
 GOOD = """\
@@ -100,6 +101,42 @@ def test_caps_of_users_reach_the_policy(site: Path) -> None:
     assert (made.max_cores, made.per_user) == (40, core.UserLimits(3, 6))
     assert made.high_priority_users == ("eve",)
     assert made.generation == load(site).policy().classes["default"].generation
+
+
+def test_budgets_of_a_day_and_a_month_reach_the_policy(site: Path) -> None:
+    more = """
+[users.ada]
+cost_per_month = 5
+annex_cost_per_day = 2
+[groups."physics.theory"]
+cost_per_day = 7.5
+[annexes]
+users = ["b*"]
+machines = 3
+cost_per_month = 8
+[usage]
+idle_paid_by = "pool"
+"""
+    lines = 'cost_per_hour = 3\ncost_per_day = 20\ncost_per_month = 300\nwhen_spent = "drain"\n'
+    found = load(site, "cost_per_hour = 3\n", lines + more).policy()
+    day, month = BudgetPeriod.DAY, BudgetPeriod.MONTH
+    assert set(found.spending) == {
+        core.SpendingLimit(BudgetScope.POOL, "", day, 20.0),
+        core.SpendingLimit(BudgetScope.POOL, "", month, 300.0),
+        core.SpendingLimit(BudgetScope.USER, "ada", month, 5.0),
+        core.SpendingLimit(BudgetScope.GROUP, "physics.theory", day, 7.5),
+        core.SpendingLimit(BudgetScope.ANNEXES, "ada", day, 2.0),
+        core.SpendingLimit(BudgetScope.ANNEXES, "ada", month, 8.0),
+        core.SpendingLimit(BudgetScope.ANNEXES, "b*", month, 8.0),
+    }
+    assert (found.drain_when_spent, found.idle_charged) == (True, False)
+    assert found.limits == core.Limits(cost_per_hour=3.0)
+    cloud = load(site, "{ machines = 20 }", "{ machines = 20, cost_per_day = 4 }").policy()
+    assert cloud.spending == (core.SpendingLimit(BudgetScope.CLOUD, "here", day, 4.0),)
+    worker = load(site, "max = 10", "max = 10\ncost_per_month = 9")
+    assert worker.policy().spending == (core.SpendingLimit(BudgetScope.CLASS, "default", month, 9.0),)
+    assert worker.generation("default") == load(site).generation("default"), "it replaces nothing"
+    assert load(site).policy().spending == ()
 
 
 def test_machines_of_one_user_each_are_kept_for_nobody(site: Path) -> None:
@@ -230,6 +267,27 @@ def test_generation_stays_with_how_many_there_are(site: Path, old: str, new: str
         ),
         ('here = "worker"', 'here = ""', "line 14: classes.default.image: is no image"),
         ("cost_per_hour = 3", "cost_per_hour = inf", "line 24: limits.cost_per_hour: is not a finite number"),
+        (
+            "cost_per_hour = 3",
+            "cost_per_day = -1",
+            "line 24: limits.cost_per_day: -1 is out of range; it must be at least 0",
+        ),
+        (
+            "cost_per_hour = 3",
+            "cost_per_month = nan",
+            "line 24: limits.cost_per_month: is not a finite number; write a plain one",
+        ),
+        ("cost_per_hour = 3", 'when_spent = "kill"', "line 24: limits.when_spent: "),
+        (
+            "[limits]\ncost_per_hour = 3",
+            "[groups.physics]\ncost = 3",
+            "line 24: groups.physics.cost: there is no such key; ",
+        ),
+        (
+            "[pool]\n",
+            "[groups.physics]\ncost_per_day = 3\n[pool]\ntrust_groups = false\n",
+            "groups.physics: a budget of an accounting group holds only where groups are trusted",
+        ),
         ("min = 1", "min = 1.5", "line 16: classes.default.min: is not a whole number"),
         ("[limits]", "[limits\n", "line 23: this is not TOML"),
         ('name = "demo"', 'name = "a b"', 'line 2: pool.name: "a b" can\'t be a name'),

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.rigs.snapshots import NOW, policies, snapshots
+from tests.rigs.snapshots import DOWN, NOW, pick, policies, snapshots
 from updraft.core.limits.pace import joins_left
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.cooldowns import cooldowns, image_key, outstanding
 from updraft.core.model import (
+    BudgetPeriod,
+    BudgetScope,
     Drain,
     DrainMode,
     Forget,
@@ -19,12 +22,15 @@ from updraft.core.model import (
     Plan,
     RequeueJobs,
     Snapshot,
+    Source,
+    Spent,
+    SpentRow,
     Terminate,
     Undrain,
     Unknown,
 )
 from updraft.core.plan import plan
-from updraft.core.settings import Policy
+from updraft.core.settings import DAY, Policy, SpendingLimit
 
 SCALING_IN = ("idle-limit",)
 
@@ -163,6 +169,80 @@ def test_4_limits_hold_with_all_that_was_asked_for(snapshot: Snapshot, policy: P
             o.count for o in waiting if o.launch.cloud == "c1"
         )
         assert there + sum(n for o, n in new if o.cloud == "c1") <= first
+
+
+@st.composite
+def money(draw: st.DrawFn) -> tuple[tuple[SpendingLimit, ...], Source[Spent] | None]:
+    """Budgets of everybody, and what the records say, if they do: a day's part in the afternoon of a day."""
+    whose = [
+        (BudgetScope.POOL, ""), (BudgetScope.CLOUD, "c1"), (BudgetScope.CLASS, "default"),
+        (BudgetScope.USER, "alice"), (BudgetScope.GROUP, "physics"),
+    ]  # fmt: skip
+    limits = tuple(
+        SpendingLimit(*pick(draw, whose), pick(draw, list(BudgetPeriod)), pick(draw, [0.0, 0.5, 2.0, 20.0]))
+        for _ in range(draw(st.integers(1, 3)))
+    )
+    amounts = [0.0, 0.4, 1.9, 19.9]
+    rows = tuple(
+        SpentRow(
+            draw(st.booleans()), pick(draw, amounts), pick(draw, [0.0, 0.0, 0.0, 60.0]), cloud, "default"
+        )
+        for cloud in ("c1", "c2")
+    )
+    people = tuple(
+        SpentRow(True, pick(draw, amounts), user=user, group=pick(draw, ["", "physics"]))
+        for user in ("alice@pool", "bob@pool")
+    )
+    at = NOW - pick(draw, [0.0, 20.0, 1000.0])
+    known = Known(Spent(at, int(NOW // DAY), rows, people), at)
+    return limits, pick(draw, [known, known, known, Unknown(DOWN, NOW - 60), None])
+
+
+@given(snapshots(), policies(), money())
+def test_4_no_plan_buys_where_a_budget_is_spent_or_would_be_within_the_hour(
+    snapshot: Snapshot, policy: Policy, told: tuple[tuple[SpendingLimit, ...], Source[Spent] | None]
+) -> None:
+    """All that exists, was promised and is bought can be paid for an hour; unknown is not zero."""
+    limits, source = told
+    snapshot, policy = replace(snapshot, spent=source), replace(policy, spending=limits, groups_trusted=True)
+    made = plan(snapshot, policy)
+    new = [(a.offer, a.count) for a in made.actions if isinstance(a, Launch)]
+    seen = Roll().look(snapshot, policy).machines
+    coming = [o for o in outstanding(snapshot.ledger, seen) if o.launch.key not in set(made.settled)]
+    living = [m.record for m in seen if m.phase is not Phase.GONE]
+    for limit in limits:
+        if limit.scope in (BudgetScope.USER, BudgetScope.GROUP):
+            continue
+        only = limit.name if limit.scope is BudgetScope.CLOUD else None
+        bought = [(offer, count) for offer, count in new if only in (None, offer.cloud)]
+        if not bought:
+            continue
+        assert isinstance(source, Known)
+        rows = [row for row in source.value.machines if only in (None, row.cloud)]
+        rows = [row for row in rows if row.today or limit.period is BudgetPeriod.MONTH]
+        running = [(r.price, 1) for r in living if only in (None, r.cloud)]
+        running += [(o.launch.price, o.count) for o in coming if only in (None, o.launch.cloud)]
+        running += [(offer.price, count) for offer, count in bought]
+        assert not any(row.unpriced for row in rows), "of a flavor that nobody sells"
+        assert source.value.at > NOW - 300
+        assert all(price is not None for price, _ in running)
+        burn = sum((price or 0.0) * count for price, count in running)
+        assert sum(row.cost for row in rows) + burn <= limit.most * (1 + 1e-9) + 1e-6
+
+
+@given(snapshots(), policies(), money())
+def test_4_nothing_is_bought_for_a_user_whose_budget_is_spent(
+    snapshot: Snapshot, policy: Policy, told: tuple[tuple[SpendingLimit, ...], Source[Spent] | None]
+) -> None:
+    """All jobs of these snapshots are alice's."""
+    limits, source = told
+    mine = [one for one in limits if one.scope is BudgetScope.USER]
+    made = plan(replace(snapshot, spent=source), replace(policy, spending=limits))
+    cost = 0.0
+    if isinstance(source, Known):
+        cost = sum(row.cost for row in source.value.people if row.user == "alice@pool")
+    if any(not isinstance(source, Known) or cost >= one.most for one in mine):
+        assert not any(group.new for group in made.groups)
 
 
 @given(snapshots(), policies())

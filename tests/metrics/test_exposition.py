@@ -11,15 +11,20 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.rigs.manyclouds import ManyClouds
-from tests.rigs.prometheus import tool
+from tests.rigs.monitoring.prometheus import tool
+from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft.clouds.fake.faults import Fault
-from updraft.core.settings import Limits
+from updraft.core.model import BudgetPeriod, BudgetScope, Known, Spent, SpentRow
+from updraft.core.plan import plan
+from updraft.core.settings import DAY, Limits, SpendingLimit
+from updraft.daemon.report import document
 from updraft.errors import UsageError
 from updraft.ledger import Ledger, Reader
 from updraft.ledger.counters import Count
 from updraft.metrics.exposition import LedgerCollector, serve, text, write
 from updraft.metrics.families import FAMILIES, Kind
-from updraft.metrics.reading import LedgerSource
+from updraft.metrics.reading import LedgerSource, Picture
+from updraft.metrics.samples import samples
 from updraft.watching.known import daemon_state
 
 SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
@@ -111,6 +116,22 @@ def test_a_price_that_is_not_known_is_told_and_is_no_zero(make: Make) -> None:
     world.idle = 2
     world.turn(60)
     assert values(world)[f"updraft_machines_without_price{{{where('a')}}}"] == 1
+
+
+def test_what_was_spent_of_each_budget_of_the_site_is_told() -> None:
+    whose = ((BudgetScope.POOL, ""), (BudgetScope.CLASS, "default"), (BudgetScope.USER, "alice"))
+    limits = tuple(SpendingLimit(scope, name, BudgetPeriod.MONTH, 10.0) for scope, name in whose)
+    rows = (SpentRow(False, 4.0, worker_class="default"),)
+    seen = snapshot(spent=Known(Spent(NOW, int(NOW // DAY), rows), NOW))
+    cycle, _ = document(seen, plan(seen, policy(spending=limits)), standing=None, timings={}, generation=1)
+    told = [one for one in samples(Picture(NOW, "lab", {}, cycle)) if "budget" in one[0]]
+    pool, own = ({"scope": scope, "name": name, "period": "month"} for scope, name in whose[:2])
+    assert told == [
+        ("updraft_budget", pool, 10.0),
+        ("updraft_budget_spent", pool, 4.0),
+        ("updraft_budget", own, 10.0),
+        ("updraft_budget_spent", own, 4.0),
+    ]
 
 
 def test_lines_of_machines_fall_to_zero_and_counters_only_grow(make: Make) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.monitoring.test_rules import FOLDER, queries
 from tests.rigs.manyclouds import ManyClouds
-from tests.rigs.prometheus import PATIENCE, Prometheus, prometheus, tool
+from tests.rigs.monitoring.prometheus import PATIENCE, Prometheus, prometheus, tool
 from updraft.clouds.counted import CallTally, Counted
 from updraft.clouds.fake import FakeCloud
 from updraft.clouds.fake.faults import Fault

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.rigs.prometheus import ROOT, tool
+from tests.rigs.monitoring.prometheus import ROOT, tool
 from updraft.metrics.families import FAMILIES, PREFIX, Kind
 
 FOLDER = ROOT / "monitoring"

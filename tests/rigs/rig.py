@@ -13,6 +13,7 @@ from updraft.daemon import Daemon, Herald, Parts
 from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Host, kept
+from updraft.ledger.spending import spent
 from updraft.observe import VIRTUAL, Observer
 from updraft.recording import Recorder
 
@@ -41,7 +42,8 @@ class VirtualSwitch:
 
 def policy(**changes: object) -> Policy:
     worker = WorkerClass("default", "g1", ("c1",), images={"c1": "img"}, idle_limit=60, boot_deadline=120)
-    return Policy(POOL, {"default": worker}, Limits(machines=10), timings=TIMINGS, **changes)  # type: ignore[arg-type]
+    told = {"limits": Limits(machines=10), **changes}
+    return Policy(POOL, {"default": worker}, timings=TIMINGS, **told)  # type: ignore[arg-type]
 
 
 class Rig:
@@ -91,7 +93,8 @@ class Rig:
         self.using = using or policy()
         parts = Parts(self.using, self.pool, {"c1": self.driver}, self.user_data)
         self.observer = Observer(
-            policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL
+            policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL,
+            spending=lambda now, people: spent(self.state / "ledger.db", now, people=people),
         )  # fmt: skip
         self.preparer = Preparer(
             ledger=ledger, matcher=self.matcher, kinds=KINDS, stopwatch=VIRTUAL.stopwatch

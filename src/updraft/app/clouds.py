@@ -1,17 +1,21 @@
-"""The clouds of the settings as a person names them, asked all at the same time; their security groups."""
+"""The clouds of the settings as a person names them, asked all at the same time: rows, groups, consoles."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 from updraft.app import wiring
+from updraft.app.call import Call
 from updraft.checks.asking import ask
 from updraft.clouds.networking import networking_of, why_no_networking
+from updraft.config import load
 from updraft.config.model import Settings
-from updraft.errors import UsageError
+from updraft.errors import ConfigError, UsageError
+from updraft.ledger.secrets import scrub
 from updraft.provision.heads.network import Network
 
 R = TypeVar("R")
+_CONSOLE_DEADLINE = 20.0
 
 
 def one_cloud(settings: Settings, name: str) -> str:
@@ -45,3 +49,23 @@ def network_of(settings: Settings, cloud: str) -> Network | str:
     if groups is None:
         return why_no_networking(driver)
     return Network(settings, cloud, groups, wiring.identity(settings))
+
+
+def live_console(call: Call, cloud: str, machine: str) -> tuple[str, str]:
+    """The end of a machine's console without what looks like a secret, and why there is none ("" if any).
+
+    It is an image's own text: whoever shows it makes it printable.
+    """
+    try:
+        settings = load(call.file)
+    except ConfigError:
+        return "", "updraft.toml can't be read: `updraft config check` says why"
+    if cloud not in settings.clouds:
+        return "", f"updraft.toml has no cloud {cloud} any more"
+    question = {
+        "console": lambda: wiring.make_driver(settings, cloud, settings.clouds[cloud]).console(machine)
+    }
+    answer = ask(question, _CONSOLE_DEADLINE)["console"]
+    if answer.error is not None:
+        return "", str(answer.error)
+    return (scrub(answer.value), "") if answer.value.strip() else ("", "its cloud shows nothing of it yet")

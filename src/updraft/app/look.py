@@ -42,7 +42,7 @@ def looked(
             ledger = Blank()
         with Judge() as judge:
             known = over(ledger)
-            looks = make_observer(parts, known), make_preparer(known, judge)
+            looks = make_observer(parts, known, settings.pool.ledger), make_preparer(known, judge)
             policy = replace(in_force(parts.policy, overrides(ledger)), closing=bool(closing(ledger)))
             snapshot, decided = run_once(*looks, Planning(), policy, time.time())
         yield settings, snapshot, decided

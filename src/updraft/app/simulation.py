@@ -183,7 +183,9 @@ def _base(file: Path | None, saved: Saved) -> Setting:
         policy, clouds = example_policy(), example_clouds()
         return Setting("example", *(on_saved(policy, saved) if saved else (policy, clouds)))
     settings = config.load(file)
-    return Setting(file.stem, settings.policy(), clouds_of(settings, saved))
+    # A simulation keeps no records of what was used: budgets of a day or month are left out.
+    policy = replace(settings.policy(), spending=())
+    return Setting(file.stem, policy, clouds_of(settings, saved))
 
 
 def _told_apart(settings: Sequence[Setting]) -> list[Setting]:

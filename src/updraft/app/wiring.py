@@ -35,13 +35,15 @@ from updraft.condor.watched import WatchedPool
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
-from updraft.core.model import Launch, Variant, variant
+from updraft.core.model import Launch, Spent, Variant, variant
 from updraft.daemon import Parts
 from updraft.daemon.handover import Shown
 from updraft.daemon.preparing import Preparer, Remembers
 from updraft.errors import CloudError, PoolError, UsageError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
+from updraft.ledger.reader import Queries
+from updraft.ledger.spending import spent
 from updraft.observe import Observer, Remembered
 
 Say = Callable[[str, CloudError | None], None]
@@ -89,9 +91,14 @@ def labels(settings: Settings) -> dict[str, str]:
     return {TAG_POOL: settings.pool.name, **({TAG_IDENTITY: own} if own else {})}
 
 
-def make_observer(parts: Parts, ledger: Remembered) -> Observer:
-    """What looks at all of it."""
-    return Observer(policy=parts.policy, pool=parts.pool, drivers=parts.drivers, ledger=ledger)
+def make_observer(parts: Parts, ledger: Remembered, path: Path | None = None) -> Observer:
+    """What looks at all of it; `path` is the ledger's file, where `ledger` doesn't say it itself."""
+    path = ledger.path if path is None and isinstance(ledger, Queries) else path
+
+    def read(now: float, people: bool) -> Spent | None:
+        return None if path is None else spent(path, now, people=people)
+
+    return Observer(policy=parts.policy, pool=parts.pool, drivers=parts.drivers, ledger=ledger, spending=read)
 
 
 def make_preparer(
@@ -263,6 +270,7 @@ def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, t
         price=offer.price,
         variant=made,
         attributes=worker.attributes,
+        resources=worker.resources,
         static_slots=None if worker.slots == "partitionable" else worker.slots,
         lifetime=worker.lifetime,
         drain_deadline=worker.drain_deadline,

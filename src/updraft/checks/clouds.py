@@ -181,7 +181,7 @@ def _flavors_of(facts: CloudFacts, name: str, worker: WorkerClass, offers: Seque
         )
     unpriced = sorted({one.flavor for one in found if one.price is None})
     if unpriced and _cost_is_limited(facts):
-        text = f"no price is known of {_some(unpriced)}, and under cost_per_hour such offers are not bought"
+        text = f"no price is known of {_some(unpriced)}, and under a limit on cost such offers are not bought"
         remedy = f"write prices = {{ {_key(unpriced[0])} = … }} into [clouds.{facts.name}]"
         every = all(one.price is None for one in found)
         return area.problem(what, text, remedy) if every else area.warning(what, text, remedy)
@@ -199,7 +199,7 @@ def takes(worker: WorkerClass, offer: CloudOffer) -> bool:
 
 def _cost_is_limited(facts: CloudFacts) -> bool:
     limits = (facts.settings.limits, facts.settings.clouds[facts.name].limits)
-    return any(one.cost_per_hour is not None for one in limits)
+    return any(one.cost_per_hour is not None for one in limits) or any(facts.settings.spending())
 
 
 # -------------------------------------------------------------------------------------------------- images

@@ -124,6 +124,7 @@ def judge(facts: PoolFacts) -> Iterator[Finding]:
     yield from schedds(facts)
     yield from groups(facts)
     yield from left_out(facts)
+    yield from budgets(facts)
     yield from tokens.judge(facts.token, facts.signing_key, seen)
     yield from tokens.lines(seen, on_head=facts.on_head)
 
@@ -379,3 +380,18 @@ def left_out(facts: PoolFacts) -> Iterator[Finding]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def budgets(facts: PoolFacts) -> Iterator[Finding]:
+    """What the daemon's last look said of budgets of a day or a month."""
+    for code, text in facts.warnings:
+        if code in _OF_BUDGETS:
+            yield POOL.warning("budget", text, _OF_BUDGETS[code])
+
+
+_OF_BUDGETS = {
+    "budget-nearly-spent": "raise it, or lower cost_per_hour, so that it lasts; see docs/howto/budgets.md",
+    "budget-spent": "raise cost_per_day or cost_per_month, or wait; see docs/howto/budgets.md",
+    "spending-unknown": "see the daemon's log for why its records can't be written or read",
+    "groups-not-trusted": "set trust_groups where the schedds guard groups, or give users budgets",
+}

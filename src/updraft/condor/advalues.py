@@ -5,14 +5,14 @@ within bounds in which sums and products of many are still exact.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
-from updraft.core.model import Resources
-from updraft.core.slots.kinds import LARGEST
+from updraft.core.model import Resources, of_amounts
+from updraft.core.slots.kinds import LARGEST, RESOURCES
 
 _MOST_PARTS = 10_000
-_RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
 
 def value(ad: Any, name: str) -> Any:
@@ -43,19 +43,22 @@ def _written(ad: Any, name: str) -> str | None:
     return written[1:-1] if written[:1] == written[-1:] == '"' and len(written) > 1 else None
 
 
-def quantities(ad: Any, prefix: str) -> Resources:
-    """Cpus, memory, disk and GPUs as the attributes with this prefix say."""
-    return resources(*(value(ad, prefix + name) for name in _RESOURCES))
+def quantities(ad: Any, prefix: str, custom: Sequence[str] = ()) -> Resources:
+    """Cpus, memory, disk, GPUs and these custom resources as the attributes with this prefix say."""
+    return resources([value(ad, prefix + name) for name in (*RESOURCES, *custom)], custom)
 
 
-def resources(*values: Any) -> Resources:
-    """Cpus, memory, disk and GPUs as these values say; none of what is less than nothing."""
-    return Resources(*(max(0, number(one)) for one in values))
+def resources(values: Iterable[Any], custom: Sequence[str] = ()) -> Resources:
+    """Cpus, memory, disk, GPUs and these custom resources, which are sorted, as these values say.
+
+    There is none of what is less than nothing.
+    """
+    return of_amounts([max(0, number(one)) for one in values], [name.lower() for name in custom])
 
 
-def odd_quantities(ad: Any, prefix: str) -> str:
+def odd_quantities(ad: Any, prefix: str, custom: Sequence[str] = ()) -> str:
     """Which of these attributes is a number that no machine has, in words; empty where all are sound."""
-    for name in _RESOURCES:
+    for name in (*RESOURCES, *custom):
         said = value(ad, prefix + name)
         if isinstance(said, int | float) and not isinstance(said, bool | Enum) and not 0 <= said < LARGEST:
             return f"{prefix}{name} is {said:g}"

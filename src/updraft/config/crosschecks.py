@@ -49,6 +49,13 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
                 ("usage", "clouds", name),
                 f"there is no [clouds.{name}]; the clouds of this file are {known}",
             )
+    if settings.pool.trust_groups is False:
+        for name in settings.groups:
+            yield (
+                ("groups", name),
+                "a budget of an accounting group holds only where groups are trusted, and trust_groups in "
+                "[pool] is false: a job writes what group it likes; give users budgets in [users.NAME]",
+            )
     for name, worker in settings.classes.items():
         where = ("classes", name)
         yield from _clouds(settings, worker, where)

@@ -50,6 +50,8 @@ def generation(pool: "Pool", worker: "WorkerClass", images: Mapping[str, str]) -
         }
     if worker.owner_only:
         launched_with["owner_only"] = True
+    if worker.resources:
+        launched_with["resources"] = dict(sorted(worker.resources.items()))
     text = json.dumps(launched_with, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 

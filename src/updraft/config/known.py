@@ -5,12 +5,13 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from updraft.config.lines import KeyPath
-from updraft.config.model import Cloud, Demand, Limits, Pool, PoolLimits, Timings, UserLimits
+from updraft.config.model import Cloud, CloudLimits, Demand, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.tables.annexes import Annexes
 from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
+from updraft.config.tables.spending import GroupLimits
 from updraft.config.tables.usage import Energy, Usage
 from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass
@@ -19,11 +20,12 @@ from updraft.config.tables.worker import WorkerClass
 TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("pool", Pool),
     ("clouds.NAME", Cloud),
-    ("clouds.NAME.limits", Limits),
+    ("clouds.NAME.limits", CloudLimits),
     ("classes.NAME", WorkerClass),
     ("[classes.NAME.spare]", Spare),
     ("limits", PoolLimits),
     ("users.NAME", UserLimits),
+    ("groups.NAME", GroupLimits),
     ("demand", Demand),
     ("annexes", Annexes),
     ("usage", Usage),

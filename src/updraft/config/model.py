@@ -4,19 +4,20 @@ The text below each field is its entry in docs/reference/settings.md. Durations 
 is in one currency of the site's choice, per hour.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from updraft.config import DEFAULT_STATE_DIR, LEDGER_FILE
 from updraft.config.generation import generation
-from updraft.config.tables.annexes import Annexes, AnnexKeys, allowances
+from updraft.config.tables.annexes import Annexes, AnnexKeys, allowances, annex_spending
 from updraft.config.tables.cvmfs import advertised
 from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
 from updraft.config.tables.part import Part
+from updraft.config.tables.spending import GroupLimits, Spendable, all_of
 from updraft.config.tables.usage import Usage
 from updraft.config.tables.web import Web
 from updraft.config.tables.worker import WorkerClass, container_attributes
@@ -29,7 +30,7 @@ from updraft.config.values.checks import (
 )
 from updraft.config.values.units import Duration, Size, spell
 from updraft.core import settings as core
-from updraft.core.model import Reason
+from updraft.core.model import BudgetScope, Reason
 from updraft.core.settings import CLOUD_DISABLED
 
 PathOf = Annotated[Path, Field(strict=False)]
@@ -106,8 +107,17 @@ class Limits(Part):
     not known is not bought while such a ceiling holds: unknown is not zero."""
 
 
-class PoolLimits(Limits):
+class CloudLimits(Limits, Spendable):
+    """Ceilings of one cloud. What is left out has no ceiling."""
+
+
+class PoolLimits(Limits, Spendable):
     """Ceilings of the whole pool that hold at every moment. What is left out has no ceiling."""
+
+    when_spent: Literal["finish", "drain"] = "finish"
+    """What becomes of machines once the budget of their pool, cloud or class is spent (`cost_per_day`,
+    `cost_per_month`): "finish" lets them run on, take waiting jobs, and go when they are idle; "drain" closes
+    them to new jobs, and each ends with its last job. Those of annexes stay until their leases end."""
 
     cores_per_user: Annotated[int, Field(ge=0)] | None = None
     """Cores that the jobs of one user, as the schedd has authenticated that one, may have: no machine is
@@ -117,13 +127,13 @@ class PoolLimits(Limits):
     machine to count."""
 
 
-class UserLimits(AnnexKeys):
+class UserLimits(AnnexKeys, Spendable):
     """Ceilings of one user: [users.NAME], or [users."PATTERN"] for each whose name fits.
 
     A name is `alice`, or `alice@DOMAIN` of one UID domain only; where groups are trusted, `physics.alice`
     means alice's jobs of that group. For cores and for machines the first table counts that has the key: the
     user's own, then patterns in the order of the file, then `cores_per_user` and `machines_per_user` of
-    [limits]. All that the user has counts, of whatever group.
+    [limits]. All that the user has counts, of whatever group. Budgets go by the first table in the same way.
     """
 
     machines: Annotated[int, Field(ge=0)] | None = None
@@ -149,7 +159,7 @@ class Cloud(Part):
     priority: int = 0
     """Machines are bought where this number is lowest first, up to the limits and quotas there, and what is
     left at the next. Among clouds of the same number the price decides."""
-    limits: Limits = Limits()
+    limits: CloudLimits = CloudLimits()
     """Ceilings for this cloud alone; those of [limits] hold as well. `updraft cloud limit` sets others while
     the daemon runs."""
     prices: Mapping[str, Price] = Field(default_factory=dict)
@@ -237,6 +247,7 @@ class Settings(Part):
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)
+    groups: Mapping[str, GroupLimits] = Field(default_factory=dict)
     demand: Demand = Demand()
     annexes: Annexes = Annexes()
     usage: Usage = Usage()
@@ -260,7 +271,19 @@ class Settings(Part):
             annex_allowances=allowances(self.annexes, self.users),
             threshold=self.demand.as_core(),
             accounting=self.accounting(),
+            spending=tuple(self.spending()),
+            drain_when_spent=self.limits.when_spent == "drain",
+            idle_charged=self.usage.idle_paid_by == "users",
         )
+
+    def spending(self) -> Iterator[core.SpendingLimit]:
+        """All budgets of a day or a month."""
+        yield from all_of(BudgetScope.POOL, {"": self.limits})
+        yield from all_of(BudgetScope.CLOUD, {name: cloud.limits for name, cloud in self.clouds.items()})
+        yield from all_of(BudgetScope.CLASS, self.classes)
+        yield from all_of(BudgetScope.USER, self.users)
+        yield from all_of(BudgetScope.GROUP, self.groups)
+        yield from annex_spending(self.annexes, self.users)
 
     def accounting(self) -> core.Accounting:
         """What is written into the records of what was used, beside what is seen."""
@@ -322,11 +345,17 @@ class Settings(Part):
             offered_layers=tuple(worker.offered_layers),
             keep_alive_max=worker.idle_limit if worker.keep_alive_max is None else worker.keep_alive_max,
             owner_only=worker.owner_only,
+            resources=worker.resources,
         )
+
+
+_PER_USER = ("cores_per_user", "machines_per_user")
 
 
 def as_limits(limits: Limits) -> core.Limits:
     """A table of limits as the core reads it."""
-    told = limits.model_dump()
+    told = {
+        name: getattr(limits, name) for name in (*Limits.model_fields, *_PER_USER) if hasattr(limits, name)
+    }
     memory = told.pop("memory")
     return core.Limits(**told, memory=None if memory is None else memory // MIB)

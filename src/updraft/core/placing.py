@@ -19,6 +19,7 @@ from updraft.core.demand.sequence import lasting, too_long
 from updraft.core.demand.threshold import ignored
 from updraft.core.demand.untaken import CODE, allowed, not_taking, noticed, recalled, resting, stood_still
 from updraft.core.limits.budget import Budget
+from updraft.core.limits.purses import paid
 from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.entries import Entry, idle_claims
@@ -161,7 +162,9 @@ def _bought(
     assert isinstance(snapshot.collector, Known)  # noqa: S101  # nothing is bought where the pool is silent
     who = standing(snapshot.collector.value, policy, pool.held)
     fillings, everyone = (there.here, there.coming), pool.queue.all
-    most = caps(policy, who, everyone, fillings, there.space, pool.census.machines, pool.waiting)
+    machines, coming = pool.census.machines, pool.waiting
+    most = caps(policy, who, everyone, fillings, there.space, machines, coming)
+    most = paid(most, money.spending, everyone, fillings, there.space, machines, coming)
     some = parted(list(worth.values()), _serving(worth, table, snapshot), policy)
     who = replace(who, caps=most, high=parties(some))
     want = wanted(some, everyone, *fillings, table, snapshot, policy, who)

@@ -19,6 +19,8 @@ from updraft.core.demand.doubts import doubters, fault, in_doubt_of
 from updraft.core.demand.left_out import left_out
 from updraft.core.demand.room import demand
 from updraft.core.limits.budget import budget, tried
+from updraft.core.limits.purses import told
+from updraft.core.limits.standings import SpendingBudgets, spending_budgets, spending_warnings
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.census import Census, Key
 from updraft.core.machines.cooldowns import Outstanding, outstanding, settled
@@ -30,6 +32,7 @@ from updraft.core.machines.witnesses import in_doubt
 from updraft.core.model import (
     Action,
     Adopt,
+    Machine,
     MachineOutlook,
     MachineRecord,
     Plan,
@@ -66,10 +69,12 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     snapshot, annexes_offers = parted(snapshot)
     there = recognise(roll, snapshot, policy)
     machines = there.census.machines
-    look = Look(snapshot, policy, surplus(machines, policy))
+    spending = spending_budgets(snapshot, policy, machines, there.coming)
+    look = Look(snapshot, policy, surplus(machines, policy), _overspent(spending, machines, policy))
     stays = staying(roll, look)
     records = _records(roll, stays.fates, snapshot.now)
-    money = budget(roll, there.coming, *tried(roll, records, snapshot, policy), snapshot, policy)
+    resting = tried(roll, records, snapshot, policy)
+    money = budget(roll, there.coming, *resting, snapshot, policy, spending)
     annexes = annexed(annexes_offers, machines, there.coming, snapshot, policy, money, roll.held)
     queue = demand(snapshot, policy)
     pool = Pool(queue, stays.room, (*there.coming, *annexes.coming), there.census, roll.held)
@@ -83,6 +88,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
     bought = launches(placing.shopping, (*annexes.wishes, *wishes), snapshot)
     odd = warnings(there.census, stays.fates, roll, snapshot)
     odd += tuple(fault(name, groups) for (_, name), groups in sorted(placing.faulty.items()))
+    spent = told(spending, machines, there.coming)
     return Plan(
         actions=(*_adopted(there.census), *ends, *gone.drains, *bought),
         records=records,
@@ -90,12 +96,20 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         groups=placing.outlooks,
         machines=_outlooks(roll, stays.fates, gone, doubters(placing.untaken)),
         cooldowns=money.rests,
-        warnings=(*odd, *left_out(queue, snapshot), *snapshot.left_out),
+        warnings=(*odd, *spending_warnings(spending, spent), *left_out(queue, snapshot), *snapshot.left_out),
         annexes=annexes.outlooks,
+        spending=spent,
         at_work=None if snapshot.ledger.at_work is None else roll.at_work,
         questions=_questions(roll, look),
         untaken=placing.untaken,
     )
+
+
+def _overspent(
+    spending: SpendingBudgets | None, machines: Sequence[Machine], policy: Policy
+) -> Mapping[Key, Reason]:
+    """Who is drained since a budget is spent, where the site wants that."""
+    return spending.overspent(machines) if spending is not None and policy.drain_when_spent else {}
 
 
 def recognise(roll: Roll, snapshot: Snapshot, policy: Policy) -> There:

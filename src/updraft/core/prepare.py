@@ -64,6 +64,7 @@ def answers(observation: Observation) -> Snapshot:
         launching=observation.launching,
         awake_since=observation.awake_since,
         taken_over_at=observation.taken_over_at,
+        spent=observation.spent,
     )
 
 

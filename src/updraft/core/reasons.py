@@ -9,6 +9,8 @@ from typing import Annotated
 from updraft.core.model import Reason
 
 REMEDIES: Mapping[str, str] = {
+    "budget-low": "the next day or month; a larger `cost_per_day` or `cost_per_month`, or cheaper flavors",
+    "budget-spent": "the next day or month; or a larger `cost_per_day` or `cost_per_month`",
     "cloud-disabled": "`updraft cloud enable` of that cloud",
     "cloud-silent": "the cloud's answer; `updraft check` says what is amiss with it",
     "cooling-down": "the end of the rest, or an image, flavor or cloud that works: see `updraft events`",
@@ -32,6 +34,7 @@ REMEDIES: Mapping[str, str] = {
     "quota": "a larger quota of the cloud's project, or machines in it that end",
     "schedd-silent": "the schedd's answer",
     "sold-out": "time, or more flavors, zones or clouds for the class",
+    "spending-unknown": "the daemon's next look; where it stays so, see its log for what can't be recorded",
     "term-cloud": "another cloud in the job's terms, or one more cloud for the class",
     "term-flavor": "another flavor in the job's terms, or the flavor in `flavors` of a class",
     "term-image": "`images_allowed` of the class, or an image that it allows",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from updraft.core.model import Reason, Resources
+from updraft.core.model import BudgetPeriod, BudgetScope, Reason, Resources
 
 DAY = 86400.0
 EVERY_DAY = frozenset(range(7))
@@ -49,6 +49,7 @@ class WorkerClass:
     room kept ready. What jobs may choose is in `images_allowed`, `networks_allowed` and `vm_types` (names and
     patterns, beside its own) and in `offered_layers` (names); `keep_alive_max` is how long a job may let its
     machine idle. With `owner_only` each machine is made for one user and takes that user's jobs only.
+    `resources` are custom resources of each machine, and how many of each it has.
     """
 
     name: str
@@ -76,6 +77,7 @@ class WorkerClass:
     offered_layers: tuple[str, ...] = ()
     keep_alive_max: float = 600.0
     owner_only: bool = False
+    resources: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,21 @@ class Limits:
     cores_per_user: int | None = None
     machines_per_user: int | None = None
     memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingLimit:
+    """At most so much money (`most`) in each UTC day or month.
+
+    `name` is that of the cloud, the class or the accounting group (with the groups below it), the name or
+    pattern of users, each of whom has a budget of their own, or of those whose annexes it is for; "" for the
+    pool. Of a user's, the first in their order counts whose name is the user's own, then the first pattern.
+    """
+
+    scope: BudgetScope
+    name: str
+    period: BudgetPeriod
+    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +214,9 @@ class Policy:
     holds. `identity` is what tells this pool from others of its name: it is written on each machine, and one
     that carries another's isn't ours. "" where the pool has none, as in a simulation. `threshold` is what
     demand nothing is bought for. `accounting` decides nothing: it is for the records.
+    `spending` are budgets of money: where one is spent nothing is bought under it, and with
+    `drain_when_spent` its machines are drained. `idle_charged` says that users pay for what idles on the
+    machines that they use.
     """
 
     pool: str
@@ -213,6 +233,9 @@ class Policy:
     threshold: Threshold = Threshold()
     groups_trusted: bool = False
     accounting: Accounting = Accounting()
+    spending: tuple[SpendingLimit, ...] = ()
+    drain_when_spent: bool = False
+    idle_charged: bool = True
 
     def rule(self, cloud: str) -> CloudRule:
         """What was decided of this cloud."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from updraft.clouds.odd import readable
 from updraft.core.demand.left_out import LEFT_OUT_REPORT
+from updraft.core.limits.spending import holds
 from updraft.core.model import (
     Action,
     Adopt,
@@ -26,11 +27,21 @@ from updraft.core.model import (
     RequeueJobs,
     Snapshot,
     Source,
+    Spending,
     Terminate,
     Undrain,
 )
 from updraft.documents import Row, plain
-from updraft.documents.cycle import ActionRow, GroupRow, JobCounts, Look, Refused, Room, SourceState
+from updraft.documents.cycle import (
+    ActionRow,
+    BudgetRow,
+    GroupRow,
+    JobCounts,
+    Look,
+    Refused,
+    Room,
+    SourceState,
+)
 from updraft.ledger import Event
 from updraft.observe.schedds import ANY
 
@@ -109,6 +120,7 @@ def _parts(snapshot: Snapshot, plan: Plan) -> Mapping[str, _Part]:
         "machines": _Part("machine", _machine, lambda one: str(one.machine), MACHINES_SHOWN),
         "cooldowns": _Part("cooldown", plain, lambda one: f"{one.scope} {one.key}"),
         "annexes": _Part("annex", plain, lambda one: str(one.name)),
+        "spending": _Part("budget", partial(_budget, plan), lambda one: str(one.whose)),
         "warnings": _Part("warning", _checked, lambda one: str(one.code), WARNINGS_SHOWN),
         "actions": _Part("action", action, lambda one: type(one).__name__.lower(), ACTIONS_SHOWN),
     }
@@ -132,6 +144,15 @@ def _checked(reason: Reason) -> Reason:
 def _machine(outlook: MachineOutlook) -> MachineOutlook:
     _checked(outlook.reason)
     return outlook
+
+
+def _budget(plan: Plan, one: Spending) -> BudgetRow:
+    return BudgetRow.of(
+        one,
+        spent=None if one.spent is None else round(one.spent, 6),
+        cost_per_hour=None if one.burn is None else round(one.burn, 6),
+        waiting=sum(group.unmet for group in plan.groups if holds(one, group.held_back)),
+    )
 
 
 def substance(doc: Mapping[str, Any]) -> str:

@@ -134,7 +134,7 @@ def schema(kind: Any) -> Schema:
         inner = schema(of[1])
         return {"type": "object", **({"additionalProperties": inner} if inner else {})}
     if origin is not None:
-        return {"type": "array", "items": schema(of[0])}
+        return {"type": "array", "items": schema(of[0]) if len({*of} - {...}) == 1 else {}}
     return {"type": _PLAIN[kind]} if kind in _PLAIN else {}
 
 

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
-from updraft.core.model import Cooldown, GroupOutlook, MachineOutlook, Reason, Resources
+from updraft.core.model import (
+    BudgetPeriod,
+    BudgetScope,
+    Cooldown,
+    GroupOutlook,
+    MachineOutlook,
+    Reason,
+    Resources,
+)
 from updraft.core.reasons import HeldBack, held_back
 from updraft.documents import ABSENT, IN_PLACE, Absent, As, Document, Rows
 
@@ -79,6 +87,33 @@ Groups = Annotated[Rows, As(tuple[GroupRow, ...]), "Who waits."]
 Cooldowns = Annotated[Rows, As(tuple[Cooldown, ...]), "Rests."]
 
 
+class BudgetOver(Document):
+    """A budget that is spent."""
+
+    whose: Annotated[str, "Whose, in words."]
+    period: Annotated[BudgetPeriod, "Of UTC."]
+    ends: Annotated[float, "When the next one begins."]
+
+
+class BudgetRow(Document):
+    """A budget of a day or a month as of the daemon's last look."""
+
+    scope: Annotated[BudgetScope, "Whose it is; of annexes, of all those of one user together."]
+    name: Annotated[str, "The cloud, class, user or group; empty for the pool."]
+    whose: Annotated[str, "The same in words."]
+    period: Annotated[BudgetPeriod, "Of UTC."]
+    most: Annotated[float, "What may be spent in it."]
+    spent: Annotated[float | None, "What was, at list prices; null where nobody knows."]
+    cost_per_hour: Annotated[float | None, "What runs under it; null where some price isn't known."]
+    over: Annotated[bool, "Whether all of it is spent."]
+    ends: Annotated[float, "When the period ends."]
+    runs_out: Annotated[float | None, "When all will be spent at this rate; null where not in the period."]
+    waiting: Annotated[int, "Waiting jobs that it holds back."]
+
+
+Budgets = Annotated[Rows, As(tuple[BudgetRow, ...]), "Budgets of money."]
+
+
 class Look(Document):
     """One look and the plan that it leads to."""
 
@@ -97,6 +132,7 @@ class Look(Document):
     cooldowns: Cooldowns
     annexes: Rows  # as the looks of `annex list`
     warnings: Annotated[Rows, As(tuple[Reason, ...]), "What is reported and leads to nothing by itself."]
+    spending: Budgets
     actions: Annotated[Rows, As(tuple[ActionRow, ...]), "What would be done."]
 
 
@@ -208,6 +244,7 @@ class Tallies(Document):
 
     clouds: Annotated[Rows, As(tuple[CloudTally, ...]), "By cloud."]
     classes: Annotated[Rows, As(tuple[ClassTally, ...]), "By worker class."]
+    spending: Budgets
     users: Annotated[Rows, As(tuple[UserTally, ...]), "Those with the most cores first; at most 1,000."]
 
 

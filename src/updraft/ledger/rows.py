@@ -79,11 +79,16 @@ def annex_from_doc(doc: str) -> Annex:
         return Annex(**values)
 
 
+def _resources(values: Mapping[str, Any]) -> Resources:
+    amounts = {name: value for name, value in values.items() if name != "custom"}
+    return Resources(**amounts, custom=tuple((name, amount) for name, amount in values.get("custom", ())))
+
+
 def launch_from_doc(doc: str) -> LaunchRecord:
     """The launch that `launch_to_doc` wrote."""
     with decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _LAUNCH_FIELDS}
-        values["resources"] = Resources(**values["resources"])
+        values["resources"] = _resources(values["resources"])
         values["state"] = LaunchState(values["state"])
         values["ids"] = tuple(values["ids"])
         values["error"] = _reason(values["error"])
@@ -94,7 +99,7 @@ def machine_from_doc(doc: str) -> MachineRecord:
     """The machine that `machine_to_doc` wrote."""
     with decoding():
         values = {key: value for key, value in json.loads(doc).items() if key in _MACHINE_FIELDS}
-        values["resources"] = Resources(**values["resources"])
+        values["resources"] = _resources(values["resources"])
         values["drain"] = _drain(values["drain"])
         values["wanted_drain"] = _drain(values["wanted_drain"])
         values["end"] = _reason(values["end"])

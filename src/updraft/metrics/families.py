@@ -46,6 +46,7 @@ def _histogram(name: str, text: str, *labels: str) -> Family:
 _PLACE = ("cloud", "class", "market")
 _LIMITED = ("scope", "name")
 _SCOPES = "scope is pool, cloud or class, and name says which; empty for the pool."
+_BUDGET_SCOPES = "scope is pool, cloud, class or group, and name says which; empty for the pool."
 
 _CONTROLLER = (
     _gauge("info", "Always 1: the version of updraft, and the pool that it looks after.", "version", "pool"),
@@ -153,9 +154,12 @@ _LIMITS = (
     _gauge("used_cores", f"Cores that count for the limit; {_SCOPES}", *_LIMITED),
     _gauge("used_memory_bytes", f"Memory that counts for the limit; {_SCOPES}", *_LIMITED),
     _gauge("used_cost_per_hour", f"Cost per hour that counts for the limit; {_SCOPES}", *_LIMITED),
-    _gauge("budget", f"What may be spent in the period; {_SCOPES}", *_LIMITED, "period"),
+    _gauge("budget", f"What may be spent in the period; {_BUDGET_SCOPES}", *_LIMITED, "period"),
     _gauge(
-        "budget_spent", f"What was spent of it in the period, as estimated; {_SCOPES}", *_LIMITED, "period"
+        "budget_spent",
+        f"What was spent of it in the period, as estimated; {_BUDGET_SCOPES}",
+        *_LIMITED,
+        "period",
     ),
     _gauge(
         "budget_exhausted_timestamp_seconds",

@@ -154,7 +154,7 @@ def _budgets(cycle: Row) -> Iterator[tuple[str, Row, Any]]:
 
     Those that each user has are left out: there may be as many as there are users.
     """
-    for row in cycle.get("budgets", []):
+    for row in cycle.get("spending", []):
         if row.get("scope") not in _SITE_SCOPES:
             continue
         labels = {"scope": row["scope"], "name": row.get("name", ""), "period": row["period"]}

@@ -43,6 +43,7 @@ from updraft.observe.boots import Boots
 from updraft.observe.same import SameSources
 from updraft.observe.schedds import ANY, Schedds
 from updraft.observe.sources import Asker, Asking, ById
+from updraft.observe.spending import ReadSpent, SpendingAsker
 
 
 class Remembered(Protocol):
@@ -115,7 +116,8 @@ def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
 class Observer:
     """Looks at everything once, and remembers what each source said last.
 
-    `asking` says how: inline for virtual time, where nothing takes any.
+    `asking` says how: inline for virtual time, where nothing takes any. `spending` says what was spent; where
+    it is None nobody knows.
     Raises LedgerError where the ledger can't be read: what else is unknown is in the observation.
     """
 
@@ -128,6 +130,7 @@ class Observer:
         ledger: Remembered,
         deadlines: Deadlines | None = None,
         asking: Asking | None = None,
+        spending: ReadSpent | None = None,
     ) -> None:
         self.policy = policy
         self.pool = pool
@@ -143,6 +146,7 @@ class Observer:
         )
         known = (ledger.noted("schedds") or {}).get("seen", {})
         self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, self._asking)
+        self._spending = SpendingAsker(spending)
         self.questions = Questions()  # what the last plan wants to know besides: told by whoever has it
 
     def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
@@ -191,6 +195,7 @@ class Observer:
             annexes=self._ledger.annexes(),
             templates=dict(collector.value.templates) if isinstance(collector, Known) else {},
             left_out=odd,
+            spent=self._spending.ask(self.policy, clock()),
         )
 
     def look_at_clouds(self, now: float) -> Mapping[str, CloudView]:

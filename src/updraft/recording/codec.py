@@ -38,7 +38,18 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
 }
 _ADS = frozenset({("JobGroup", "ad"), ("Kind", "ad")})
 _SHARED = frozenset(
-    ("JobGroup", "Slot", "Instance", "MachineRecord", "LaunchRecord", "Offer", "CloudOffer", "Kind", "Policy")
+    (
+        "JobGroup",
+        "Slot",
+        "Instance",
+        "MachineRecord",
+        "LaunchRecord",
+        "Offer",
+        "CloudOffer",
+        "Kind",
+        "Policy",
+        "Spent",
+    )
 )
 _DEFAULTS = {
     name: {

@@ -27,7 +27,9 @@ from updraft.watching.annexes import rows_of
 from updraft.watching.known import daemon_state
 
 EMPTY_CYCLE: Mapping[str, Any] = {
-    **dict.fromkeys(("groups", "actions", "cooldowns", "warnings", "clouds", "classes", "users"), ()),
+    **dict.fromkeys(
+        ("groups", "actions", "cooldowns", "warnings", "spending", "clouds", "classes", "users"), ()
+    ),
     "sources": {},
     "jobs": {"idle": 0, "running": 0},
 }
@@ -109,7 +111,7 @@ def status_document(reader: Reader, pool: str, now: float) -> Status:
             unknown_prices=prices.count(None),
         ),
         **{part: cycle[part] for part in ("sources", "groups", "actions", "cooldowns", "warnings")},
-        tallies=Tallies(cycle["clouds"], cycle["classes"], cycle["users"]),
+        tallies=Tallies(cycle["clouds"], cycle["classes"], cycle["spending"], cycle["users"]),
         annexes=rows_of(reader),
         requests=reader.requests(),
     )

@@ -64,8 +64,9 @@ def asked_for(group: Row) -> str:
     """How many jobs of a group wait, and what each asks for."""
     request = group["request"]
     asks = f"{count(request['cpus'], 'cpu')}, {megabytes(request['memory'])} of memory"
-    gpus = f", {count(request['gpus'], 'GPU')}" if request["gpus"] else ""
-    return f"{group['idle']} waiting, each asking for {asks}{gpus}"
+    more = [count(request["gpus"], "GPU")] if request["gpus"] else []
+    more += [f"{amount} {name}" for name, amount in request.get("custom", ())]
+    return f"{group['idle']} waiting, each asking for {', '.join([asks, *more])}"
 
 
 def room_found(group: Row) -> str:

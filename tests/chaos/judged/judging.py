@@ -6,7 +6,7 @@ Every rule takes values and returns findings. None asks updraft what it meant to
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
@@ -50,9 +50,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What must not be exceeded."""
+    """What must not be exceeded. `prices` are the least per hour of a machine with so many cores."""
 
     machines: int
+    cost_per_day: float | None = None
+    prices: Mapping[int, float] = field(default_factory=dict)
     calls_a_minute: int = 400
     seconds_between_looks: float = 45.0
     memory_kib: int = 200 * 1024
@@ -95,6 +97,7 @@ def judged(seen: Evidence, bounds: Bounds) -> list[Finding]:
         *left_over(seen),
         *doubled(seen),
         *beyond_limits(seen, bounds),
+        *beyond_budget(seen, bounds),
         *too_many_calls(seen, bounds),
         *two_act(seen),
         *looks_missed(seen, bounds),
@@ -248,6 +251,52 @@ def beyond_limits(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
         alive = sum(other.alive_at(at) for other in seen.cloud.machines.values())
         if alive > bounds.machines and not _unknowable(seen, at):
             yield Finding("limit", at, f"{alive} machines with {machine.id}, where {bounds.machines} may be")
+
+
+def beyond_budget(seen: Evidence, bounds: Bounds) -> Iterator[Finding]:
+    """Machines that were bought though the day's budget doesn't pay for them and all others for an hour.
+
+    So what a day costs is never more than its budget and what ran when that was spent. Counted is what the
+    machines cost at least, of midnight in UTC on; not what nobody can know any more: those that ended before
+    the ledger was lost, and those whose tag was taken off. Nothing is said while the clock is wrong.
+    """
+    if bounds.cost_per_day is None:
+        return
+    for machine in seen.cloud.machines.values():
+        at = machine.times["pending"]
+        if _unknowable(seen, at) or any(d.what in _WRONG_CLOCK and seen.lately(d, at) for d in seen.deeds):
+            continue
+        day = at - at % _DAY
+        lost = max(
+            (d.ended for d in seen.deeds if d.what.startswith("ledger-") and d.begun <= at), default=day
+        )
+        hidden = {d.machine for d in seen.deeds if d.what == "tag-removed"}
+        counted = [m for m in seen.cloud.machines.values() if m.id not in hidden and _gone(m) >= lost]
+        spent = sum(
+            _price(m, bounds) * max(0.0, _until(m, at) - max(day, m.times["pending"])) for m in counted
+        )
+        burn = sum(_price(m, bounds) for m in counted if m.alive_at(at))
+        committed = spent / _HOUR + burn * min(1.0, (day + _DAY - at) / _HOUR)
+        if committed > bounds.cost_per_day * _INEXACT:
+            text = f"{machine.id} was bought with {spent / _HOUR:.4f} spent and {burn:.3f} an hour running"
+            yield Finding("limit", at, f"{text}, where {bounds.cost_per_day:.4f} may be spent a day")
+
+
+_HOUR, _DAY = 3600.0, 86400.0
+_INEXACT = 1.05  # looks are seconds apart, and a machine's life begins with the call, not with its answer
+_WRONG_CLOCK = frozenset({"clock-forward", "clock-back", "second-controller"})
+
+
+def _gone(machine: MachineLife) -> float:
+    return machine.times.get("terminated", float("inf"))
+
+
+def _until(machine: MachineLife, at: float) -> float:
+    return min(at, _gone(machine))
+
+
+def _price(machine: MachineLife, bounds: Bounds) -> float:
+    return bounds.prices.get(machine.cores, 0.0)
 
 
 def _unknowable(seen: Evidence, at: float) -> bool:

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -20,7 +21,16 @@ from tests.chaos.judged.evidence import (
     MachineLife,
     Run,
 )
-from tests.chaos.judged.judging import Bounds, Evidence, Finding, back_to_normal, done, judged, worst_minute
+from tests.chaos.judged.judging import (
+    Bounds,
+    Evidence,
+    Finding,
+    back_to_normal,
+    beyond_budget,
+    done,
+    judged,
+    worst_minute,
+)
 
 FIRST, SECOND, THIRD = "10.7.0.11", "10.7.0.12", "10.7.0.13"
 ENDS_AT = 400.0
@@ -816,3 +826,49 @@ def test_jobs_that_ended_are_done_and_others_are_not() -> None:
         ran("3.0", 120, None),
     ]
     assert done(run_of(runs=runs)) == 2
+
+
+# ------------------------------------------------------------------------------------------------ budgets
+
+PAID = replace(BOUNDS, cost_per_day=0.1, prices={2: 0.036})
+"""Machines of two cores cost a hundred-thousandth a second; two of them for an hour are within the budget."""
+
+
+def three(last: float = 250.0) -> list[MachineLife]:
+    """One after the other, never more than two; the last one begins then."""
+    times = (("i-1", FIRST, 100.0, 240.0), ("i-2", SECOND, 120.0, 400.0), ("i-3", THIRD, last, 400.0))
+    return [lived(*one) for one in times]
+
+
+def budget_findings(bounds: Bounds, deeds: Sequence[Deed] = ()) -> list[Finding]:
+    return list(beyond_budget(run_of(three(), deeds=deeds), bounds))
+
+
+def test_what_a_day_pays_for_may_be_bought() -> None:
+    assert budget_findings(PAID) == []
+    assert budget_findings(replace(PAID, cost_per_day=None)) == []
+    committed = 0.036 * (140 + 130) / 3600 + 2 * 0.036
+    assert budget_findings(replace(PAID, cost_per_day=committed)) == []
+
+
+def test_what_a_day_does_not_pay_for_was_not_to_be_bought() -> None:
+    [found] = budget_findings(replace(PAID, cost_per_day=0.07))
+    assert (found.rule, found.at) == ("limit", 250.0)
+    assert found.text == (
+        "i-3 was bought with 0.0027 spent and 0.072 an hour running, where 0.0700 may be spent a day"
+    )
+    several = budget_findings(replace(PAID, cost_per_day=0.03))
+    assert [one.at for one in several] == [100.0, 120.0, 250.0], "one that runs goes on, and none is bought"
+    assert [one.rule for one in judged(run_of(three()), replace(PAID, cost_per_day=0.07))].count("limit") == 1
+
+
+def test_what_was_known_and_lost_is_not_counted() -> None:
+    """Once the ledger is gone nobody knows of machines that had ended before."""
+    tight = replace(PAID, cost_per_day=0.0705)
+    assert len(budget_findings(tight)) == 1
+    lost = Deed("ledger-deleted", 245.0, 245.0)
+    assert budget_findings(tight, [lost]) == []
+    listed = budget_findings(replace(PAID, cost_per_day=0.06), [lost])
+    assert [one.at for one in listed] == [120.0, 250.0], "what runs is listed"
+    wrong = Deed("clock-forward", 230.0, 240.0)
+    assert budget_findings(tight, [wrong]) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tests.rigs.mailserver import mail_server
-from tests.rigs.webhooks import webhook
+from tests.rigs.monitoring.mailserver import mail_server
+from tests.rigs.monitoring.webhooks import webhook
 from updraft import config
 from updraft.app import monitoring
 from updraft.cli.main import call

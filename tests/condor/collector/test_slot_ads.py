@@ -9,7 +9,8 @@ import classad2
 import pytest
 
 from tests.rigs.bindings import htcondor2
-from updraft.condor.collector.slot_ads import Odd, SlotAds, whole
+from updraft.condor.collector.odd_ads import Odd
+from updraft.condor.collector.slot_ads import SlotAds, whole
 from updraft.condor.collector.views import SlotMemory, learn, settle_children, slot
 from updraft.condor.demand.reread import Reread
 from updraft.core.model import Slot
@@ -78,6 +79,40 @@ def test_one_that_cannot_be_read_costs_itself(there: Collector, last: Reread, na
         assert not seen["slot1@w042"].accepting
         there.ads["slot1@w007"]["LastHeardFrom"] += 1
         there.ads["slot1@w042"]["LastHeardFrom"] += 1
+
+
+def test_custom_resources_are_found_and_asked_for(there: Collector, last: Reread) -> None:
+    """Which there are, no look knows beforehand; one slot's own cost nobody else's."""
+    odd = Odd()
+    assert len(looked(there, last, odd)) == MANY
+    said = "Cpus Memory Disk Swap GPUs FPGAs"
+    ad = {
+        "MachineResources": said,
+        "FPGAs": 1,
+        "TotalSlotFPGAs": 2,
+        "ChildFPGAs": [1],
+        "ChildState": ["Claimed"],
+    }
+    there.ads["slot1@w007"].update({**ad, "TotalSlotCpus": 4, "LastHeardFrom": 8})
+    there.ads["slot1@w008"].update({"MachineResources": f"{said} ( {'x' * 900}", "LastHeardFrom": 8})
+    for _ in range(2):
+        seen = looked(there, last, odd)
+        assert len(seen) == MANY
+        one = seen["slot1@w007"]
+        assert (one.free.custom, one.total.custom) == ((("fpgas", 1),), (("fpgas", 2),))
+        assert one.children[0].resources.custom == (("fpgas", 1),)
+        assert seen["slot1@w008"].free.custom == (("fpgas", 0),)
+        assert seen["slot1@w009"].free.custom == ()
+        there.ads["slot1@w007"]["LastHeardFrom"] += 1
+
+
+def test_no_slot_makes_the_collector_be_asked_for_more_and_more(there: Collector, last: Reread) -> None:
+    odd = Odd()
+    for number in range(MANY):
+        there.ads[f"slot1@w{number:03}"]["MachineResources"] = " ".join(f"R{number}x{n}" for n in range(90))
+    seen = looked(there, last, odd)
+    assert len(seen) == MANY
+    assert len(odd.custom) == 64
 
 
 NAMES_THAT_ARE_NONE = (

@@ -1,7 +1,7 @@
 """The hostile ads of the tests have a bad value for everything that updraft reads."""
 
 from tests.rigs.pools.hostile import JOB_NAMES, MACHINE_NAMES
-from updraft.condor.collector.slot_ads import PROJECTION
+from updraft.condor.collector.odd_ads import PROJECTION
 from updraft.condor.demand.conditions import ALWAYS
 from updraft.condor.demand.finished import RUN_TIME_NAMES
 from updraft.condor.demand.groups import FACTORY

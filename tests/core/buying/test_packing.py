@@ -1,6 +1,7 @@
 """Packing: what fill and buy may never do, whatever the demand and the offers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from updraft.core.demand.filling import Bin, fill
 from updraft.core.demand.fitting import turns
 from updraft.core.matching.match import by_quantity
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Resources, Verdict
+from updraft.core.model.basics import Custom
 
 World = tuple[
     list[tuple[JobGroup, int]], dict[str, Kind], list[Offer], list[Bin], dict[tuple[str, str], Verdict]
@@ -29,7 +31,7 @@ def verdict_of(group: JobGroup, kind: Kind, copies: int = ENOUGH) -> Verdict:
     asks = kind.resources
     if kind.partitionable:
         memory = -(-group.request.memory // 128) * 128
-        asks = Resources(group.request.cpus, memory, group.request.disk, group.request.gpus)
+        asks = replace(group.request, memory=memory).only(kind.resources.names)
     most = by_quantity(kind.resources, asks, group.request) if kind.partitionable else 1
     if not kind.resources.holds(group.request):
         most = 0
@@ -44,8 +46,12 @@ def everything(offer: Offer, count: int) -> tuple[int, Reason | None]:
     return count, None
 
 
-def machine(key: str, cpus: int, memory: int, gpus: int = 0, slots: int = 1) -> Kind:
-    return Kind(key, "", Resources(cpus, memory, 10**6, gpus), partitionable=slots == 1, slots=slots)
+def machine(key: str, cpus: int, memory: int, gpus: int = 0, slots: int = 1, custom: Custom = ()) -> Kind:
+    return Kind(key, "", Resources(cpus, memory, 10**6, gpus, custom), partitionable=slots == 1, slots=slots)
+
+
+ASKED: list[Custom] = [(), (), (("fpgas", 1),), (("fpgas", 2), ("tapes", 1)), (("fpgas", 1), ("unknown", 7))]
+THERE: list[Custom] = [(), (("fpgas", 2),), (("fpgas", 5), ("tapes", 1)), (("fpgas", 0), ("tapes", 3))]
 
 
 @st.composite
@@ -53,7 +59,11 @@ def worlds(draw: st.DrawFn) -> World:
     groups = []
     for at in range(draw(st.integers(1, 6))):
         request = Resources(
-            draw(st.integers(1, 8)), draw(st.integers(1, 9000)), 1024, pick(draw, [0, 0, 0, 1])
+            draw(st.integers(1, 8)),
+            draw(st.integers(1, 9000)),
+            1024,
+            pick(draw, [0, 0, 0, 1]),
+            pick(draw, ASKED),
         )
         group = job_group(
             f"g{at}",
@@ -72,6 +82,7 @@ def worlds(draw: st.DrawFn) -> World:
             draw(st.integers(500, 64000)),
             pick(draw, [0, 0, 2]),
             slots,
+            pick(draw, THERE),
         )
         kinds[kind.key] = kind
         offers.append(offer_of(kind, draw(st.one_of(st.none(), st.floats(0.01, 5.0)))))
@@ -86,7 +97,11 @@ def worlds(draw: st.DrawFn) -> World:
         free = kind.resources
         if kind.partitionable and draw(st.booleans()):
             free = Resources(
-                draw(st.integers(0, free.cpus)), draw(st.integers(0, free.memory)), free.disk, free.gpus
+                draw(st.integers(0, free.cpus)),
+                draw(st.integers(0, free.memory)),
+                free.disk,
+                free.gpus,
+                tuple((name, draw(st.integers(0, amount))) for name, amount in free.custom),
             )
         bins.append(Bin(f"b{at}", kind.key, free, float(draw(st.integers(0, 3)))))
     return groups, kinds, offers, bins, verdicts
@@ -130,6 +145,39 @@ def test_fill_leaves_nobody_who_would_fit(world: World) -> None:
             for item in bins:
                 if item.key not in used and item.free == kinds[item.kind].resources:
                     assert verdicts[group.key, item.kind].copies == 0
+
+
+def fpga_world(count: int) -> World:
+    """Jobs that ask for an FPGA, and large machines with two."""
+    kind = machine("k", 64, 256_000, custom=(("fpgas", 2),))
+    group = job_group("g", Resources(1, 1000, 1024, 0, (("fpgas", 1),)))
+    return [(group, count)], {"k": kind}, [offer_of(kind, 1.0)], [], {("g", "k"): verdict_of(group, kind)}
+
+
+def test_machines_are_bought_for_each_of_what_a_site_has_given_them() -> None:
+    """By cores alone, one machine would do for 64 jobs."""
+    groups, kinds, offers, _, verdicts = fpga_world(64)
+    (bought,) = buy(groups, offers, kinds, verdicts, everything).purchases
+    assert bought.count == 32
+
+
+def test_where_all_of_it_is_taken_there_is_no_room_whatever_else_is_free() -> None:
+    groups, kinds, _, _, verdicts = fpga_world(60)
+    taken = replace(kinds["k"].resources, custom=(("fpgas", 0),))
+    one = replace(taken, custom=(("fpgas", 1),))
+    filling = fill(groups, [Bin("full", "k", taken), Bin("half", "k", one)], verdicts, kinds)
+    assert filling.placed == {"g": {"half": 1}}
+    assert filling.left == {"g": 59}
+
+
+def test_what_only_a_job_names_limits_nothing() -> None:
+    """As HTCondor: `+RequestRuntime` is no resource of any machine."""
+    kind = machine("k", 8, 64_000)
+    group = job_group("g", Resources(1, 1000, 1024, 0, (("runtime", 3600),)))
+    verdicts = {("g", "k"): verdict_of(group, kind)}
+    assert fill([(group, 20)], [Bin("b", "k", kind.resources)], verdicts, {"k": kind}).left == {"g": 12}
+    (bought,) = buy([(group, 16)], [offer_of(kind, 1.0)], {"k": kind}, verdicts, everything).purchases
+    assert bought.count == 2
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ def test_the_numbers_of_a_market_are_those_of_matching(world: World) -> None:
                 if kind.partitionable and market.copies[item, lot]:
                     asks = asked(this.groups[row].request, kind)
                     seen = tuple(int(q) for q in market.asks[:, item, lot])
-                    assert seen == (asks.cpus, asks.memory, asks.disk, asks.gpus)
+                    assert seen == asks.amounts(this.names)
 
 
 # ----------------------------------------------------------------------------------------- how cheap it is

@@ -14,9 +14,11 @@ from tests.rigs.snapshots import pick
 from updraft.core.demand.filling import Bin, Filling, fill
 from updraft.core.demand.fitting import Grid, choosing
 from updraft.core.matching.match import asked, by_quantity
-from updraft.core.model import JobGroup, Kind, Resources, Verdict
+from updraft.core.model import JobGroup, Kind, Resources, Verdict, counted, of_amounts
+from updraft.core.model.basics import Custom
 
-FOUR = ("cpus", "memory", "disk", "gpus")
+CUSTOM: list[Custom] = [(), (), (("fpgas", 2),), (("fpgas", 3), ("tapes", 1))]
+ASKED: list[Custom] = [(), (), (("fpgas", 1),), (("tapes", 1), ("unknown", 9))]
 MEBI = 1024
 Pairs = Mapping[tuple[str, str], Verdict]
 
@@ -40,6 +42,7 @@ def worlds(draw: st.DrawFn, most_bins: int = 8) -> World:
             draw(st.integers(100, 20_000)),
             draw(st.integers(1, 40)) * MEBI + pick(draw, [0, 300]),
             pick(draw, [0, 0, 2]),
+            pick(draw, CUSTOM),
         )
         kinds[f"k{at}"] = Kind(f"k{at}", "", size, partitionable=draw(st.integers(0, 3)) > 0)
     queue = []
@@ -49,6 +52,7 @@ def worlds(draw: st.DrawFn, most_bins: int = 8) -> World:
             draw(st.integers(0, 5000)),
             pick(draw, [0, 100, MEBI, 7 * MEBI + 5]),
             pick(draw, [0, 0, 0, 1]),
+            pick(draw, ASKED),
         )
         owner = pick(draw, "xy")
         group = JobGroup(f"g{at}", "s", owner, owner, "", request, 0, oldest=float(draw(st.integers(0, 3))))
@@ -90,7 +94,8 @@ def bins_of(draw: st.DrawFn, kinds: Mapping[str, Kind], most: int) -> list[Bin]:
         )
         free = whole
         if kind.partitionable and draw(st.booleans()):
-            free = Resources(*(draw(st.integers(0, getattr(free, name))) for name in FOUR))
+            amounts = [draw(st.integers(0, amount)) for amount in free.amounts(free.names)]
+            free = of_amounts(amounts, free.names)
         total = pick(draw, [None, whole]) if whole == size else whole
         bins.append(Bin(f"b{at}", kind.key, free, float(draw(st.integers(0, 2))), total=total))
     return bins
@@ -100,13 +105,13 @@ def bins_of(draw: st.DrawFn, kinds: Mapping[str, Kind], most: int) -> list[Bin]:
 
 
 def wasted(kind: Kind, takes: Resources, copies: int) -> float:
+    """Of what nobody who waits has asked for, `takes` and the kind are expected to say nothing."""
+    names = kind.resources.names
     idle = [
-        1.0 - min(1.0, copies * getattr(takes, name) / have)
-        if (have := getattr(kind.resources, name))
-        else 0.0
-        for name in FOUR
+        1.0 - min(1.0, copies * take / have) if have else 0.0
+        for take, have in zip(takes.amounts(names), kind.resources.amounts(names), strict=True)
     ]
-    return idle[0] + idle[1] + 0.1 * idle[2] + 10.0 * idle[3]
+    return idle[0] + idle[1] + 0.1 * idle[2] + sum(10.0 * each for each in idle[3:])
 
 
 def starts(item: Bin, free: Resources, group: JobGroup, kind: Kind, verdict: Verdict) -> bool:
@@ -118,12 +123,12 @@ def starts(item: Bin, free: Resources, group: JobGroup, kind: Kind, verdict: Ver
     total = item.total or kind.resources
     takes = asked(group.request, kind)
     most = by_quantity(kind.resources, takes, group.request)
-    least = {name: getattr(group.request, name) for name in FOUR}
+    names = kind.resources.names
+    least = list(group.request.amounts(names))
     if verdict.copies < most:
-        for name in FOUR:
-            rest = getattr(kind.resources, name) - (verdict.copies - 1) * getattr(takes, name)
-            least[name] = max(least[name], min(rest, getattr(total, name)))
-    return all(getattr(free, name) >= least[name] for name in FOUR)
+        rests = (kind.resources - takes.times(verdict.copies - 1)).amounts(names)
+        least = [max(a, min(b, c)) for a, b, c in zip(least, rests, total.amounts(names), strict=True)]
+    return all(have >= need for have, need in zip(free.amounts(names), least, strict=True))
 
 
 def plainly(world: World) -> Filling:
@@ -142,12 +147,13 @@ def plainly(world: World) -> Filling:
             if (verdict := verdicts.get((group.key, key))) and verdict.decided and verdict.copies
         ]
 
-    order = [waiting[at] for at in choosing(waiting, [len(can(group)) for group in waiting])]
+    named = counted([group.request for group in waiting], [kinds[key].resources for key in with_room])
+    order = [waiting[at] for at in choosing(waiting, [len(can(group)) for group in waiting], named)]
     placed: dict[str, dict[str, int]] = {}
     for group in order:
 
         def waste(key: str, group: JobGroup = group) -> float:
-            kind = kinds[key]
+            kind = replace(kinds[key], resources=kinds[key].resources.only(named))
             takes = asked(group.request, kind) if kind.partitionable else group.request
             return wasted(kind, takes, verdicts[group.key, key].copies)
 
@@ -172,7 +178,8 @@ def full_of(free: Resources) -> bool:
 
 
 def less(free: Resources, takes: Resources) -> Resources:
-    return Resources(*(max(0, getattr(free, name) - getattr(takes, name)) for name in FOUR))
+    left = free - takes
+    return of_amounts([max(0, amount) for amount in left.amounts(left.names)], left.names)
 
 
 @given(worlds())

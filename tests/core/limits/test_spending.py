@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.rigs.snapshots import offer
 from updraft.core.limits.ceilings import MANY
-from updraft.core.limits.spending import BudgetPeriod, Spending, affordable, warning
+from updraft.core.limits.spending import affordable, holds, warning
+from updraft.core.model import BudgetPeriod, Spending
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC).timestamp()
 HALF = Spending("the pool", BudgetPeriod.DAY, 100.0, 50.0, 5.0, NOON)
@@ -49,7 +50,9 @@ def test_what_is_warned_of() -> None:
     assert over is not None
     assert over.code == "budget-spent"
     assert over.text.endswith("nothing is bought until 2026-11-26 00:00 UTC")
-    assert warning(replace(HALF, spent=None)) is None
+    unknown = warning(replace(HALF, spent=None))
+    assert unknown is not None
+    assert unknown.code == "price-unknown"
 
 
 def test_no_more_is_bought_than_an_hour_of_all_is_paid_for() -> None:
@@ -62,6 +65,25 @@ def test_no_more_is_bought_than_an_hour_of_all_is_paid_for() -> None:
     assert (count, reason and reason.code) == (0, "budget-spent")
     assert affordable(HALF, replace(SMALL, price=0.0)) == (MANY, None)
     assert affordable(replace(HALF, spent=100.0), replace(SMALL, price=0.0))[0] == 0
+
+
+def test_an_hour_that_reaches_into_the_next_day_is_paid_by_both() -> None:
+    """A tenth of the hour is today's, nine tenths are paid for by all of tomorrow's."""
+    late = replace(HALF, now=at(2026, 11, 26) - 360, spent=99.9, burn=0.0)
+    assert affordable(late, SMALL)[0] == 10
+    assert affordable(replace(late, burn=0.5), SMALL)[0] == 5
+    assert affordable(replace(late, most=0.45, spent=0.0), SMALL)[0] == 5
+    assert affordable(late, SMALL, part=0.5)[0] == 20, "where half of each is somebody else's"
+
+
+def test_which_budget_holds_back_is_told_by_its_reason() -> None:
+    over = replace(HALF, spent=100.0)
+    _, why = affordable(over, SMALL)
+    assert why is not None
+    assert holds(over, [why])
+    assert not holds(replace(over, whose="class gpu"), [why])
+    assert not holds(replace(over, most=10.0), [why])
+    assert not holds(over, [])
 
 
 @pytest.mark.parametrize(

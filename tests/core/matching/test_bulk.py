@@ -145,6 +145,7 @@ def jobs(draw: st.DrawFn, key: str) -> JobGroup:
         more += f"Extra = {draw(expressions)}; "
     if draw(st.booleans()):
         more += f"Arch = {draw(literals)}; RequestFoo = 2; "
+        request = replace(request, custom=(("foo", 2),))
     if draw(st.booleans()):
         more += "RequireGPUs = Capability >= 7.0; "
     wants = draw(requirements)
@@ -169,7 +170,9 @@ def slots(draw: st.DrawFn, key: str) -> Kind:
         f"{name} = {draw(expressions)}; " for name in draw(st.sets(st.sampled_from(["Extra", "Third"])))
     )
     if draw(st.booleans()):
-        more += f"Foo = {draw(st.integers(0, 3))}; Nested = [ b = 3 ]; Devices = {{ [ b = 1 ],[ b = 2 ] }}; "
+        count = draw(st.integers(0, 5))
+        size = replace(size, custom=(("foo", count),)) if draw(st.booleans()) else size
+        more += f"Foo = {count}; Nested = [ b = 3 ]; Devices = {{ [ b = 1 ],[ b = 2 ] }}; "
     if size.gpus:
         names = [f"GPUs_{n}" for n in range(size.gpus)]
         more += f"AvailableGPUs = {{ {','.join(names)} }}; "

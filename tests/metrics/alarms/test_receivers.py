@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rigs.mailserver import mail_server
-from tests.rigs.webhooks import webhook
+from tests.rigs.monitoring.mailserver import mail_server
+from tests.rigs.monitoring.webhooks import webhook
 from updraft.errors import NotSent
 from updraft.metrics.alarms import receivers
 from updraft.metrics.alarms.conditions import AlarmKind

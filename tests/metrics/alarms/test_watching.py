@@ -50,6 +50,7 @@ TOLD: dict[str, tuple[Picture, AlarmKind]] = {
     "broken": (with_cycle(cooldowns=[rest(5, "cloud-error")]), AlarmKind.BOOTS_FAIL),
     "spent": (with_cycle(warnings=[{"code": "budget-spent", "text": "the pool …"}]), AlarmKind.BUDGET),
     "nearly": (with_cycle(warnings=[{"code": "budget-nearly-spent", "text": "so …"}]), AlarmKind.BUDGET),
+    "unpriced": (with_cycle(warnings=[{"code": "price-unknown", "text": "so …"}]), AlarmKind.BUDGET),
     "token": (replace(WELL, expiries={"pool-token": 1000.0 + 6 * 86400}), AlarmKind.CREDENTIALS),
     "ended": (replace(WELL, expiries={"pool-token": 999.0}), AlarmKind.CREDENTIALS),
     "refused": (refusing("auth-failed"), AlarmKind.CREDENTIALS),

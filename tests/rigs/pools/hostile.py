@@ -50,6 +50,7 @@ MACHINE_NAMES = (
         "EnteredCurrentState",
         "ChildEnteredCurrentState",
     ),
+    *("MachineResources", "FPGAs", "TotalSlotFPGAs", "ChildFPGAs"),
 )
 _NUMBERS = (
     *("0", "-1", "1e308", "-1e308", 'real("NaN")', 'real("INF")', "9223372036854775807", "0.5", "1/0"),

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from updraft.core.model import Resources
 from updraft.errors import UsageError
 from updraft.sim.workloads.history import read_history
-from updraft.sim.workloads.sources import Reading
+from updraft.sim.workloads.sources import Reading, fitted
 from updraft.sim.workloads.workload import DISK
 
 BEGAN = 1_760_000_000
@@ -167,6 +168,18 @@ def test_an_expression_is_evaluated_as_in_the_queue(tmp_path: Path) -> None:
     found = read_history(path)
     assert [job.request.memory for job in found.arrivals] == [777, 2]
     assert found.left_out == {"ask for what can't be evaluated": 1}
+
+
+def test_custom_resources_are_read_and_jobs_that_no_machine_has_them_for_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    path.write_text(as_lines([ad(1, RequestFPGAs=2), ad(2, RequestFPGAs="/Expr(1 + 1)/"), ad(3)]))
+    found = read_history(path)
+    assert [job.request.custom for job in found.arrivals] == [(("fpgas", 2),), (("fpgas", 2),), ()]
+    machine = Resources(4, 8000, 90_000)
+    assert fitted(found, [machine]).left_out == {"fit no machine": 2}
+    with_some = replace(machine, custom=(("fpgas", 1),))
+    (parts := fitted(found, [with_some]).arrivals)
+    assert [job.request.custom for job in parts] == [(("fpgas", 1),)] * 4 + [()]
 
 
 def test_what_no_machine_ran_is_left_out_and_counted(tmp_path: Path) -> None:

@@ -261,6 +261,18 @@ def test_a_job_no_machine_can_run_costs_nothing_and_ends_the_simulation() -> Non
     assert metrics(outcome).completed == 1
 
 
+@pytest.mark.parametrize("static", [None, 2])
+def test_custom_resources_are_bought_and_shared_like_any_other(static: int | None) -> None:
+    """64 jobs that ask for one of two on each machine: by cores alone, two machines would do."""
+    request = replace(ONE, custom=(("fpgas", 1),))
+    work = [Arrival(0.0, "ada", request, 3600.0) for _ in range(64)]
+    usual = policy(resources={"FPGAs": 2}, static_slots=static)
+    outcome = simulate(work, usual, cloud(offer(cpus=32), boots=AT_ONCE))
+    settled(outcome)
+    assert len(outcome.machines) == 32
+    assert waits(outcome).max() < 900
+
+
 def test_requirements_are_matched() -> None:
     work = [replace(one, requirements='TARGET.UpdraftFlavor == "c4"') for one in stream(3)]
     outcome = simulate(work, policy(), cloud(offer(2, price=0.01), offer(4)))

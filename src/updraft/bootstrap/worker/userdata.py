@@ -32,7 +32,8 @@ class WorkerSpec:
 
     `collectors` are `host[:port]`, at least one; `token` is HTCondor's, a secret. `sold` is what the cloud
     sells the machine as, `price` (per hour) for how much, where that is known. `attributes` are extra
-    machine attributes (name to ClassAd expression). `static_slots` None is one partitionable slot. `cpus` and
+    machine attributes (name to ClassAd expression), `resources` custom resources and how many of each.
+    `static_slots` None is one partitionable slot. `cpus` and
     `memory` (MiB) make the machine as large as its flavor says where it can't see that itself.
     `vacate_time` is what a job that is evicted gets to save its work.
     `head_gone_after` is never less than `job_lease`. `boot_deadline` is for HTCondor's first start, from the
@@ -66,6 +67,7 @@ class WorkerSpec:
     price: float | None = None
     variant: Variant = PLAIN
     attributes: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
     static_slots: int | None = None
     cpus: int | None = None
     memory: int | None = None
@@ -157,7 +159,7 @@ def worker_config(spec: WorkerSpec) -> str:
     if spec.memory is not None:
         settings["MEMORY"] = spec.memory
     settings |= universe_macros(spec.install.universes) | reach_settings(spec.reach)
-    return cc.lines(settings | _slots(spec.static_slots) | _attributes(spec))
+    return cc.lines(settings | _slots(spec.static_slots) | _resources(spec) | _attributes(spec))
 
 
 def guard_limits(spec: WorkerSpec) -> dict[str, float]:
@@ -200,6 +202,10 @@ def _slots(static: int | None) -> dict[str, str | int | bool]:
         "SLOT_TYPE_1": f"1/{static}",
         "SLOT_TYPE_1_PARTITIONABLE": False,
     }
+
+
+def _resources(spec: WorkerSpec) -> dict[str, str | int | bool]:
+    return {f"MACHINE_RESOURCE_{cc.attribute_name(name)}": n for name, n in spec.resources.items()}
 
 
 def _attributes(spec: WorkerSpec) -> dict[str, str | int | bool]:

@@ -17,11 +17,12 @@ from updraft.cli.output import (
     say_json,
     waiting,
 )
+from updraft.cli.watching.budgets import over_line
 from updraft.cli.watching.misses import OfferVerdict, offer_documents, offer_table
 from updraft.condor.support.lookup import JobSeen
 from updraft.core.model import GroupOutlook, Reason, Resources
 from updraft.documents import IN_PLACE, Document, plain
-from updraft.documents.cycle import Room
+from updraft.documents.cycle import BudgetOver, Room
 from updraft.errors import ProblemFound
 from updraft.ledger.reader import Reader
 from updraft.watching.documents import Machine
@@ -52,6 +53,7 @@ class ExplainedGroup(Document):
     request: Resources
     evaluable: bool
     room: Room = field(metadata=IN_PLACE)
+    budgets: Annotated[Sequence[BudgetOver], "Budgets that are spent and hold them back."]
     offers: Annotated[Sequence[OfferVerdict], "Those that can run it first, and then the nearest miss."]
 
 
@@ -154,8 +156,18 @@ def group_document(group: "JobGroup", snapshot: "Snapshot", plan: "Plan") -> Exp
     """A group with what the plan says of it, and every offer with the reason why it can or can't run it."""
     outlook = next((one for one in plan.groups if one.group == group.key), GroupOutlook(group.key, 0))
     return ExplainedGroup.of(
-        group, room=Room.planned(outlook), offers=offer_documents(group, snapshot, plan.cooldowns)
+        group,
+        room=Room.planned(outlook),
+        budgets=_budgets_over(outlook, plan),
+        offers=offer_documents(group, snapshot, plan.cooldowns),
     )
+
+
+def _budgets_over(outlook: GroupOutlook, plan: "Plan") -> list[BudgetOver]:
+    """The budgets that are spent and hold this group back."""
+    from updraft.core.limits.spending import holds
+
+    return [BudgetOver.of(one) for one in plan.spending if one.over and holds(one, outlook.held_back)]
 
 
 def job_story(document: ExplainedJobs, now: float) -> Iterator[Any]:
@@ -191,6 +203,8 @@ def _group_story(group: ExplainedGroup) -> Iterator[Any]:
         yield f"  held back: {reason.text} [{reason.code}]"
         if reason.remedy:
             yield f"    what would change that: {reason.remedy}"
+    for budget in group.budgets:
+        yield f"  {over_line(budget, group.room.unmet)}"
     if group.offers:
         yield ""
         yield offer_table(group.offers)
@@ -219,7 +233,7 @@ def _console_now(call: Call, machine: Machine) -> tuple[str | None, str]:
     """The console of a machine of which none was kept, or why there is none: its cloud is asked, unless it is
     gone.
     """
-    from updraft.app.consoles import live_console
+    from updraft.app.clouds import live_console
 
     if machine.phase == "gone":
         return None, "it was not kept, and is gone with the machine"

@@ -10,6 +10,7 @@ from updraft.app.call import Call
 from updraft.app.terminal import plain_streams
 from updraft.cli.annexes.rows import annex_table
 from updraft.cli.output import Column, ago, clock, console, count, is_narrow, json_option, say_json, table
+from updraft.cli.watching.budgets import budget_lines
 from updraft.documents import Rows, plain
 from updraft.ledger.reader import Reader
 from updraft.watching.documents import (
@@ -142,6 +143,8 @@ def _headlines(document: Status) -> Iterator["RenderableType"]:
     yield Text(daemon_line(plain(document.daemon)), style="" if document.daemon.alive else "bold red")
     if document.tallies.clouds:
         yield Text(f"clouds: {cloud_line(document.tallies.clouds, time.time())}")
+    for line in budget_lines(document.tallies.spending):
+        yield Text(line)
     for request in document.requests:
         what = f"{request.kind} {request.machine or 'everything'}"
         yield Text(f"asked for by {request.who}, not done yet: {what}")

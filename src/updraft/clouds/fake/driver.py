@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any
 
 from updraft.clouds.base import (
@@ -27,7 +27,7 @@ from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, of_amounts
 from updraft.errors import BadRequest, CloudError
 
 BATCH = 100
@@ -162,7 +162,7 @@ class FakeCloud:
             zone=zone,
             flavor=flavor,
             market=market,
-            resources=Resources(*map(quantity, astuple(settings.flavors[flavor].resources))),
+            resources=of_amounts([quantity(one) for one in settings.flavors[flavor].resources.amounts()]),
             price=None if asked is None else price(asked),
             left=self.site.left(zone, flavor) if settings.tells_left else None,
             arch=settings.flavors[flavor].arch,

@@ -26,7 +26,7 @@ from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, LocalHeads, Settings
 from updraft.clouds.odd import NAMELESS, NOTHING, Odd, price, quantity, readable
 from updraft.config.drivers import checked_settings
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources, of_amounts
 from updraft.errors import AuthFailed, BadRequest
 
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
@@ -176,7 +176,7 @@ class LocalDriver:
             zone=row["zone"],
             flavor=row["flavor"],
             market=row["market"],
-            resources=Resources(*(quantity(row[name]) for name in ("cpus", "memory", "disk", "gpus"))),
+            resources=of_amounts([quantity(row[name]) for name in ("cpus", "memory", "disk", "gpus")]),
             price=None if row["price"] is None else price(row["price"]),
             left=None if row["left"] is None else quantity(row["left"]),
         )

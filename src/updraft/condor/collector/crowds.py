@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from updraft.condor.advalues import text
-from updraft.condor.collector.slot_ads import PROJECTION, SLOTS, SlotAds, whole_of
+from updraft.condor.collector.slot_ads import SLOTS, SlotAds, whole_of
 from updraft.condor.demand.reread import MARKS
 from updraft.core.model import Slot
 
@@ -43,7 +43,7 @@ class Uncrowded:
 
     def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
         """See there."""
-        kept = self._kept(names, PROJECTION)
+        kept = self._kept(names, self._ads.projection)
         known = {name for _, names in self._crowds.machines.values() for name in names}
         others = names if names is None or not known else [name for name in names if name not in known]
         return [*kept, *self._bounded(self._ads.ads(others) if others is None or others else ())]

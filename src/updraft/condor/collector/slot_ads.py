@@ -17,48 +17,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from updraft.condor.advalues import integer, text
-from updraft.condor.base import (
-    ATTR_CLASS,
-    ATTR_CLOUD,
-    ATTR_FLAVOR,
-    ATTR_GENERATION,
-    ATTR_INSTANCE,
-    ATTR_LAUNCH,
-    ATTR_POOL,
-    ATTR_VARIANT,
-    SHOWN_IDENTITY,
-)
-from updraft.condor.demand.reread import MARKS
+from updraft.condor.base import ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL, SHOWN_IDENTITY
+from updraft.condor.collector.odd_ads import UNREAD, Odd, Steps
 from updraft.core.halving import failing
 
 SLOTS = 'MyType == "Machine" && DynamicSlot =!= true'
-PROJECTION = [
-    *("Name", "Machine", "MyAddress", "State", "Activity", "PartitionableSlot", "Draining", "DrainReason"),
-    *("Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs"),
-    *("ChildState", "ChildActivity", "ChildCpus", "ChildMemory", "ChildDisk", "ChildGPUs", "ChildRemoteUser"),
-    *("ChildName", "ChildAccountingGroup", "RemoteUser", "AccountingGroup"),
-    *("ChildRetirementTimeRemaining", "RetirementTimeRemaining", "ChildGlobalJobId", "GlobalJobId"),
-    *("ChildEnteredCurrentState", "EnteredCurrentState"),
-    *("JobStarts", "ClaimRequests", "Offline", "Start", "LastHeardFrom", "DaemonStartTime"),
-    "UpdateSequenceNumber",
-    *(ATTR_POOL, ATTR_CLASS, ATTR_CLOUD, ATTR_FLAVOR, ATTR_GENERATION, ATTR_INSTANCE, ATTR_LAUNCH),
-    *(ATTR_VARIANT, SHOWN_IDENTITY),
-]
-UNREAD = "UpdraftUnread"
-"""Set by us in an ad that can't be read whole, and never asked for."""
-
-# First without what a site writes expressions into, then without what only tells an ad from the one before
-# it. If even that can't be read, what tells whose it is; then what the collector itself writes into every ad.
-_SAFE = [name for name in PROJECTION if name not in ("Start", "DrainReason")]
-_SURE = ["Name", "LastHeardFrom", SHOWN_IDENTITY]
-_ADS = (
-    PROJECTION,
-    _SAFE,
-    [name for name in _SAFE if name not in MARKS or name in ("Name", "MyAddress", "LastHeardFrom")],
-    [*_SURE, "MyAddress", ATTR_POOL, ATTR_INSTANCE, ATTR_LAUNCH],
-    [*_SURE, "MyAddress"],
-    _SURE,
-)
 _OTHERWISE = ["Machine", "SlotID", "MyAddress", "LastHeardFrom"]
 _BY_COLLECTOR = ["LastHeardFrom", SHOWN_IDENTITY]
 _WHOSE = ("Machine", SHOWN_IDENTITY)
@@ -75,62 +38,10 @@ _SPELLED = "[] -[^-~[:^ascii:]]*"
 _NAMED = f'(isString(Name) && size(Name) < {_LONGEST} && regexp("^{_SPELLED}$", Name))'
 _MACHINE = 'split(Name, "@")[1]'  # of a worker's slot: `slot1@MACHINE@host`
 _UNSPELLED = re.compile(r"[\x00-\x1f\x7f\\]")
-_MARKS = (list(MARKS), ["Name", "MyAddress", "LastHeardFrom"], ["Name", "LastHeardFrom"])
 # Ads are asked for by name up to this many; for more, all are read once.
 _BY_NAME = 1_000
 # Questions that fail, in one search: what is not told apart by then is read with less, until the next look.
 _FAILURES = 100
-_TRY_AGAIN = 30  # looks after which those are tried anew that couldn't be read: they may say another thing
-
-
-class _Steps:
-    """How few attributes each slot is asked for, by name: a step down this ladder; none for nearly all.
-
-    Of those `alone` it is known that it takes that; the others couldn't be told apart yet.
-    """
-
-    def __init__(self, ladder: Sequence[list[str]]) -> None:
-        self.ladder = ladder
-        self.step: dict[str, int] = {}
-        self.alone: set[str] = set()
-        self.looks = 0
-
-    def begin(self) -> None:
-        self.looks += 1
-        if self.looks % _TRY_AGAIN == 0:
-            self.alone.clear()
-
-    def down(self, names: Sequence[str], step: int) -> None:
-        """These couldn't be read at this step."""
-        self.step.update(dict.fromkeys(names, step + 1))
-        if len(names) == 1:
-            self.alone.update(names)
-
-    def forget(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.step.pop(name, None)
-            self.alone.discard(name)
-
-
-class Odd:
-    """What is remembered between looks of the slots whose ads can't be read whole."""
-
-    def __init__(self) -> None:
-        self.ads, self.marks = _Steps(_ADS), _Steps(_MARKS)
-        self.nameless: set[str] = set()
-        """What those go by now that have no name."""
-        self.hidden: set[tuple[str, str]] = set()
-        """Whose slots have names that are no texts to the library: an attribute, `Machine` or that of the
-        identity that advertised them, and its text."""
-
-    def begin(self) -> None:
-        """Another look begins."""
-        if self.marks.looks % _TRY_AGAIN == 0:
-            self.hidden.clear()
-
-    def names(self) -> set[str]:
-        """Of which slots it is."""
-        return {*self.ads.step, *self.marks.step, *self.nameless}
 
 
 class SlotAds:
@@ -148,11 +59,18 @@ class SlotAds:
         return found
 
     def ads(self, names: Sequence[str] | None) -> Iterable[Any]:
-        return self._told(names, self._odd.ads)
+        found = self._told(names, self._odd.ads)
+        # Which custom resources there are, the slots say first, and then are asked how many of each.
+        return self._told(names, self._odd.ads) if self._odd.learns(found) else found
 
     def at_work(self, names: Sequence[str]) -> Iterable[str]:
         busy = 'MyType == "Machine" && DynamicSlot && Activity == "Busy"'
         return [text(ad, "Name") for ad in whole_of(self._source, busy, names, ["Name"])] if names else ()
+
+    @property
+    def projection(self) -> Sequence[str]:
+        """What is asked of an ad that can be read whole."""
+        return self._odd.ads.ladder[0]
 
     @property
     def _slots(self) -> str:
@@ -172,7 +90,7 @@ class SlotAds:
         texts = ([one for of, one in self._odd.hidden if of == what] for what in _WHOSE)
         return f"({' || '.join(f'{among(*each)} =?= true' for each in zip(_WHOSE, texts, strict=True))})"
 
-    def _told(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
+    def _told(self, names: Sequence[str] | None, steps: Steps) -> list[Any]:
         """The ads of these slots, of each as much as can be read; the nameless ones by other names."""
         found = self._by_name(names, steps)
         told = [ad for ad in found if _name(ad)]
@@ -255,7 +173,7 @@ class SlotAds:
             return []
         return failing(sorted(found), fails)
 
-    def _by_name(self, names: Sequence[str] | None, steps: _Steps) -> list[Any]:
+    def _by_name(self, names: Sequence[str] | None, steps: Steps) -> list[Any]:
         """The ads of these slots, and, where all are asked for, maybe of some without a name."""
         steps.begin()
         wanted = None if names is None or len(names) > _BY_NAME else set(names)
@@ -274,7 +192,7 @@ class SlotAds:
             found += ads
         return found
 
-    def _usual(self, wanted: set[str] | None, odd: set[str], steps: _Steps) -> list[Any]:
+    def _usual(self, wanted: set[str] | None, odd: set[str], steps: Steps) -> list[Any]:
         """The ads of all that aren't odd: where there is no other way, in parts."""
         import htcondor2
 
@@ -294,7 +212,7 @@ class SlotAds:
             [every[at : at + _BY_NAME] for at in range(0, len(every), _BY_NAME)], 0, steps
         )
 
-    def _halves(self, parts: list[list[str]], step: int, steps: _Steps) -> list[Any]:
+    def _halves(self, parts: list[list[str]], step: int, steps: Steps) -> list[Any]:
         """The ads of these slots that can be read at this step; the others go one down."""
         import htcondor2
 
@@ -346,7 +264,7 @@ def _otherwise(ad: Any, taken: Counter[str]) -> str:
     return name if number == 1 else f"{name}#{number}"
 
 
-def _below(steps: _Steps, step: int) -> set[str]:
+def _below(steps: Steps, step: int) -> set[str]:
     return {name for name, at in steps.step.items() if at > step}
 
 

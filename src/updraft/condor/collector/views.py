@@ -33,12 +33,13 @@ from updraft.condor.base import (
 from updraft.condor.collector.accounting import read_shares
 from updraft.condor.collector.collectors import collector_loads, collector_started, own_ads
 from updraft.condor.collector.crowds import Crowds, Uncrowded, named_crowds
-from updraft.condor.collector.slot_ads import PROJECTION, SLOTS, UNREAD, Odd, SlotAds, whole
+from updraft.condor.collector.odd_ads import MACHINE_RESOURCES, PROJECTION, UNREAD, Odd
+from updraft.condor.collector.slot_ads import SLOTS, SlotAds, whole
 from updraft.condor.demand.reread import Reread
 from updraft.condor.process.news import Mark, News, Teller
 from updraft.condor.tokens.workers import is_of, launch_of
 from updraft.core.model import Child, CollectorView, Resources, Slot
-from updraft.core.slots.kinds import foreign_kind_key, kind_key, template
+from updraft.core.slots.kinds import RESOURCES, custom_names, foreign_kind_key, kind_key, template
 
 _SCHEDDS_KEPT = 16  # of one slot: its machine's owner can write any
 
@@ -119,7 +120,8 @@ def slot(ad: Any, pool: str) -> Slot:
     """
     instance, launch = _whose(ad, pool)
     partitionable = value(ad, "PartitionableSlot") is True
-    there = quantities(ad, "")
+    custom = custom_names(text(ad, MACHINE_RESOURCES))
+    there = quantities(ad, "", custom)
     # Whether a slot that doesn't say its state is busy isn't known: it is left alone.
     state = text(ad, "State") or "Claimed"
     worker_class, generation, cloud, flavor = marks = [
@@ -131,14 +133,14 @@ def slot(ad: Any, pool: str) -> Slot:
         instance_id=instance,
         cloud=text(ad, ATTR_CLOUD) if instance else "",
         kind=kind if instance and all(marks) else "",
-        total=quantities(ad, "TotalSlot") if has(ad, "TotalSlotCpus") else there,
+        total=quantities(ad, "TotalSlot", custom) if has(ad, "TotalSlotCpus") else there,
         free=there if partitionable or state == "Unclaimed" else Resources(),
         state=state,
         activity=text(ad, "Activity"),
         heard=float(integer(ad, "LastHeardFrom")),
         started=float(integer(ad, "DaemonStartTime")),
         partitionable=partitionable,
-        children=_children(ad),
+        children=_children(ad, custom),
         job_starts=_job_starts(ad),
         draining=value(ad, "Draining") is True or state == "Drained",
         drain_reason=text(ad, "DrainReason"),
@@ -149,7 +151,7 @@ def slot(ad: Any, pool: str) -> Slot:
         retirement=seconds(value(ad, "RetirementTimeRemaining")),
         user="" if partitionable else text(ad, "RemoteUser"),
         submitter="" if partitionable else text(ad, "AccountingGroup"),
-        fault=_fault(ad),
+        fault=_fault(ad, custom),
         schedds=_schedds(ad),
         since=0.0 if partitionable else float(integer(ad, "EnteredCurrentState")),
         begun=max(0, integer(ad, "JobStarts")) if has(ad, "JobStarts") else None,
@@ -163,11 +165,11 @@ def _schedds(ad: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name and name.isprintable())[:_SCHEDDS_KEPT]
 
 
-def _fault(ad: Any) -> str:
+def _fault(ad: Any, custom: Sequence[str]) -> str:
     """What of a slot's ad makes no sense, in words; empty where all does."""
     if value(ad, UNREAD) is True:
         return "its ad can't be read by HTCondor's library, so it is no room"
-    odd = odd_quantities(ad, "") or odd_quantities(ad, "TotalSlot")
+    odd = odd_quantities(ad, "", custom) or odd_quantities(ad, "TotalSlot", custom)
     return f"its ad says that {odd}, which no machine has; it counts as none" if odd else ""
 
 
@@ -226,12 +228,12 @@ _CROWDS = Crowds()
 _TELLER: Teller[Slot] = Teller()
 
 
-def _children(ad: Any) -> tuple[Child, ...]:
-    states = items(ad, "ChildState")
+def _children(ad: Any, custom: Sequence[str]) -> tuple[Child, ...]:
+    states, amounts = items(ad, "ChildState"), (*RESOURCES, *custom)
     lists = {
         name: items(ad, f"Child{name}")
         for name in (
-            *("Activity", "Cpus", "Memory", "Disk", "GPUs", "RemoteUser", "AccountingGroup"),
+            *(*amounts, "Activity", "RemoteUser", "AccountingGroup"),
             *("RetirementTimeRemaining", "EnteredCurrentState"),
         )
     }
@@ -243,7 +245,7 @@ def _children(ad: Any) -> tuple[Child, ...]:
         Child(
             state=state if isinstance(state, str) else "",
             activity=word(at("Activity", i)),
-            resources=resources(*(at(name, i) for name in ("Cpus", "Memory", "Disk", "GPUs"))),
+            resources=resources([at(name, i) for name in amounts], custom),
             # The startd has RemoteUser from the schedd's `User`; who has an accounting group goes by that at
             # the negotiator, and may have chosen it.
             user=word(at("RemoteUser", i)),

@@ -9,9 +9,10 @@ from typing import Any
 
 import classad2
 
-from updraft.condor.advalues import has
+from updraft.condor.advalues import has, value
 from updraft.condor.demand.references import references
 from updraft.core.model import Resources
+from updraft.core.model.basics import Custom
 from updraft.core.slots.kinds import LARGEST
 
 MAX_ATTRIBUTE = 16_384
@@ -37,6 +38,8 @@ _HARMLESS = frozenset(
 )
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(\()?")
+_REQUEST = re.compile(r"request(?!(?:cpus|memory|disk|gpus)$)[a-z_]\w{0,63}", re.IGNORECASE | re.ASCII)
+_MOST_CUSTOM = 16
 _NAMES = (("RequestCpus", 1, 1), ("RequestMemory", 1, 1), ("RequestDisk", 1, 1), ("RequestGPUs", 0, 0))
 
 
@@ -45,10 +48,32 @@ class UndecidableError(Exception):
 
 
 def request_of(ad: Any) -> Resources:
-    """What a job with this ad asks for: cpus and GPUs, MiB of memory, KiB of disk. Or UndecidableError."""
+    """What a job with this ad asks for: cpus and GPUs, MiB of memory, KiB of disk, and custom resources.
+
+    Or UndecidableError.
+    """
     if problem := _circular(ad):
         raise UndecidableError(problem)
-    return Resources(*(_quantity(ad, *how) for how in _NAMES))
+    cpus, memory, disk, gpus = (_quantity(ad, *how) for how in _NAMES)
+    return Resources(cpus, memory, disk, gpus, _custom(ad))
+
+
+def _custom(ad: Any) -> Custom:
+    """Every further number that the job requests. (A text there is a pattern for the requirements.)
+
+    An attribute may have such a name for another reason: one without a value counts only where the
+    requirements speak of it.
+    """
+    found: dict[str, int] = {}
+    for name in sorted((one for one in ad if _REQUEST.fullmatch(one)), key=str.lower)[:_MOST_CUSTOM]:
+        try:
+            if isinstance(value(ad, name), str):
+                continue
+            found[name[len("request") :].lower()] = _quantity(ad, name, 0, 0)
+        except UndecidableError:
+            if has(ad, "Requirements") and name.lower() in str(ad.lookup("Requirements")).lower():
+                raise
+    return tuple(sorted((name, amount) for name, amount in found.items() if amount))
 
 
 def too_large(ad: Any) -> str:

@@ -1,15 +1,17 @@
 """What `updraft.toml` says of annexes that ordinary users may ask for: [annexes], keys of [users.NAME]."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from updraft.config.tables.part import Part
+from updraft.config.tables.spending import limits_of
 from updraft.config.values.checks import tuple_of_one
 from updraft.config.values.units import Duration
 from updraft.core import settings as core
+from updraft.core.model import BudgetScope
 
 SOCKET = "/run/updraft/annex.sock"
 _Some = Annotated[tuple[str, ...], BeforeValidator(tuple_of_one)]
@@ -33,6 +35,10 @@ class Annexes(Part):
     """Cores of all annexes of one user together, at one time."""
     cost_per_hour: _Money = None
     """What all annexes of one user together may cost per hour, in the unit of the prices."""
+    cost_per_day: _Money = None
+    """What all annexes of one user together may cost in a UTC day; see `cost_per_day` in [limits]."""
+    cost_per_month: _Money = None
+    """The same of a month."""
     longest: Annotated[Duration, Field(gt=0)] = 86400.0
     """How long a user's lease may be, counted from when it is asked for or extended."""
     classes: Annotated[_Some, Field(min_length=1)] = ("*",)
@@ -59,6 +65,10 @@ class AnnexKeys(Part):
     """Cores of all annexes of this user together, in place of `cores` in [annexes]."""
     annex_cost_per_hour: _Money = None
     """What they may cost per hour together, in place of `cost_per_hour` in [annexes]."""
+    annex_cost_per_day: _Money = None
+    """What they may cost in a UTC day, in place of `cost_per_day` in [annexes]."""
+    annex_cost_per_month: _Money = None
+    """The same of a month."""
 
 
 def allowances(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> dict[str, core.AnnexAllowance]:
@@ -66,11 +76,22 @@ def allowances(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> dict[str, co
     found: dict[str, core.AnnexAllowance] = {}
     for name, keys in users.items():
         own = (keys.annex_machines, keys.annex_cores, keys.annex_cost_per_hour)
-        if any(value is not None for value in own):
+        money = (keys.annex_cost_per_day, keys.annex_cost_per_month)
+        if any(value is not None for value in (*own, *money)):
             found[name] = _allowance(annexes, *own)
     for name in annexes.users:
         found.setdefault(name, _allowance(annexes, None, None, None))
     return found
+
+
+def annex_spending(annexes: Annexes, users: Mapping[str, AnnexKeys]) -> Iterator[core.SpendingLimit]:
+    """Budgets of a day or month of users' annexes, in their order: the first that fits a user counts."""
+    tables = {name: (keys.annex_cost_per_day, keys.annex_cost_per_month) for name, keys in users.items()}
+    for name in allowances(annexes, users):
+        day, month = tables.get(name, (None, None))
+        day = annexes.cost_per_day if day is None else day
+        month = annexes.cost_per_month if month is None else month
+        yield from limits_of(BudgetScope.ANNEXES, name, day, month)
 
 
 def _allowance(

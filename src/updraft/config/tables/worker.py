@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from updraft.config.tables.cvmfs import Software
 from updraft.config.tables.part import Part
 from updraft.config.tables.spare import Spare
+from updraft.config.tables.spending import Spendable
 from updraft.config.values.checks import (
     checked_attribute_name,
     checked_expression,
@@ -22,6 +23,7 @@ from updraft.config.values.checks import (
     checked_name,
     checked_pattern,
     checked_repository,
+    checked_resource,
     checked_slots,
     checked_version,
     tuple_of_one,
@@ -100,7 +102,7 @@ Layers = Annotated[
 ]
 
 
-class WorkerClass(Software, Reached):
+class WorkerClass(Software, Reached, Spendable):
     """A kind of worker: [classes.NAME]."""
 
     image: Annotated[str | Mapping[str, str], BeforeValidator(checked_image)]
@@ -151,6 +153,14 @@ class WorkerClass(Software, Reached):
     and once for ClassAds: `Site = '"CERN"'`. Numbers, true and false may be written as they are."""
     slots: Slots = "partitionable"
     """"partitionable" (one slot that is cut to what each job asks for), or a number of equal static slots."""
+    resources: Annotated[
+        Mapping[Annotated[str, AfterValidator(checked_resource)], Annotated[int, Field(ge=0, le=1_000_000)]],
+        Field(max_length=16),
+    ] = Field(default_factory=dict)
+    """Custom resources of each machine and how many of each it has: `resources = { FPGAs = 2 }` for jobs that
+    say `request_FPGAs`. They become HTCondor's `MACHINE_RESOURCE_FPGAs`. Name those of the image's own
+    configuration too: until a machine was seen, nobody else knows of them, and none is bought for such
+    jobs."""
     condor: Literal["image", "install"] = "image"
     """"image": HTCondor is in the image. "install": the first boot installs it, on Enterprise Linux 8 to 10,
     Debian and Ubuntu (see `condor_version`); an image that has it already is left as it is."""

@@ -8,6 +8,7 @@ from typing import cast
 from pydantic import ValidationInfo
 
 from updraft.config.values.attributes import IDENTIFIER, is_taken
+from updraft.core.slots.kinds import custom_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 HEADS, IMAGES = ".heads", ".images"
@@ -83,6 +84,16 @@ def checked_attribute_name(name: str) -> str:
         raise ValueError(f'"{name}" can\'t be an attribute name; use letters, digits and "_"')
     if is_taken(name):
         raise ValueError(f'"{name}" means something to HTCondor or updraft already; choose another name')
+    return name
+
+
+def checked_resource(name: str) -> str:
+    """The name of a custom machine resource."""
+    if not custom_names(name):
+        raise ValueError(
+            f'"{name}" can\'t be a custom resource; use letters, digits and "_", and no name that HTCondor '
+            "counts by itself (Cpus, Memory, Disk, Swap, GPUs)"
+        )
     return name
 
 

@@ -13,6 +13,8 @@ from updraft.core.buying.launches import Wish, intended
 from updraft.core.demand.holdings import caps
 from updraft.core.demand.room import Room
 from updraft.core.limits.budget import Budget
+from updraft.core.limits.purses import paid
+from updraft.core.limits.standings import SpendingBudgets
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, Outstanding
 from updraft.core.machines.lifecycle import LEASE, SPOT_NOTICE
 from updraft.core.machines.witnesses import borne_out
@@ -113,7 +115,7 @@ def annexed(
     if not snapshot.annexes:
         return NOTHING
     there = _counted(machines, waiting, snapshot, policy)
-    bounds = _Bounds(machines, waiting, snapshot, policy, held)
+    bounds = _Bounds(machines, waiting, snapshot, policy, held, money.spending)
     wishes: list[Wish] = []
     outlooks: list[AnnexOutlook] = []
     for annex in sorted(snapshot.annexes, key=lambda one: (one.since, one.name)):
@@ -260,11 +262,14 @@ class _Bounds:
         snapshot: Snapshot,
         policy: Policy,
         held: Held,
+        spending: SpendingBudgets | None,
     ) -> None:
         self._caps: Caps | None = None
         if isinstance(snapshot.collector, Known):
             who = standing(snapshot.collector.value, policy, held)
-            self._caps = caps(policy, who, (), (), Room((), (), {}), machines, waiting)
+            nowhere = Room((), (), {})
+            found = caps(policy, who, (), (), nowhere, machines, waiting)
+            self._caps = paid(found, spending, (), (), nowhere, machines, waiting)
 
     def most(self, annex: Annex, offer: Offer) -> tuple[int, Reason | None]:
         """How many machines of an offer the owner may have yet, and why no more."""

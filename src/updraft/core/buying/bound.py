@@ -22,7 +22,7 @@ _PATIENCE = 6
 
 
 def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) -> tuple[Floats, Floats]:
-    """What a job of each item is worth, and the share of each quantity in each lot's price (4 × lots).
+    """What a job of each item is worth, and the share of each quantity in each lot's price (as `size`).
 
     The sum of need × worth is a lower bound of what the demand costs on these lots, whatever the steps.
     """
@@ -31,13 +31,15 @@ def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) 
     needed = need[some]
     money = market.asks[:, some] * (market.price / size)[:, None, :]
     shut = market.copies[some] <= 0
-    share = np.where(market.size > 0, np.array([1.0, 1.0, 0.3, 1.0])[:, None], 0.0)
+    begins = np.ones((len(market.size), 1))
+    begins[2] = 0.3  # disk is seldom what is short
+    share = np.where(market.size > 0, begins, 0.0)
     share = (share if begin is None else begin) + _FLOOR * (market.size > 0)
     share = share / share.sum(axis=0)
     best, worth, kept, idle = -1.0, np.zeros(len(some)), share, 0
     for step in range(steps):
         cost = money[0] * share[0]
-        for d in range(1, 4):
+        for d in range(1, len(money)):
             cost += money[d] * share[d]
         cost[shut] = np.inf
         now = cost.min(axis=1)
@@ -50,7 +52,7 @@ def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) 
         heat = max(_COLD, 0.1 * 0.96**step if begin is None else 0.05 * 0.85**step)
         goes = np.exp(-(cost / np.maximum(now, 1e-300)[:, None] - 1.0) / heat)
         goes *= (needed / goes.sum(axis=1))[:, None]
-        spent = np.stack([(goes * money[d]).sum(axis=0) for d in range(4)])
+        spent = np.stack([(goes * each).sum(axis=0) for each in money])
         most = spent.max(axis=0)
         pull = np.where(most > 1e-9 * value, spent / np.maximum(most, 1e-300), 1.0)
         rate = 0.5 / (1.0 + step / 20.0)
@@ -71,7 +73,7 @@ def floor(market: Lots, price: Floats) -> float:
     size = np.where(market.size > 0, market.size, np.inf)
     shut = market.copies <= 0
     least = 0.0
-    for d in range(4):
+    for d in range(len(size)):
         each = np.where(shut, np.inf, market.asks[d] * (price / size[d]))
         least = max(least, float(market.need @ each.min(axis=1)))
     if len(market.need) == 1:

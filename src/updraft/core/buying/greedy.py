@@ -12,7 +12,7 @@ from heapq import nsmallest
 from itertools import chain
 
 from updraft.core.buying.market import Sale
-from updraft.core.demand.fitting import Fit, Vector, choosy, fit, room, take, vector
+from updraft.core.demand.fitting import Fit, Vector, choosy, fit, room, take
 from updraft.core.matching.match import asked
 from updraft.core.model import JobGroup, Verdict
 
@@ -39,7 +39,7 @@ class Market:
         self.offers = this.offers
         self.kinds = {kind.key: kind for kind in this.kinds}
         self.fits = _fits(this)
-        self.order = choosy(this.groups, self.fits)
+        self.order = choosy(this.groups, self.fits, this.names)
         self.by_kind: dict[str, list[Row]] = {
             key: [(g, self.fits[g.key][key]) for g in self.order if key in self.fits[g.key]]
             for key in self.kinds
@@ -76,7 +76,8 @@ class Market:
     def _one_slot(
         self, kind: str, rows: Iterable[Row], left: Mapping[str, int], content: dict[str, int]
     ) -> bool:
-        free = vector(self.kinds[kind].resources)
+        size = self.kinds[kind].resources
+        free = size.amounts(size.names)
         least = self._least[kind]
         some = False
         for group, fitting in rows:

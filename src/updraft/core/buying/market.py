@@ -15,7 +15,7 @@ import numpy.typing as npt
 from updraft.core.demand.fitting import ENDLESS, Demand
 from updraft.core.matching.match import QUANTUM
 from updraft.core.matching.verdicts import table_of
-from updraft.core.model import JobGroup, Kind, Offer, Verdicts
+from updraft.core.model import JobGroup, Kind, Offer, Verdicts, counted
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,7 +28,8 @@ MANY_JOBS = 300_000
 _VOTES = 4
 _ROUNDS = 4
 _PLENTY = 1e15
-_QUANTUM = np.array([1.0, QUANTUM.memory, QUANTUM.disk, 1.0])[:, None, None]
+_NONE = -1.0
+_QUANTA = (1.0, float(QUANTUM.memory), float(QUANTUM.disk), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Sale:
     """Waiting groups × offers. Offers are sorted: priced before others, then by price (or size) and key.
 
     `kind_copies[g, k]` is how many jobs of a group an empty slot of a kind holds, `of_kind[o]` the kind of an
-    offer. `size`, `slots` and `whole` (static slots) are by kind; quantities are cpus, memory, disk and GPUs.
+    offer. `size`, `slots` and `whole` (static slots) are by kind; quantities are cpus, memory, disk, GPUs and
+    the custom resources in `names`: below zero where a slot doesn't have such a one.
     """
 
     groups: Sequence[JobGroup]
@@ -49,6 +51,7 @@ class Sale:
     size: Floats
     slots: Ints
     whole: Flags
+    names: tuple[str, ...] = ()
 
     def serves(self) -> Flags:
         """Which group can go onto which kind."""
@@ -62,7 +65,7 @@ class Lots:
     `members[i]` are the groups of item i, `need[i]` how many of its jobs wait; lot l is the offer `offer[l]`
     at `price[l]`, of which there are `stock[l]`. A machine of it is `slots[l]` slots with `size[:, l]`; a job
     of item i starts where at least `least[:, i, l]` is free and takes `asks[:, i, l]` of it or all there is;
-    no more than `copies[i, l]` go onto one slot. The first axis is cpus, memory, disk, GPUs.
+    no more than `copies[i, l]` go onto one slot. The first axis are the sale's quantities.
     """
 
     members: Sequence[Ints]
@@ -87,7 +90,10 @@ def sale(left: Demand, offers: Sequence[Offer], kinds: Mapping[str, Kind], verdi
     names = sorted({offer.kind for offer in known})
     column = {name: at for at, name in enumerate(names)}
     used = [kinds[name] for name in names]
-    sizes = [_four(kind.resources) for kind in used]
+    custom = counted((group.request for group in groups), (kind.resources for kind in used))
+    width = 4 + len(custom)
+    sizes = [kind.resources.amounts(custom, int(_NONE)) for kind in used]
+    asked = [group.request.amounts(custom) for group in groups]
     table = table_of(verdicts, groups, used)
     return Sale(
         groups,
@@ -96,10 +102,11 @@ def sale(left: Demand, offers: Sequence[Offer], kinds: Mapping[str, Kind], verdi
         np.maximum(table.copies, 0),
         np.array([column[offer.kind] for offer in known], dtype=np.int64),
         np.array([np.nan if o.price is None else o.price for o in known], dtype=np.float64),
-        np.array([_four(group.request) for group in groups], dtype=np.float64).reshape(-1, 4),
-        np.array(sizes, dtype=np.float64).reshape(-1, 4),
+        np.array(asked, dtype=np.float64).reshape(-1, width),
+        np.array(sizes, dtype=np.float64).reshape(-1, width),
         np.array([kind.slots for kind in used], dtype=np.int64),
         np.array([not kind.partitionable for kind in used], dtype=np.bool_),
+        custom,
     )
 
 
@@ -177,7 +184,9 @@ def _undominated(this: Sale, first: Ints, chosen: Ints, price: Floats, stock: In
     size, slots, whole = this.size[kind], this.slots[kind], this.whole[kind]
     count = len(chosen)
     better = np.tri(count, count, -1, dtype=np.bool_) & (stock[chosen] >= ENDLESS)[None, :]
-    for d in range(4):
+    # What a slot has no name of, it lets jobs have without end.
+    size = np.where(size < 0, _PLENTY, size) if this.names else size
+    for d in range(size.shape[1]):
         better &= size[:, None, d] <= size[None, :, d]
     better &= (slots[:, None] == slots[None, :]) & (whole[:, None] == whole[None, :])
     dead = np.zeros(count, dtype=np.bool_)
@@ -224,7 +233,11 @@ def _numbers(
     whole, slots = this.whole[kind], this.slots[kind].copy()
     size = this.size[kind].T.copy()
     request = this.request[first].T[:, :, None]
-    rounded = np.ceil(request / _QUANTUM) * _QUANTUM
+    if this.names:
+        request = np.where(size[:, None, :] < 0, 0.0, request)
+        size = np.maximum(size, 0.0)
+    quantum = np.array([*_QUANTA, *(1.0 for _ in this.names)])[:, None, None]
+    rounded = np.ceil(request / quantum) * quantum
     total = size[:, None, :]
     # As the startd rounds: see `matching.match.asked`.
     asks = np.where((request <= total) & (rounded > total), total, rounded)
@@ -260,16 +273,12 @@ def _numbers(
 def held(free: Floats, asks: Floats, least: Floats) -> Floats:
     """How many jobs start in `free`, each taking `asks`, the last one where `least` is left.
 
-    As in `fitting.room`. The four quantities are the first axis. Exact: whole numbers below 2^52 divide
+    As in `fitting.room`. The quantities are the first axis. Exact: whole numbers below 2^52 divide
     without rounding up to the next whole number.
     """
     number = np.full(np.broadcast_shapes(free.shape, asks.shape)[1:], _PLENTY)
-    for d in range(4):
+    for d in range(len(asks)):
         endless = asks[d] <= 0
         many = np.floor((free[d] - least[d]) / np.where(endless, 1.0, asks[d])) + 1.0
         np.minimum(number, np.where(endless & (many > 0), _PLENTY, many), out=number)
     return np.asarray(np.maximum(number, 0.0))
-
-
-def _four(size: object) -> tuple[int, int, int, int]:
-    return (size.cpus, size.memory, size.disk, size.gpus)  # type: ignore[attr-defined]

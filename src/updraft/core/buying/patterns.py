@@ -37,7 +37,7 @@ class Patterns:
 @dataclass(frozen=True, slots=True)
 class Taste:
     """What guides the filling: the `worth` of a job of each item, and how much the whole of each quantity of
-    each lot weighs in the room that a job takes (4 × lots).
+    each lot weighs in the room that a job takes (as `size`).
     """
 
     worth: Floats
@@ -48,7 +48,7 @@ def room_of(market: Lots, scarce: Floats) -> Floats:
     """The room that a job of each item takes on each lot: its shares of the quantities, weighed."""
     size = np.where(market.size > 0, market.size, 1.0)
     room = np.full(market.copies.shape, _LITTLE)
-    for d in range(4):
+    for d in range(len(size)):
         room += market.asks[d] * (scarce[d] / size[d])
     return room
 
@@ -110,13 +110,13 @@ class _Filling:
         self, market: Lots, lot: Ints, item: Ints, most: Floats, worth: Floats, scarce: Floats
     ) -> None:
         pair = item * len(market.offer) + lot[:, None]
-        least = [each.take(pair) for each in market.least.reshape(4, -1)]
+        least = [each.take(pair) for each in market.least.reshape(len(market.least), -1)]
         # A quantity that none of these jobs asks for is none that can be short.
-        used = [d for d in range(4) if d == 0 or least[d].any()]
+        used = [d for d in range(len(least)) if d == 0 or least[d].any()]
         self.least = np.stack([least[d] for d in used])
         # A quarter keeps whole quotients whole although an inverse is used, below 1e14.
         self.least -= 0.25
-        every = market.asks.reshape(4, -1)
+        every = market.asks.reshape(len(market.asks), -1)
         self.asks = np.stack([every[d].take(pair) for d in used])
         self.most = np.minimum(most, market.copies.ravel().take(pair))
         self.free = market.size[used][:, lot]

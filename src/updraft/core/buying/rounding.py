@@ -25,7 +25,7 @@ _NEARLY = 0.97
 _TURNS = 6
 _POOR = 0.005
 _AGAIN = 12
-_FLAT = np.array([1.0, 1.0, 0.2, 1.0])[:, None]
+_FLAT = 0.2  # of disk; all else counts as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,8 @@ def columns(master: Master, rest: Rest, tastes: list[Taste], effort: int, depth:
     """
     market = rest.market
     scarce, smooth = tastes[0].scarce, tastes[-1].worth
-    flat = np.where(market.size > 0, _FLAT, 0.0)
+    flat = np.where(market.size > 0, 1.0, 0.0)
+    flat[2] *= _FLAT
     lot = np.flatnonzero(rest.stock >= 1)
     for step in range(effort + 1):
         if not master.solve():
@@ -348,7 +349,7 @@ def _cheaper(market: Lots, lines: Sequence[Lines], worth: Floats) -> Iterator[tu
     load = np.array([least[:, line.item] @ line.number for line in lines])
     fits = (market.price < price) & (market.price >= value)
     fits &= (market.stock >= ENDLESS) & (market.slots == 1)
-    for d in range(4):
+    for d in range(load.shape[1]):
         fits &= load[:, d : d + 1] <= market.size[d]
     for at in np.flatnonzero(fits.any(axis=1)).tolist():
         yield at, np.flatnonzero(fits[at])
@@ -358,7 +359,7 @@ def _hold(market: Lots, line: Lines, lots: Ints) -> Flags:
     """Which of these lots hold what a machine of a line holds."""
     block = np.ix_(line.item, lots)
     fits = np.asarray((market.copies[block] >= line.number[:, None]).all(axis=0))
-    for d in range(4):
+    for d in range(len(market.asks)):
         asks = market.asks[d][block]
         fits &= line.number @ asks <= market.size[d, lots]
         fits &= (market.least[d][block] <= asks).all(axis=0)

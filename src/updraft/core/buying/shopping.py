@@ -20,7 +20,7 @@ from updraft.core.buying.market import Flags, Ints, sale
 from updraft.core.buying.orders import Order, Queues, as_order
 from updraft.core.buying.reach import within_reach
 from updraft.core.buying.slices import Slices
-from updraft.core.demand.fitting import ENDLESS, Demand, Vector, fit, room, take, vector
+from updraft.core.demand.fitting import ENDLESS, Demand, Vector, fit, room, take
 from updraft.core.matching.match import asked
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdict, Verdicts
 from updraft.core.sharing.shares import Standing
@@ -348,7 +348,7 @@ class _Shop:
         ]
         content: dict[str, int] = {}
         slots = kind.slots
-        frees: list[Vector] = [vector(kind.resources)] * slots
+        frees: list[Vector] = [kind.resources.amounts(kind.resources.names)] * slots
         for other in rows:
             group, wanted = this.groups[other], int(self.left[other])
             one = fit(group, kind, Verdict(int(copies[other]), asked(group.request, kind)))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from updraft.core.buying.greedy import Line, Market
 from updraft.core.demand.filling import Bin, fill
-from updraft.core.demand.fitting import ENDLESS, take, vector
-from updraft.core.model import JobGroup, Resources, Verdicts
+from updraft.core.demand.fitting import ENDLESS, take
+from updraft.core.model import JobGroup, Resources, Verdicts, of_amounts
 
 _TAIL_LINES = 40
 _TAIL_MACHINES = 3
@@ -90,11 +90,12 @@ class Tail:
         kind = self.market.kinds[self.market.offers[line.offer].kind]
         if not kind.partitionable or kind.slots != 1:
             return
-        free = vector(kind.resources)
+        names = kind.resources.names
+        free = kind.resources.amounts(names)
         for key, number in line.content.items():
             free = take(free, self.market.fits[key][kind.key].asks, number)
         if free[0] and free[1]:
-            yield Resources(*free)
+            yield of_amounts(free, names)
 
 
 def _split(lines: list[Line], extra: Mapping[tuple[int, int], Mapping[str, int]]) -> list[Line]:

@@ -93,7 +93,7 @@ class _Reach:
         for offer, columns, slots in self._classes.values():
             held = int((copies[columns] * slots).max())
             if held > 0:
-                cut = self._caps.fit(offer, [(group, held)])
+                cut = self._caps.held(offer, [(group, held)])
                 why = next(iter(cut.stops.values()), why)
                 found += min(MANY, cut.most * cut.content.get(group.key, 0))
         return None if why is None else (found, why)

@@ -5,12 +5,12 @@ it wastes least, so that GPUs and big memory are left to those who need them. No
 and nothing over single slots: a group looks at all slots of a kind at once.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from updraft.core.demand.fitting import ENDLESS, Demand, Fits, Flags, Floats, Grid, Ints, choosing, vector
+from updraft.core.demand.fitting import ENDLESS, Demand, Fits, Flags, Floats, Grid, Ints, Vector, choosing
 from updraft.core.demand.runtimes import needs
 from updraft.core.model import Kind, Resources, Verdicts
 
@@ -60,17 +60,18 @@ def fill(
     """
     left = {group.key: max(0, count) for group, count in groups}
     waiting = [group for group, count in groups if count > 0]
-    shelf = _Shelf(bins)
-    if not waiting or not shelf.keys:
+    open_ = [item for item in bins if item.free.cpus > 0 and item.free.memory > 0]
+    if not waiting or not open_:
         return Filling({}, left)
     known = kinds or {}
-    grid = Grid(waiting, {key: known.get(key) for key in shelf.kinds}, verdicts)
+    grid = Grid(waiting, {item.kind: known.get(item.kind) for item in open_}, verdicts)
+    shelf = _Shelf(open_, grid.names)
     placed: dict[str, dict[str, int]] = {}
-    order = choosing(waiting, grid.serves.sum(axis=1).tolist())
+    order = choosing(waiting, grid.serves.sum(axis=1).tolist(), grid.names)
     pages = _Pages(grid, order)
     for turn, at in enumerate(order):
         group = waiting[at]
-        candidates = shelf.candidates(vector(group.request), grid.serves[at], needs(group))
+        candidates = shelf.candidates(group.request.amounts(), grid.serves[at], needs(group))
         if group.key in barred:
             candidates = shelf.without(candidates, barred[group.key])
         if not len(candidates):
@@ -103,26 +104,27 @@ class _Pages:
 class _Shelf:
     """All bins, sorted by kind and by their order, with what is left of each; full ones are closed (-1)."""
 
-    def __init__(self, bins: Iterable[Bin]) -> None:
-        found = sorted(
-            (item for item in bins if item.free.cpus > 0 and item.free.memory > 0),
-            key=lambda item: (item.kind, item.order, item.key),
-        )
+    def __init__(self, bins: Iterable[Bin], names: Sequence[str]) -> None:
+        found = sorted(bins, key=lambda item: (item.kind, item.order, item.key))
+        width = 4 + len(names)
         self.keys = [item.key for item in found]
         self.kinds = sorted({item.kind for item in found})
         column = {key: at for at, key in enumerate(self.kinds)}
         self._kind = np.array([column[item.kind] for item in found], dtype=np.intp)
-        self._free = np.array([vector(item.free) for item in found], dtype=np.int64).reshape(-1, 4).T.copy()
-        wholes = [(ENDLESS,) * 4 if item.total is None else vector(item.total) for item in found]
-        self._total = np.array(wholes, dtype=np.int64).reshape(-1, 4).T.copy()
+        free = np.array([item.free.amounts(names) for item in found], dtype=np.int64)
+        self._free = free.reshape(-1, width).T.copy()
+        # Where nobody has said how much of something the whole slot has, it is as much as its kind has.
+        endless = (ENDLESS,) * width
+        wholes = [endless if one.total is None else one.total.amounts(names, ENDLESS) for one in found]
+        self._total = np.array(wholes, dtype=np.int64).reshape(-1, width).T.copy()
         self._life = np.array([item.life for item in found], dtype=np.float64)
         self._shortest = min((item.life for item in found), default=0.0)
         # The number of the bin in each place, as places are closed up when bins are full.
         self._bin = np.arange(len(found), dtype=np.intp)
-        self._most = self._free.max(axis=1).tolist() if found else [0] * 4
+        self._most = self._free.max(axis=1).tolist() if found else [0] * width
         self._full = 0
 
-    def candidates(self, request: tuple[int, int, int, int], serves: Flags, time: float) -> Ints:
+    def candidates(self, request: Vector, serves: Flags, time: float) -> Ints:
         """The places of bins of a kind that serves a job, with what it requests for its `time`."""
         most = self._most
         if request[0] > most[0] or request[1] > most[1] or request[2] > most[2] or request[3] > most[3]:
@@ -190,7 +192,7 @@ class _Shelf:
             self._kind, self._bin, self._free = self._kind[keep], self._bin[keep], self._free[:, keep]
             self._life, self._total = self._life[keep], self._total[:, keep]
             self._full = 0
-            self._most = self._free.max(axis=1).tolist() if len(self._bin) else [-1] * 4
+            self._most = self._free.max(axis=1).tolist() if len(self._bin) else [-1] * len(self._free)
 
 
 def _blocks(places: Ints, kind: Ints, waste: Floats) -> Iterator[Ints]:

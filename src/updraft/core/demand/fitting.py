@@ -12,17 +12,20 @@ import numpy.typing as npt
 
 from updraft.core.matching.match import QUANTUM
 from updraft.core.matching.verdicts import table_of
-from updraft.core.model import NOTHING, JobGroup, Kind, Resources, Verdict, Verdicts
+from updraft.core.model import NOTHING, JobGroup, Kind, Verdict, Verdicts, counted
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-Vector = tuple[int, int, int, int]
+Vector = tuple[int, ...]
+"""Cpus, memory, disk, GPUs, and then whatever custom resources are counted."""
 Demand = Sequence[tuple[JobGroup, int]]
 
 ENDLESS = 1_000_000_000
 _GPU_WASTE = 10.0
+_NONE = -1
+_QUANTA = (1, QUANTUM.memory, QUANTUM.disk, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +33,14 @@ class Fit:
     """How jobs of one group go onto one kind, in plain numbers.
 
     A job starts where at least `least` is free and takes `asks` of it (or all there is); `copies` start on an
-    empty slot. `waste` is the share of an empty slot that lies idle when only this group is on it.
+    empty slot. `waste` is the share of an empty slot that lies idle when only this group is on it. Custom
+    resources in it are those that the kind's slots have.
     """
 
     asks: Vector
     least: Vector
     copies: int
     waste: float
-
-
-def vector(resources: Resources) -> Vector:
-    """The four quantities as a tuple."""
-    return (resources.cpus, resources.memory, resources.disk, resources.gpus)
 
 
 def fit(group: JobGroup, kind: Kind | None, verdict: Verdict | None) -> Fit | None:
@@ -51,10 +50,11 @@ def fit(group: JobGroup, kind: Kind | None, verdict: Verdict | None) -> Fit | No
     """
     if verdict is None or not verdict.decided or verdict.copies < 1:
         return None
-    asks, request = vector(verdict.asks), vector(group.request)
+    names = kind.resources.names if kind is not None else ()
+    asks, request = verdict.asks.amounts(names), group.request.amounts(names)
     if kind is None:
         return Fit(asks, request, verdict.copies, 0.0)
-    total = vector(kind.resources)
+    total = kind.resources.amounts(names)
     if not kind.partitionable:
         return Fit(total, total, 1, _waste(total, request, 1))
     most = room(total, asks, request)
@@ -65,11 +65,8 @@ def fit(group: JobGroup, kind: Kind | None, verdict: Verdict | None) -> Fit | No
     if copies < most:
         # The requirements want more than the request: a job is known to start with this much left.
         before = copies - 1
-        least = (
-            max(total[0] - before * asks[0], request[0]),
-            max(total[1] - before * asks[1], request[1]),
-            max(total[2] - before * asks[2], request[2]),
-            max(total[3] - before * asks[3], request[3]),
+        least = tuple(
+            max(have - before * ask, want) for have, ask, want in zip(total, asks, request, strict=True)
         )
     return Fit(asks, least, copies, _waste(total, asks, copies))
 
@@ -87,17 +84,25 @@ def room(free: Vector, asks: Vector, least: Vector) -> int:
         most = other
     if asks[3] and (other := (free[3] - least[3]) // asks[3]) < most:
         most = other
+    for d in range(4, len(free)):
+        if free[d] < least[d]:
+            return 0
+        if asks[d]:
+            most = min(most, (free[d] - least[d]) // asks[d])
     return most + 1
 
 
 def take(free: Vector, asks: Vector, count: int) -> Vector:
     """What is left of `free` after `count` jobs; the last one takes no more than there is."""
-    return (
+    four = (
         max(0, free[0] - count * asks[0]),
         max(0, free[1] - count * asks[1]),
         max(0, free[2] - count * asks[2]),
         max(0, free[3] - count * asks[3]),
     )
+    if len(free) == 4:
+        return four
+    return (*four, *(max(0, free[d] - count * asks[d]) for d in range(4, len(free))))
 
 
 def turns(groups: Iterable[JobGroup]) -> list[JobGroup]:
@@ -113,29 +118,33 @@ def turns(groups: Iterable[JobGroup]) -> list[JobGroup]:
     return [mine[owner][turn] for turn in range(longest) for owner in owners if turn < len(mine[owner])]
 
 
-def choosy(groups: Sequence[JobGroup], fits: Mapping[str, Mapping[str, Fit]]) -> list[JobGroup]:
-    """Groups as they choose: those that the fewest kinds can run first, then the biggest, then by turns."""
-    return [groups[at] for at in choosing(groups, [len(fits[group.key]) for group in groups])]
+def choosy(
+    groups: Sequence[JobGroup], fits: Mapping[str, Mapping[str, Fit]], names: Sequence[str] = ()
+) -> list[JobGroup]:
+    """Groups as they choose: those that the fewest kinds can run first, then the biggest, then by turns.
+
+    `names` are the custom resources that are counted.
+    """
+    return [groups[at] for at in choosing(groups, [len(fits[group.key]) for group in groups], names)]
 
 
-def choosing(groups: Sequence[JobGroup], choices: Sequence[int]) -> list[int]:
+def choosing(groups: Sequence[JobGroup], choices: Sequence[int], names: Sequence[str] = ()) -> list[int]:
     """The positions of groups as they choose: those with the fewest `choices` first, then the biggest."""
     place = {group.key: at for at, group in enumerate(turns(groups))}
-    asked = [vector(group.request) for group in groups]
-    scale = [max((request[d] for request in asked), default=0) or 1 for d in range(4)]
+    asked = [group.request.amounts(names) for group in groups]
+    scale = [max((request[d] for request in asked), default=0) or 1 for d in range(4 + len(names))]
 
     def rank(at: int) -> tuple[int, int, float, int]:
-        cpus, memory, disk, gpus = asked[at]
-        size = max(cpus / scale[0], memory / scale[1], disk / scale[2], gpus / scale[3])
-        return (choices[at], -gpus, -size, place[groups[at].key])
+        size = max(amount / most for amount, most in zip(asked[at], scale, strict=True))
+        return (choices[at], -sum(asked[at][3:]), -size, place[groups[at].key])
 
     return sorted(range(len(groups)), key=rank)
 
 
 def _waste(total: Vector, asks: Vector, copies: int) -> float:
-    idle = [1.0 - min(1.0, copies * asks[d] / total[d]) if total[d] else 0.0 for d in range(4)]
-    # Disk is seldom scarce; an idle GPU always hurts.
-    return idle[0] + idle[1] + 0.1 * idle[2] + _GPU_WASTE * idle[3]
+    idle = [1.0 - min(1.0, copies * asks[d] / total[d]) if total[d] else 0.0 for d in range(len(total))]
+    # Disk is seldom scarce; an idle GPU always hurts, and so does whatever else a site has given it.
+    return idle[0] + idle[1] + 0.1 * idle[2] + _GPU_WASTE * sum(idle[3:])
 
 
 # -------------------------------------------------------------------------------------------- in bulk
@@ -145,12 +154,12 @@ def _waste(total: Vector, asks: Vector, copies: int) -> float:
 class Fits:
     """How some groups (rows) go onto some kinds (columns), as `Fit` says it of one pair.
 
-    `asks` and `least` hold a table for each of the four quantities, `asked` are the numbers of those that
-    anybody asks for. Where `copies` is 0, nothing else counts.
+    `asks` and `least` hold a table for each quantity, `asked` are the numbers of those that anybody asks for.
+    Where `copies` is 0, nothing else counts.
     """
 
-    asks: tuple[Ints, Ints, Ints, Ints]
-    least: tuple[Ints, Ints, Ints, Ints]
+    asks: tuple[Ints, ...]
+    least: tuple[Ints, ...]
     copies: Ints
     waste: Floats
     asked: tuple[int, ...]
@@ -159,7 +168,8 @@ class Fits:
 class Grid:
     """Groups × kinds: who can go onto what is known of all pairs; how, is worked out for the rows asked for.
 
-    For a kind that isn't known (None), jobs go by their quantities and the verdict's copies alone.
+    For a kind that isn't known (None), jobs go by their quantities and the verdict's copies alone. The
+    quantities are cpus, memory, disk, GPUs and the custom resources in `names`.
     """
 
     def __init__(
@@ -172,8 +182,12 @@ class Grid:
             groups,
             [kind or Kind(name, "", NOTHING) for name, kind in zip(names, found, strict=True)],
         )
-        self._request = _columns([vector(group.request) for group in groups])
-        self._size = _columns([vector(kind.resources) if kind else (0, 0, 0, 0) for kind in found])
+        sizes = [kind.resources if kind else NOTHING for kind in found]
+        self.names = counted((group.request for group in groups), sizes)
+        whole = [size.amounts(self.names, _NONE) for size in sizes]
+        self._request = _columns([group.request.amounts(self.names) for group in groups], self.names)
+        self._has = [column >= 0 for column in _columns(whole, self.names)]
+        self._size = [np.maximum(column, 0) for column in _columns(whole, self.names)]
         self._static = np.array(
             [kind is not None and not kind.partitionable for kind in found], dtype=np.bool_
         )
@@ -181,36 +195,39 @@ class Grid:
         self._copies = table.copies
         loose = self._static | ~self._known
         self.serves: Flags = table.copies > 0
-        for want, have in zip(self._request, self._size, strict=True):
-            self.serves &= (want[:, None] <= have) | loose
+        for want, size, has in zip(self._request, self._size, self._has, strict=True):
+            self.serves &= (want[:, None] <= size) | loose | ~has
 
     def fits(self, rows: Sequence[int]) -> Fits:
         """How these groups go onto each kind."""
+        each = range(4 + len(self.names))
         request = [column[rows][:, None] for column in self._request]
+        for d in each[4:]:  # of what a slot has none of, not even a name, nothing is taken
+            request[d] = np.where(self._has[d], request[d], 0)
         size, static, known = self._size, self._static, self._known
-        asks = [self._asked(d, request[d]) for d in range(4)]
+        asks = [self._asked(d, request[d]) for d in each]
         copies = np.where(self.serves[rows], self._copies[rows], 0).astype(np.int64)
         most = np.full(copies.shape, ENDLESS, dtype=np.int64)
-        for d in range(4):
+        for d in each:
             number = (size[d] - request[d]) // np.maximum(asks[d], 1) + 1
             np.minimum(most, np.where(asks[d] > 0, number, ENDLESS), out=most)
         # A kind that isn't known has no size to go by.
         copies = np.where(known, np.minimum(copies, most), copies)
         strict = known & ~static & (copies < most)
         least = []
-        for d in range(4):
+        for d in each:
             # Requirements that want more than the request: a job is known to start with this much left.
             more = np.maximum(size[d] - (copies - 1) * asks[d], request[d])
             need = np.where(strict, more, request[d])
             least.append(np.where(static, size[d], need))
         copies = np.where(static, np.minimum(copies, 1), copies)
         waste = self._wasted([np.where(static, r, a) for r, a in zip(request, asks, strict=True)], copies)
-        asked = tuple(d for d in range(4) if asks[d].any() or least[d].any())
-        return Fits(_four(asks), _four(least), copies, waste, asked)
+        asked = tuple(d for d in each if asks[d].any() or least[d].any())
+        return Fits(tuple(asks), tuple(least), copies, waste, asked)
 
     def _asked(self, d: int, request: Ints) -> Ints:
         """What a job takes of one quantity, rounded as a startd rounds it: see `matching.match.asked`."""
-        size, quantum = self._size[d], vector(QUANTUM)[d]
+        size, quantum = self._size[d], _QUANTA[d] if d < 4 else 1
         rounded = -(-request // quantum) * quantum
         over = self._known & (request <= size) & (size < rounded)
         return np.where(over | self._static, size, rounded)
@@ -221,13 +238,12 @@ class Grid:
             share = np.minimum(1.0, copies * take_ / np.maximum(size, 1))
             idle.append(np.where(size > 0, 1.0 - share, 0.0))
         waste: Floats = idle[0] + idle[1] + 0.1 * idle[2] + _GPU_WASTE * idle[3]
+        for more in idle[4:]:
+            waste = waste + _GPU_WASTE * more
         return waste
 
 
-def _columns(rows: Sequence[Vector]) -> list[Ints]:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    return [np.ascontiguousarray(table[:, d]) for d in range(4)]
-
-
-def _four(columns: Sequence[Ints]) -> tuple[Ints, Ints, Ints, Ints]:
-    return columns[0], columns[1], columns[2], columns[3]
+def _columns(rows: Sequence[Vector], names: Sequence[str]) -> list[Ints]:
+    width = 4 + len(names)
+    table = np.array(rows, dtype=np.int64).reshape(-1, width)
+    return [np.ascontiguousarray(table[:, d]) for d in range(width)]

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from updraft.core.limits.ceilings import MANY, Use, left_of, quota_room, room
 from updraft.core.limits.pace import joins_left, slowed
+from updraft.core.limits.standings import SpendingBudgets
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.census import largest
 from updraft.core.machines.cooldowns import Outstanding, booted, cooldowns, image_key
 from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
+    BudgetScope,
     CloudView,
     Cooldown,
     Known,
@@ -49,6 +51,7 @@ class Budget:
     granted: dict[str, int] = field(default_factory=dict)
     joins: int | None = None
     slow: Reason | None = None
+    spending: SpendingBudgets | None = None
     _resting: dict[tuple[str, str], Cooldown] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,6 +70,7 @@ class Budget:
             self._within_cloud,
             self._within_class,
             self._within_quota,
+            self._within_spending,
         ):
             most, reason = rule(offer)
             if most < granted:
@@ -110,6 +114,8 @@ class Budget:
 
     def _take(self, offer: Offer, count: int) -> None:
         self.pool.add(count, offer.resources, offer.price)
+        if self.spending is not None:
+            self.spending.take(offer, count)
         self.joins = None if self.joins is None else self.joins - count
         for uses in (self.per_cloud, self.unlisted):
             if offer.cloud not in uses:
@@ -191,6 +197,9 @@ class Budget:
                 left, reason = fit, Reason("limit-class", f"{text}: [classes.{worker.name}] max_cores")
         return left, reason
 
+    def _within_spending(self, offer: Offer) -> tuple[int, Reason | None]:
+        return (MANY, None) if self.spending is None else self.spending.allow(offer)
+
     def _within_quota(self, offer: Offer) -> tuple[int, Reason | None]:
         gone = self.unlisted.get(offer.cloud, Use())
         view = self.clouds[offer.cloud]
@@ -240,12 +249,14 @@ def budget(
     proven: frozenset[str],
     snapshot: Snapshot,
     policy: Policy,
+    spending: SpendingBudgets | None = None,
 ) -> Budget:
     """What may still be bought, when all that exists and all that was asked for is counted.
 
-    `rests` is what cools down, `proven` are the images of which a machine has joined.
+    `rests` is what cools down, `proven` are the images of which a machine has joined, `spending` the budgets
+    of money as they stand.
     """
-    made = Budget(policy, snapshot.clouds, snapshot.now, rests=rests, proven=proven)
+    made = Budget(policy, snapshot.clouds, snapshot.now, rests=rests, proven=proven, spending=spending)
     if (joins := joins_left(snapshot.pace, snapshot.ledger, snapshot.now)) is not None:
         made.joins, made.slow = joins, slowed(snapshot.pace)
     asked = {cloud: _asked(view) for cloud, view in snapshot.clouds.items()}
@@ -288,6 +299,10 @@ def _count_odd(made: Budget, snapshot: Snapshot) -> None:
         most = largest(snapshot.offers, cloud)
         resources, price = (most.resources, most.price) if most else (Resources(), None)
         _use(made.per_cloud, cloud).add(count, resources, price)
+        if made.spending is not None and count:
+            cost = None if price is None else count * price
+            made.spending.add((BudgetScope.POOL, ""), cost)
+            made.spending.add((BudgetScope.CLOUD, cloud), cost)
 
 
 def _count_new(made: Budget, machine: Machine, asked: tuple[float, float]) -> None:

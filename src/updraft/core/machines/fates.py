@@ -40,7 +40,8 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away.
+    """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away,
+    `overspent` those that a spent budget does, each with the reason.
 
     `asked_for` are machines of which a rule had to know what jobs run there.
     """
@@ -48,6 +49,7 @@ class Look:
     snapshot: Snapshot
     policy: Policy
     surplus: frozenset[tuple[str, str]] = frozenset()
+    overspent: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
     asked_for: set[tuple[str, str]] = field(default_factory=set)
     _running: list["_Running"] = field(default_factory=list)
     _annexes: dict[str, Annex] = field(default_factory=dict)

@@ -44,10 +44,11 @@ def staying(roll: Roll, look: Look) -> Staying:
 def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
     """What becomes of machines whatever the queue says, in the order of their keys.
 
-    A settled one stays until its lifetime is over, unless a limit was lowered.
+    A settled one stays until its lifetime is over, unless a limit was lowered or a budget is spent.
     """
     soon = look.now + _SOON
-    late = [one.key for one in roll.settled if look.surplus or one.due <= soon]
+    moved = look.surplus or look.overspent
+    late = [one.key for one in roll.settled if moved or one.due <= soon]
     asked = sorted((*late, *(one.key for one in roll.others))) if late else [one.key for one in roll.others]
     return {key: found for key in asked if (found := fate(roll.entries[key].machine, look)) is not None}
 

@@ -14,22 +14,24 @@ from updraft.core.matching.memory import Memo
 from updraft.core.matching.pairs import LEFT
 from updraft.core.matching.tables import ABSENT, Facts, Numbers, Places, Side, reached
 from updraft.core.matching.verdicts import MISSING, UNDECIDED, Counts
-from updraft.core.model import JobGroup, Kind, Resources
+from updraft.core.model import JobGroup, Kind, counted
 
 Quantities = npt.NDArray[np.int64]
 
 _ENDLESS = 1_000_000_000
+_NONE = -1
 _QUANTA = (1, QUANTUM.memory, QUANTUM.disk, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Cpus, memory, disk and GPUs of a whole slot (1 × kinds), and what one job takes of it (groups × kinds);
-    `most` is how many jobs that is room for."""
+    """Quantities of a whole slot (1 × kinds), and what one job takes of it (groups × kinds); `most` is how
+    many jobs that is room for. The quantities are cpus, memory, disk, GPUs and the custom ones in `names`."""
 
     totals: tuple[Quantities, ...]
     asks: tuple[Quantities, ...]
     most: Quantities
+    names: tuple[str, ...] = ()
 
     def free(self, before: Quantities) -> tuple[Quantities, ...]:
         """What `before` jobs leave of each."""
@@ -42,13 +44,18 @@ def sizes(groups: Sequence[JobGroup], kinds: Sequence[Kind]) -> Sizes:
     The same numbers, pair by pair, are `matching.match.asked` and `matching.match.by_quantity`.
     """
     static = np.array([not kind.partitionable for kind in kinds])[None, :]
-    whole = np.array([_four(kind.resources) for kind in kinds], dtype=np.int64).reshape(-1, 4)
-    wants = np.array([_four(group.request) for group in groups], dtype=np.int64).reshape(-1, 4)
+    names = counted([group.request for group in groups], [kind.resources for kind in kinds])
+    width = 4 + len(names)
+    whole = np.array([kind.resources.amounts(names, _NONE) for kind in kinds], dtype=np.int64)
+    wants = np.array([group.request.amounts(names) for group in groups], dtype=np.int64)
+    whole, wants = whole.reshape(-1, width), wants.reshape(-1, width)
     totals, asks = [], []
     most = np.full((len(groups), len(kinds)), _ENDLESS, dtype=np.int64)
     fits = np.ones(most.shape, dtype=bool)
-    for at, quantum in enumerate(_QUANTA):
+    for at, quantum in enumerate((*_QUANTA, *(1 for _ in names))):
         total, want = whole[None, :, at], wants[:, None, at]
+        if at >= 4:  # of what a slot has none of, not even a name, nothing is taken
+            total, want = np.maximum(total, 0), np.where(total == _NONE, 0, want)
         rounded = -(-want // quantum) * quantum
         ask = np.where((want <= total) & (total < rounded), total, rounded) if quantum > 1 else rounded
         ask = np.broadcast_to(np.where(static, total, ask), most.shape) if static.any() else ask
@@ -59,11 +66,7 @@ def sizes(groups: Sequence[JobGroup], kinds: Sequence[Kind]) -> Sizes:
         totals.append(total)
         asks.append(ask)
     most = np.where(static, 1, most)
-    return Sizes(tuple(totals), tuple(asks), np.where(fits, most, 0))
-
-
-def _four(resources: Resources) -> tuple[int, int, int, int]:
-    return resources.cpus, resources.memory, resources.disk, resources.gpus
+    return Sizes(tuple(totals), tuple(asks), np.where(fits, most, 0), names)
 
 
 _LEFT = ("cpus", "memory", "disk", "gpus")
@@ -155,15 +158,17 @@ class Block:
         if not whole:
             before, some = before[rows], some[rows]
         left: dict[str, Numbers] = {}
-        for name, total, ask in zip(_LEFT, self._sizes.totals, self._sizes.asks, strict=True):
+        names = (*_LEFT, *self._sizes.names)
+        for name, total, ask in zip(names, self._sizes.totals, self._sizes.asks, strict=True):
             taken = ask if len(ask) == 1 or whole else ask[rows]
             left[name] = (total - taken * before).astype(np.float64)
         left["numdynamicslots"] = before.astype(np.float64)
         grid = self._grid if whole else self._grid.part(rows, None)
         devices = self._devices(grid, rows, before)
         grid = Grid(grid.jobs, grid.slots, grid.oracle, grid.now, left, devices)
-        mine, waiting = grid.hold(0, some, LEFT)
-        found, more = grid.hold(1, mine, LEFT)
+        reading = LEFT.union(self._sizes.names)
+        mine, waiting = grid.hold(0, some, reading)
+        found, more = grid.hold(1, mine, reading)
         waiting = (waiting | more) & found
         if whole:
             return found, waiting

@@ -81,30 +81,22 @@ def asked(request: Resources, kind: Kind) -> Resources:
     """
     if not kind.partitionable:
         return kind.resources
-    rounded = Resources(
-        request.cpus,
-        _up(request.memory, QUANTUM.memory),
-        _up(request.disk, QUANTUM.disk),
-        request.gpus,
-    )
     total = kind.resources
+    memory, disk = _up(request.memory, QUANTUM.memory), _up(request.disk, QUANTUM.disk)
     return Resources(
-        rounded.cpus,
-        total.memory if request.memory <= total.memory < rounded.memory else rounded.memory,
-        total.disk if request.disk <= total.disk < rounded.disk else rounded.disk,
-        rounded.gpus,
+        request.cpus,
+        total.memory if request.memory <= total.memory < memory else memory,
+        total.disk if request.disk <= total.disk < disk else disk,
+        request.gpus,
+        request.only(total.names).custom if request.custom else (),
     )
 
 
 def by_quantity(free: Resources, asks: Resources, least: Resources) -> int:
     """How many jobs that take `asks` each fit in `free`, the last one where only `least` is left."""
     counts = [1_000_000_000]
-    for have, want, need in (
-        (free.cpus, asks.cpus, least.cpus),
-        (free.memory, asks.memory, least.memory),
-        (free.disk, asks.disk, least.disk),
-        (free.gpus, asks.gpus, least.gpus),
-    ):
+    names = free.names
+    for have, want, need in zip(free.amounts(names), asks.amounts(names), least.amounts(names), strict=True):
         if have < need:
             return 0
         if want > 0:
@@ -161,6 +153,7 @@ def _starts(before: int, kind: Kind, asks: Resources, job: ReadAd, slot: ReadAd)
         "Disk": free.disk,
         "GPUs": free.gpus,
         "NumDynamicSlots": before,
+        **dict(free.custom),
     }
     if asks.gpus and "availablegpus" in slot.originals:
         left["AvailableGPUs"] = _list(_devices(job, slot)[asks.gpus * before :])
@@ -198,14 +191,11 @@ def _list(names: list[str]) -> ExprTree:
 
 def too_big(request: Resources, total: Resources) -> Reason:
     """What a job with this request has too little of in a slot of this size."""
+    names = total.names
+    units = ("cpus", "MiB of memory", "KiB of disk", "GPUs", *names)
     lacks = [
         f"{want} {unit} (the slot has {have})"
-        for want, have, unit in (
-            (request.cpus, total.cpus, "cpus"),
-            (request.memory, total.memory, "MiB of memory"),
-            (request.disk, total.disk, "KiB of disk"),
-            (request.gpus, total.gpus, "GPUs"),
-        )
+        for want, have, unit in zip(request.amounts(names), total.amounts(names), units, strict=True)
         if want > have
     ]
     return Reason("too-big", "the job asks for " + ", ".join(lacks))

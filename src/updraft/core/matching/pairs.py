@@ -12,7 +12,7 @@ from updraft.core.matching.oracle import Key, Oracle, Question, Wanted
 from updraft.core.matching.tables import PENDING, Codes, Numbers, Places, Side
 
 LEFT = frozenset({"cpus", "memory", "disk", "gpus", "numdynamicslots", "availablegpus"})
-"""What a slot has less of, the more jobs run on it."""
+"""What a slot has less of, the more jobs run on it; custom resources besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Pairs:
         query = Query(node.text, side == 1, names)
         mines, rows = self.jobs.keys(names)
         theirs, columns = self.slots.keys(names)
-        if names & LEFT and (self.left or self.devices):
+        if (self.left or self.devices) and (names & LEFT or names & self.left.keys()):
             return self._asked_each(query, mines, theirs, need)
         width = len(theirs)
         if need is None or need.all():
@@ -133,7 +133,7 @@ class Pairs:
         """A slot's texts with what is left in place of what it has; None where that isn't known yet."""
         found = list(texts)
         for at, name in enumerate(order):
-            if name in LEFT and texts[at] is not None:
+            if texts[at] is not None and (name in LEFT or name in self.left):
                 if name in self.left:
                     found[at] = str(int(self.left[name][row, column]))
                 elif name == "availablegpus" and self.devices is not None:

@@ -6,7 +6,16 @@ disk is KiB, because that is what HTCondor counts in. Nothing here does I/O or a
 """
 
 from updraft.core.model.annexes import Annex, AnnexOutlook, AnnexState
-from updraft.core.model.basics import NOTHING, Known, Reason, Resources, Source, Unknown
+from updraft.core.model.basics import (
+    NOTHING,
+    Known,
+    Reason,
+    Resources,
+    Source,
+    Unknown,
+    counted,
+    of_amounts,
+)
 from updraft.core.model.decided import (
     Action,
     Adopt,
@@ -59,6 +68,7 @@ from updraft.core.model.remembered import (
     Verdict,
     Verdicts,
 )
+from updraft.core.model.spent import BudgetPeriod, BudgetScope, Spending, Spent, SpentRow
 from updraft.core.model.terms import NO_TERMS, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
 
@@ -74,6 +84,8 @@ __all__ = [
     "AnnexOutlook",
     "AnnexState",
     "AtWork",
+    "BudgetPeriod",
+    "BudgetScope",
     "Child",
     "CloudOffer",
     "CloudState",
@@ -116,6 +128,9 @@ __all__ = [
     "Slot",
     "Snapshot",
     "Source",
+    "Spending",
+    "Spent",
+    "SpentRow",
     "Standstill",
     "Terminate",
     "Terms",
@@ -125,5 +140,7 @@ __all__ = [
     "Variant",
     "Verdict",
     "Verdicts",
+    "counted",
+    "of_amounts",
     "variant",
 ]

@@ -9,6 +9,7 @@ from updraft.core.model.annexes import Annex, AnnexOutlook
 from updraft.core.model.basics import Reason
 from updraft.core.model.observed import Instance, Offer, Slot
 from updraft.core.model.remembered import DrainMode, MachineRecord, Untaken
+from updraft.core.model.spent import Spending
 
 
 class Phase(StrEnum):
@@ -196,8 +197,8 @@ class Plan:
     launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`
     are the machines that have a claim now, None where the ledger's records say it of each (see `LedgerView`).
     `warnings` are reported and lead to nothing by themselves (a slot that nobody explains, a lost machine).
-    `annexes` says what becomes of each. `questions` is what the next look has to find out. `untaken` is to be
-    remembered under that name.
+    `annexes` says what becomes of each. `spending` is how budgets of a day or month stand. `questions` is
+    what the next look has to find out. `untaken` is to be remembered under that name.
     """
 
     actions: tuple[Action, ...] = ()
@@ -209,5 +210,6 @@ class Plan:
     warnings: tuple[Reason, ...] = ()
     at_work: frozenset[tuple[str, str]] | None = None
     annexes: tuple[AnnexOutlook, ...] = ()
+    spending: tuple[Spending, ...] = ()
     questions: Questions = Questions()
     untaken: Mapping[str, Untaken] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from updraft.core.model.basics import Reason, Source
 from updraft.core.model.joins import JoinPace
 from updraft.core.model.observed import CloudView, CollectorView, Kind, ScheddView
 from updraft.core.model.remembered import LedgerView, Snapshot, Verdicts
+from updraft.core.model.spent import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,8 @@ class Observation:
 
     `templates` are the ads of whole, empty slots that the collector has shown, one for each kind. `annexes`
     are all that the ledger has. What the controller knows of itself: `jumped_at`, `launching`, `awake_since`
-    and `taken_over_at`, as in `Snapshot`. `left_out` names what the look could make nothing of, and that
-    doesn't say so itself.
+    and `taken_over_at`, as in `Snapshot`; `spent` as there. `left_out` names what the look could make nothing
+    of, and that doesn't say so itself.
     """
 
     now: float
@@ -33,6 +34,7 @@ class Observation:
     awake_since: float = 0.0
     taken_over_at: float | None = None
     left_out: tuple[Reason, ...] = ()
+    spent: Source[Spent] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from updraft.core.model.annexes import Annex
 from updraft.core.model.basics import NOTHING, Reason, Resources, Source
 from updraft.core.model.joins import JoinPace
 from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
+from updraft.core.model.spent import Spent
 
 
 class LaunchState(StrEnum):
@@ -204,7 +205,8 @@ class Snapshot:
     the clock as it went on, it was last seen to jump; None for never. `launching` are the keys of launches
     whose calls went on when the look began; calls from before `awake_since` were cut off then. Another
     controller acted until `taken_over_at`; None where none has since this one began. `left_out` names what
-    the look could make nothing of, and that doesn't say so itself.
+    the look could make nothing of, and that doesn't say so itself. `spent` is what the records say was spent,
+    None where nobody has asked: then no budget of a day or month is known to have anything left.
     """
 
     now: float
@@ -224,3 +226,4 @@ class Snapshot:
     awake_since: float = 0.0
     taken_over_at: float | None = None
     left_out: tuple[Reason, ...] = ()
+    spent: Source[Spent] | None = None

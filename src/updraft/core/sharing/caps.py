@@ -78,7 +78,11 @@ class Caps:
         return machines or classes or group.terms.type_limit is not None
 
     def fit(self, offer: Offer, jobs: Sequence[tuple[JobGroup, int]]) -> Cut:
-        """What caps leave of machines of this offer with so many jobs of each group on each of them."""
+        """What may be had of machines of this offer with so many jobs of each group on each of them."""
+        return self.held(offer, jobs)
+
+    def held(self, offer: Offer, jobs: Sequence[tuple[JobGroup, int]]) -> Cut:
+        """What caps leave of such machines, whatever they cost."""
         content: dict[str, int] = {}
         stops: dict[str, Reason] = {}
         used: dict[str, int] = {}

@@ -21,6 +21,14 @@ def short(submitter: str) -> str:
     return submitter.partition("@")[0].partition(_MARK)[0]
 
 
+def group_of(user: str, submitter: str) -> str:
+    """The accounting group of what the negotiator calls a claim, which has the user's name at its end."""
+    name, own = short(submitter), short(user)
+    if not submitter or name == own:
+        return ""
+    return name.removesuffix(f".{own}")
+
+
 def user_of(group: JobGroup) -> str:
     """Whose jobs these are: all that a user has counts together, whatever the jobs say of themselves."""
     return group.user or (group.submitter if group.ready else group.submitter.partition(_MARK)[0])

@@ -1,14 +1,15 @@
 """The ad of a slot that was never seen: from what a cloud sells, or from the last real ad of its like."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from classad2 import ClassAd, ExprTree, Value, quote
 
 from updraft.core.matching.expressions import evaluated
-from updraft.core.model import CloudOffer, Kind, Resources
+from updraft.core.model import CloudOffer, Kind, Resources, of_amounts
 from updraft.core.model.variants import PLAIN, Variant
 from updraft.core.settings import WorkerClass
-from updraft.core.slots.kinds import LARGEST
+from updraft.core.slots.kinds import LARGEST, RESOURCES, custom_names
 from updraft.core.slots.terms import TAKES, bought, says, takes
 
 # What a worker says of itself; the startd of a worker is configured with the same names.
@@ -45,6 +46,7 @@ _ABILITIES = (
     "HasTransferInputRemaps",
     "HasSelfCheckpointTransfers",
 )
+_MACHINE_RESOURCES = ("Cpus", "Memory", "Disk", "Swap", "GPUs")
 _PLATFORM: Mapping[str, str] = {
     "MyType": '"Machine"',
     "TargetType": '"Job"',
@@ -70,7 +72,7 @@ _PLATFORM: Mapping[str, str] = {
     "HasVM": "false",
     "HasSshd": "false",
     "StarterAbilityList": f'"{",".join(_ABILITIES)}"',
-    "MachineResources": '"Cpus Memory Disk Swap GPUs"',
+    "MachineResources": quote(" ".join(_MACHINE_RESOURCES)),
     "Start": "true",
     "Requirements": "Start && WithinResourceLimits",
     # What a startd of this version checks with its own quantities; shared input files are not considered.
@@ -88,6 +90,14 @@ def usable(sold: Resources) -> Resources:
     return Resources(sold.cpus, memory, sold.disk - min(sold.disk // 2, DISK_KEPT), sold.gpus)
 
 
+def outfitted(machine: Resources, worker_class: WorkerClass) -> Resources:
+    """A machine with the custom resources that those of its class have."""
+    if not worker_class.resources:
+        return machine
+    custom = sorted((name.lower(), amount) for name, amount in worker_class.resources.items())
+    return replace(machine, custom=tuple(custom))
+
+
 def imagine(
     worker_class: WorkerClass,
     offer: CloudOffer,
@@ -103,15 +113,15 @@ def imagine(
     raises `classad2.ClassAdException`.
     """
     static = worker_class.static_slots
-    whole = usable(offer.resources)
-    one = _share(whole, static) if static else whole
+    whole = outfitted(usable(offer.resources), worker_class)
+    one = share(whole, static) if static else whole
     ad = ClassAd()
     expressions = dict(_PLATFORM)
     expressions["Arch"] = quote(offer.arch)
     expressions["Name"] = quote("slot1@imagined")
     expressions["Machine"] = quote("imagined")
     expressions["FileSystemDomain"] = quote("imagined")
-    expressions |= _quantities(one, whole, static)
+    expressions |= _quantities(one, whole, static) | _custom(worker_class)
     expressions |= _whose(worker_class, offer, image, pool)
     expressions |= _said(worker_class, offer, image, variant)
     expressions |= worker_class.attributes
@@ -163,10 +173,13 @@ def learned(kind_key: str, template_ad_text: str, offer: CloudOffer | None = Non
     ad = ClassAd(template_ad_text)
     partitionable = _value(ad, "PartitionableSlot") is True
     prefix = "TotalSlot" if partitionable else ""
-    sizes = [_number(ad, prefix + name, name) for name in ("Cpus", "Memory", "Disk", "GPUs")]
-    resources = Resources(*sizes)
+    said = _value(ad, "MachineResources")
+    custom = custom_names(said) if isinstance(said, str) else ()
+    names = (*RESOURCES, *custom)
+    sizes = [_number(ad, prefix + name, name) for name in names]
+    resources = of_amounts(sizes, [name.lower() for name in custom])
     if partitionable:
-        for name, size in zip(("Cpus", "Memory", "Disk", "GPUs"), sizes, strict=True):
+        for name, size in zip(names, sizes, strict=True):
             ad[name] = size
         ad["NumDynamicSlots"] = 0
     if offer is not None:
@@ -177,17 +190,26 @@ def learned(kind_key: str, template_ad_text: str, offer: CloudOffer | None = Non
     return Kind(kind_key, repr(ad), resources, partitionable, slots, learned=True)
 
 
-def _share(whole: Resources, slots: int) -> Resources:
-    return Resources(whole.cpus // slots, whole.memory // slots, whole.disk // slots, whole.gpus // slots)
+def share(whole: Resources, slots: int) -> Resources:
+    """One of so many equal static slots."""
+    return of_amounts([amount // slots for amount in whole.amounts(whole.names)], whole.names)
+
+
+def _custom(worker_class: WorkerClass) -> dict[str, str]:
+    """What a startd says of custom resources besides how much there is of each."""
+    names = list(worker_class.resources)
+    if not names:
+        return {}
+    checked = "".join(f" && (TARGET.Request{n} =?= undefined || MY.{n} >= TARGET.Request{n})" for n in names)
+    return {
+        "MachineResources": quote(" ".join((*_MACHINE_RESOURCES, *names))),
+        "WithinResourceLimits": _PLATFORM["WithinResourceLimits"] + checked,
+    }
 
 
 def _quantities(one: Resources, whole: Resources, static: int | None) -> dict[str, str]:
-    named = (
-        ("Cpus", one.cpus, whole.cpus),
-        ("Memory", one.memory, whole.memory),
-        ("Disk", one.disk, whole.disk),
-        ("GPUs", one.gpus, whole.gpus),
-    )
+    names = (*RESOURCES, *whole.names)
+    named = zip(names, one.amounts(whole.names), whole.amounts(whole.names), strict=True)
     found = {
         "SlotType": '"Static"' if static else '"Partitionable"',
         "TotalSlots": str(static or 1),

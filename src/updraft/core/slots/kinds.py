@@ -32,6 +32,22 @@ def problem_ad(why: str) -> str:
 
 RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
+_STANDARD = frozenset({*(name.lower() for name in RESOURCES), "swap"})
+_MOST_CUSTOM = 16
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+@lru_cache(maxsize=1024)
+def custom_names(machine_resources: str) -> tuple[str, ...]:
+    """The custom resources among a slot's `MachineResources`, as they are written; sixteen at most."""
+    found = {
+        name.lower(): name
+        for name in machine_resources.split()
+        if name.lower() not in _STANDARD and _PLAIN.fullmatch(name)
+    }
+    return tuple(found[key] for key in sorted(found)[:_MOST_CUSTOM])
+
+
 LARGEST = 1 << 53
 """No number of an ad is as large: beyond it not every whole number is one that a ClassAd's real can hold."""
 
@@ -64,6 +80,7 @@ _VOLATILE = re.compile(
 _QUANTITY = re.compile(
     r"^(total|totalslot|detected)?(cpus|memory|disk|gpus|swap)$|^detected(memory|disk|cpus)$"
 )
+_OF = ("", "Total", "TotalSlot", "Detected", "Assigned", "Available")
 
 
 def kind_key(worker_class: str, generation: str, cloud: str, flavor: str, variant: str = "") -> str:
@@ -83,10 +100,11 @@ def foreign_kind_key(ad: str) -> str:
     Volatile attributes and quantities are left out. ValueError if `ad` is no ClassAd.
     """
     parsed = _parse(ad)
+    custom = {f"{of}{name}".lower() for name in _custom(parsed) for of in _OF}
     lines = sorted(
         f"{name.lower()}={parsed.lookup(name)}"
         for name in parsed
-        if not _is_own(name) and not _QUANTITY.match(name.lower())
+        if not _is_own(name) and not _QUANTITY.match(name.lower()) and name.lower() not in custom
     )
     return "site/" + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
@@ -94,10 +112,12 @@ def foreign_kind_key(ad: str) -> str:
 def template(ad: str) -> str:
     """The ad of a whole, empty slot, from a real one's: what belongs to one machine or moment is taken out.
 
-    Cpus, Memory, Disk and GPUs are set back to the slot's totals. ValueError if `ad` is no ClassAd.
+    Cpus, Memory, Disk, GPUs and custom resources are set back to the slot's totals. ValueError if `ad` is
+    no ClassAd.
     """
     parsed = _parse(ad)
-    whole = {name: parsed.get(f"TotalSlot{name}", parsed.get(name)) for name in RESOURCES}
+    names = (*RESOURCES, *_custom(parsed))
+    whole = {name: parsed.get(f"TotalSlot{name}", parsed.get(name)) for name in names}
     host = parsed.get("Machine")
     for name in list(parsed):
         # A domain that is the host's own name is as good as none: no job shares it.
@@ -109,6 +129,11 @@ def template(ad: str) -> str:
     parsed["State"] = "Unclaimed"
     parsed["Activity"] = "Idle"
     return repr(parsed)
+
+
+def _custom(parsed: Any) -> tuple[str, ...]:
+    said = parsed.get("MachineResources")
+    return custom_names(said) if isinstance(said, str) else ()
 
 
 def _parse(ad: str) -> Any:

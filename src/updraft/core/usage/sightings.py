@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from updraft.core.model import Instance, Known, MachineRecord, Plan, Reason, Slot, Snapshot
 from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineKey, Sighting, UserClaim
 from updraft.core.settings import Accounting, Policy
-from updraft.core.sharing.submitters import short
+from updraft.core.sharing.submitters import group_of
 from updraft.core.slots.variants import annex_of, read
 
 _CLAIMED = ("Claimed", "Preempting")
@@ -196,11 +196,3 @@ def _began(since: float, left: float | None, heard: float, patience: float | Non
     if not since or left is None or patience is None or not 0 <= left <= patience:
         return since
     return max(since, min(heard, heard - (patience - left)))
-
-
-def group_of(user: str, submitter: str) -> str:
-    """The accounting group of what the negotiator calls a claim, which has the user's name at its end."""
-    name, own = short(submitter), short(user)
-    if not submitter or name == own:
-        return ""
-    return name.removesuffix(f".{own}")

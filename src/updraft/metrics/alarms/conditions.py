@@ -16,7 +16,8 @@ IN_A_ROW = 3
 """So many boots that failed one after the other are told of."""
 LOST = "jobs_lost"
 _STANDBY = "second-controller"  # see `daemon.herald`
-_BUDGET = ("budget-spent", "budget-nearly-spent", "spending-unknown")  # see `core.limits.spending`
+_BUDGET = ("budget-spent", "budget-nearly-spent", "spending-unknown", "price-unknown")
+"""Of warnings; see `core.limits.spending`."""
 
 
 class AlarmKind(StrEnum):

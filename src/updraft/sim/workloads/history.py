@@ -121,6 +121,7 @@ class HistoryReader:
             amounts.memory * nodes or self._reading.memory * cpus,
             amounts.disk * nodes or self._reading.disk,
             amounts.gpus * nodes,
+            amounts.times(nodes).custom,
         )
 
 
@@ -161,7 +162,17 @@ def _plain_amounts(record: Record) -> Resources | None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             return None
         amounts.append(value)
-    return Resources(max(1, amounts[0]), *amounts[1:])
+    cpus, memory, disk, gpus = amounts
+    known = {name.lower() for name, _ in _QUANTITIES}
+    others = {name for name in record if name.lower().startswith("request") and name.lower() not in known}
+    custom: dict[str, int] = {}
+    for name in others:
+        value = record[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            return None
+        custom[name[len("request") :].lower()] = value
+    named = tuple(sorted((name, amount) for name, amount in custom.items() if amount))
+    return Resources(max(1, cpus), memory, disk, gpus, named)
 
 
 def _ad(record: Record) -> Any:

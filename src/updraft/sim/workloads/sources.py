@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from updraft.core.model import Resources
+from updraft.core.model import Resources, of_amounts
 from updraft.errors import UsageError
 from updraft.sim.workloads.workload import DISK, GIB, Arrival
 
@@ -186,10 +186,11 @@ def fitted(workload: Workload, largest: Sequence[Resources], *, split: bool = Tr
 
 
 def _parts(request: Resources, largest: Sequence[Resources], *, split: bool) -> int:
+    suiting = [slot for slot in largest if set(request.names) <= set(slot.names)]
     for parts in (1, request.cpus):
         if parts > MOST_PARTS:
             break
-        if (parts == 1 or split) and any(slot.holds(_part(request, parts)) for slot in largest):
+        if (parts == 1 or split) and any(slot.holds(_part(request, parts)) for slot in suiting):
             return parts
     return 0
 
@@ -197,7 +198,8 @@ def _parts(request: Resources, largest: Sequence[Resources], *, split: bool) -> 
 def _part(request: Resources, parts: int) -> Resources:
     if parts == 1:
         return request
-    return Resources(1, *(-(-amount // parts) for amount in (request.memory, request.disk, request.gpus)))
+    _, *more = request.amounts(request.names)
+    return of_amounts([1, *(-(-amount // parts) for amount in more)], request.names)
 
 
 # ------------------------------------------------------------------------------------------------- files

@@ -326,13 +326,15 @@ class FastQueue:
 def job_ad(arrival: Arrival) -> str:
     """What matching reads of such a job, as a ClassAd."""
     request = arrival.request
-    gpus = f"RequestGPUs = {request.gpus}; " if request.gpus else ""
+    amounts = {"gpus": request.gpus, **dict(request.custom)}
+    more = "".join(f"Request{name} = {amount}; " for name, amount in amounts.items() if amount)
+    has = "".join(f"(TARGET.{name} >= Request{name}) && " for name, amount in request.custom if amount)
     requirements = (
         '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
-        f"(TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && ({arrival.requirements})"
+        f"(TARGET.Memory >= RequestMemory) && (TARGET.Cpus >= RequestCpus) && {has}({arrival.requirements})"
     )
     return (
         f'[ MyType = "Job"; Owner = "{arrival.owner}"; JobUniverse = 5; JobStatus = 1; '
         f"RequestCpus = {request.cpus}; RequestMemory = {request.memory}; RequestDisk = {request.disk}; "
-        f"{gpus}Requirements = {requirements}; Rank = 0.0 ]"
+        f"{more}Requirements = {requirements}; Rank = 0.0 ]"
     )

@@ -75,9 +75,8 @@ class Room:
         if free.memory >= asks.memory and free.disk >= asks.disk:
             return asks
         # As a startd does, the last job gets what is left where that is less than the rounded quantity.
-        return Resources(
-            asks.cpus, min(asks.memory, free.memory), min(asks.disk, free.disk), min(asks.gpus, free.gpus)
-        )
+        memory, disk = min(asks.memory, free.memory), min(asks.disk, free.disk)
+        return Resources(asks.cpus, memory, disk, min(asks.gpus, free.gpus), asks.custom)
 
 
 @dataclass(slots=True, eq=False)

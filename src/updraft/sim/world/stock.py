@@ -15,9 +15,9 @@ from typing import Any
 from updraft.clouds.base import Sold
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
-from updraft.core.model import CloudOffer, Resources
-from updraft.core.settings import Policy
-from updraft.core.slots.catalogue import usable
+from updraft.core.model import CloudOffer, Resources, of_amounts
+from updraft.core.settings import Policy, WorkerClass
+from updraft.core.slots.catalogue import outfitted, share, usable
 from updraft.core.slots.choice import chosen
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, SimCloud
@@ -104,7 +104,7 @@ def offers_of(rows: Iterable[Mapping[str, Any]]) -> tuple[CloudOffer, ...]:
 
 
 def _offer(row: Mapping[str, Any]) -> CloudOffer:
-    resources = Resources(**{name: int(value) for name, value in row["resources"].items()})
+    resources = of_amounts([int(row["resources"][name]) for name in ("cpus", "memory", "disk", "gpus")])
     price = None if row["price"] is None else float(row["price"])
     left = None if row["left"] is None else int(row["left"])
     names = ("cloud", "zone", "flavor", "market", "arch")
@@ -124,24 +124,24 @@ def bought(policy: Policy, clouds: Mapping[str, SimCloud]) -> tuple[CloudOffer, 
 def slots_of(policy: Policy, clouds: Mapping[str, SimCloud]) -> tuple[Resources, ...]:
     """What a job may find on whole, empty machines that the policy may buy: each size once."""
     found = {
-        _slot(usable(offer.resources), slots) for offer, some in _bought(policy, clouds) for slots in some
+        _slot(outfitted(usable(offer.resources), worker), worker.static_slots)
+        for offer, some in _bought(policy, clouds)
+        for worker in some
     }
     return tuple(sorted(found, reverse=True))
 
 
-def _bought(policy: Policy, clouds: Mapping[str, SimCloud]) -> list[tuple[CloudOffer, set[int | None]]]:
-    """Each offer that some class may buy, with the numbers of static slots that its machines may have."""
-    found: dict[CloudOffer, set[int | None]] = {}
+def _bought(policy: Policy, clouds: Mapping[str, SimCloud]) -> list[tuple[CloudOffer, list[WorkerClass]]]:
+    """Each offer that some class may buy, with those classes."""
+    found: dict[CloudOffer, list[WorkerClass]] = {}
     for worker in policy.classes.values():
         for name in worker.clouds:
             for offer in clouds[name].offers if name in clouds else ():
                 wanted = chosen(offer.flavor, worker.flavors)
                 if wanted and offer.market in worker.markets:
-                    found.setdefault(offer, set()).add(worker.static_slots)
+                    found.setdefault(offer, []).append(worker)
     return list(found.items())
 
 
 def _slot(whole: Resources, slots: int | None) -> Resources:
-    if not slots:
-        return whole
-    return Resources(*(amount // slots for amount in (whole.cpus, whole.memory, whole.disk, whole.gpus)))
+    return share(whole, slots) if slots else whole

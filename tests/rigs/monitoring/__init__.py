@@ -1,0 +1,1 @@
+"""Receivers of alarms on loopback, and a real Prometheus."""
