@@ -27,7 +27,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
-from updraft.cli.watching.documents import MachineCounts, Status
 
 import updraft
 from tests.cli.test_verbs import SETTINGS, ledger_of, run, save_cycle
