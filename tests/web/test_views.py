@@ -190,6 +190,19 @@ def test_what_is_written_meanwhile_is_seen_at_the_next_look(tmp_path: Path) -> N
     page.pictures.close()
 
 
+def test_a_daemon_that_ends_meanwhile_is_missed_although_nobody_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = page_over(ledgers.made(tmp_path / "ledger.sqlite", now=time.time())).enter()
+    assert json.loads(page.ask("/overview.json").text)["daemon"]["alive"]
+    later = time.time() + 90
+    monkeypatch.setattr(time, "time", lambda: later)
+    overview = json.loads(page.ask("/overview.json").text)
+    assert not overview["daemon"]["alive"]
+    assert overview["daemon"]["age"] == pytest.approx(90, abs=30)
+    page.pictures.close()
+
+
 def test_a_ledger_that_is_away_is_said_and_found_again(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     page = page_over(path).enter()

@@ -29,6 +29,8 @@ MOST_WAITING = 50
 _STEPS = 20_000  # of SQLite's machine, between two looks at the clock
 PICTURE_SERVES = 1.0
 """How long a picture serves although somebody has written meanwhile, in seconds."""
+PICTURE_LASTS = 10.0
+"""How long it serves at most, in seconds: a daemon that has ended writes nothing, and is to be missed."""
 USAGE_SERVES = 60.0
 """How long a report of what was used serves, in seconds: it grows by looks, and costs more than the rest."""
 _REPORTS_KEPT = 40
@@ -135,10 +137,11 @@ class Pictures:
         """The newest picture."""
         reader, now = self.reader(), time.time()
         kept = self._picture
+        age = -1.0 if kept is None else now - kept[1].at
         if (
             kept is None
-            or (now - kept[1].at >= PICTURE_SERVES and reader.stamp != kept[0])
-            or now < kept[1].at
+            or not 0 <= age < PICTURE_LASTS
+            or (age >= PICTURE_SERVES and reader.stamp != kept[0])
         ):
             kept = self._picture = reader.stamp, _read(reader, self.pool, now)
         return kept[1]
