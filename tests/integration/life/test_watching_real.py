@@ -26,8 +26,8 @@ def shared(module_pool: RealPools) -> RealPool:
 def watched(shared: RealPool) -> Iterator[RealPool]:
     """The pool, with a second updraft on its head that only watches, under another name."""
     until(lambda: acting(shared), 60, "the controller acts")
-    edit = f's/^name = .*/name = "watching"\\n{WATCHED}/'
-    sh(shared, f"sed '{edit}' {FILE} >{WATCH}; mkdir -p /var/lib/updraft-watch")
+    edit = f's|^name = .*|name = "watching"\\n{WATCHED}|'
+    sh(shared, f"sed '{edit}' {FILE} >{WATCH} && mkdir -p /var/lib/updraft-watch")
     run = f"nohup updraft --config {WATCH} run </dev/null >/var/log/watch.log 2>&1 & echo $!"
     process = sh(shared, run).strip()
     try:
