@@ -665,13 +665,6 @@ def test_a_pool_that_names_no_schedds_is_the_reason_given(
     assert "nothing is planned from what isn't known; `updraft check` says why" in run(capsys, "plan")[1]
 
 
-def test_names_of_jobs() -> None:
-    assert lookup.job_name("12") == lookup.JobName(12)
-    assert lookup.job_name("12.3@head.demo") == lookup.JobName(12, 3, "head.demo")
-    assert lookup.job_name("i-12") is None
-    assert lookup.job_name("12.3 || true") is None
-
-
 # ---------------------------------------------------------------------------------------- wrong and broken
 
 
