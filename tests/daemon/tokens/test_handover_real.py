@@ -158,15 +158,31 @@ def send(site: Site, node: str, ad: str, token: str, command: str = "UPDATE_STAR
     site.machines[node].run("sh", "-c", script, text=ad, check=False)
 
 
-def advertised(site: Site, node: str, machine: str, token: str, command: str = "UPDATE_STARTD_AD") -> bool:
-    """Does the collector take the slot of that machine from this node, with this token?"""
+def advertised(
+    site: Site,
+    node: str,
+    machine: str,
+    token: str,
+    command: str = "UPDATE_STARTD_AD",
+    within: float = 2.0,
+) -> bool:
+    """Does the collector take the slot of that machine from this node, with this token?
+
+    Who sends it isn't told when the collector has read it: one that it takes is there in `within` seconds.
+    """
     send(site, node, SLOT.format(machine), token, command)
-    name = f"slot1@{machine}@x"
-    there = name in site.live.status("-any", "-af", "Name")
+    name, end = f"slot1@{machine}@x", time.monotonic() + within
+    while not (there := name in site.live.status("-any", "-af", "Name")) and time.monotonic() < end:
+        time.sleep(0.1)
     if there:
         with site.live.network():
             site.pool.forget([name], 10)
     return there
+
+
+def taken(site: Site, node: str, machine: str, token: str) -> bool:
+    """The same of a slot that the collector has to take."""
+    return advertised(site, node, machine, token, within=deadline(30))
 
 
 def test_a_boot_token_advertises_no_slot_and_answers_nobody(site: Site) -> None:
@@ -174,7 +190,7 @@ def test_a_boot_token_advertises_no_slot_and_answers_nobody(site: Site) -> None:
         assert not advertised(site, "m1", machine, site.boot_token)
     assert not advertised(site, "m1", "m1", site.boot_token, "UPDATE_AD_GENERIC")
     full = site.pool.mint_token(LAUNCH, 600)
-    assert advertised(site, "m1", "m1", full), "a machine of before has a token for all of its launch"
+    assert taken(site, "m1", "m1", full), "a machine of before has a token for all of its launch"
 
 
 def test_a_machine_gets_its_own_token_and_a_thief_of_the_other_gets_none(site: Site) -> None:
@@ -192,7 +208,7 @@ def test_a_machine_gets_its_own_token_and_a_thief_of_the_other_gets_none(site: S
     assert thief.got() == ""
     own = honest.got()
     assert whose(own) == f"worker-l1+m1@{TRUST_DOMAIN}"
-    assert advertised(site, "m1", "m1", own)
+    assert taken(site, "m1", "m1", own)
     for other in ("m2", "m9"):
         assert not advertised(site, "m1", other, own), "no sibling"
 
@@ -241,7 +257,7 @@ def test_the_token_of_a_machine_that_is_gone_is_refused_and_its_siblings_is_not(
         ended = EndedTokens(site.pool._access, on_head, alone=True)
         ended.revoke({whose(tokens["m1"]): NOW + 9000}, NOW)
     wait_for("it is refused", lambda: not advertised(site, "m2", "m1", tokens["m1"]), deadline(20))
-    assert advertised(site, "m2", "m2", tokens["m2"])
+    assert taken(site, "m2", "m2", tokens["m2"])
 
 
 READER = """
@@ -344,7 +360,7 @@ def test_with_a_machines_token_nobody_speaks_for_another_however_words_are_joine
     assert named(site) <= before
     send(site, "m1", daemon.format("StartD", "m4@x"), own)
     send(site, "m1", daemon.format("DaemonMaster", "m4@x"), own, "UPDATE_MASTER_AD")
-    assert advertised(site, "m1", "m4", own)
+    assert taken(site, "m1", "m4", own)
 
 
 # All that was asked of an ad that isn't of a daemon's type.
