@@ -175,6 +175,7 @@ def cycle(size: Size, machines: list[MachineRecord], now: float, chance: random.
         "annexes": [],
         "warnings": [],
         "actions": [],
+        "spending": [_budget("the pool", "day", 950.0, now), _budget("cloud aws", "month", None, now)],
         "clouds": [_cloud(name, living, now) for name in CLOUDS],
         "classes": [_class(name, living) for name in CLASSES],
         "users": [_standing(number, size, chance) for number in range(size.users)],
@@ -247,6 +248,23 @@ def _cloud(name: str, living: list[MachineRecord], now: float) -> dict[str, Any]
         "last_error": failed if name == "hpc" else None,
         "quota_left": {"machines": 100, "cores": None},
         "foreign": {"machines": 3, "cores": None},
+    }
+
+
+def _budget(whose: str, period: str, spent: float | None, now: float) -> dict[str, Any]:
+    scope, _, name = whose.removeprefix("the ").partition(" ")
+    return {
+        "scope": scope,
+        "name": name,
+        "whose": whose,
+        "period": period,
+        "most": 1000.0,
+        "spent": spent,
+        "cost_per_hour": 12.5,
+        "over": False,
+        "ends": now + 7200.0,
+        "runs_out": None,
+        "waiting": 0,
     }
 
 

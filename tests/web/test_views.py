@@ -85,6 +85,14 @@ def test_the_overview_says_what_needs_a_person(page: Page) -> None:
     assert document["sums"][0]["month"] > 0
 
 
+def test_a_budget_is_a_cap_where_it_is_known_what_was_spent(page: Page) -> None:
+    caps = json.loads(page.enter().ask("/overview.json").text)["limits"]
+    assert [(one["of"], one["used"], one["most"]) for one in caps if one["what"].startswith("cost this")] == [
+        ("the pool", 950.0, 1000.0)
+    ]
+    assert caps[0]["part"] == 0.95
+
+
 def test_a_daemon_that_is_gone_is_said_with_the_age_of_the_picture(tmp_path: Path) -> None:
     now = time.time()
     page = page_over(ledgers.made(tmp_path / "ledger.sqlite", now=now - 7200)).enter()

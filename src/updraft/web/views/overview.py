@@ -75,7 +75,7 @@ def _need(what: str, text: str, remedy: str, view: str) -> Row:
 
 
 def limits(look: Look) -> list[Row]:
-    """Each ceiling with what is in use of it, the fullest first: the pool's, the clouds', the classes'."""
+    """Each ceiling with what is in use of it, the fullest first: of pool, clouds and classes, and budgets."""
     status = look.picture.status
     found = [
         {"of": f"cloud {row['name']}", "what": what, "used": row.get(what), "most": row["limits"].get(what)}
@@ -88,6 +88,9 @@ def limits(look: Look) -> list[Row]:
         found.append({"of": name, "what": "cores", "used": row["cores"], "most": row.get("max_cores")})
     for what, most in look.picture.cycle.get("limits", {}).items():
         found.append({"of": "the pool", "what": what, "used": _used(status, what), "most": most})
+    for row in status["spending"]:
+        what = f"cost this {row['period']}"
+        found.append({"of": row["whose"], "what": what, "used": row["spent"], "most": row["most"]})
     known = [one for one in found if one["most"] is not None and one["used"] is not None]
     for one in known:
         one["part"] = one["used"] / one["most"] if one["most"] else float(one["used"] > 0)

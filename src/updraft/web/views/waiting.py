@@ -25,7 +25,7 @@ PASSES = frozenset(
             "no-capacity",
             "no-launches",
         ),
-        *("probing", "schedd-silent", "sold-out", "too-early", "too-few", "unproven"),
+        *("probing", "schedd-silent", "sold-out", "spending-unknown", "too-early", "too-few", "unproven"),
     }
 )
 """Codes of what time mends: of the other ones a person has to do something."""
