@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rigs.pools.virtualpool import Clock
 from tests.rigs.rig import POOL, Rig, policy
-from tests.rigs.virtualpool import Clock
 from updraft.act import Actor, Lanes
 from updraft.act.lanes import Task
 from updraft.clouds.base import TAG_POOL, LaunchRequest

@@ -13,8 +13,8 @@ import pytest
 
 from tests.rigs.lockorder import LockOrder, lock_order
 from tests.rigs.manyclouds import ManyClouds
+from tests.rigs.pools.virtualpool import KINDS, Everything
 from tests.rigs.rig import POOL
-from tests.rigs.virtualpool import KINDS, Everything
 from tests.waiting import deadline
 from updraft.act import Actor, Lanes
 from updraft.clouds.base import LaunchRequest, Pace

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_verbs import SETTINGS, Capture, run, save_cycle
-from tests.rigs.stubpool import StubPool
+from tests.rigs.pools.stubpool import StubPool
 from tests.rigs.usage import november
 from updraft import config
 from updraft.app.operating import wishes

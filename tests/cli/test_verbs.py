@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.rigs.forms import validate
-from tests.rigs.stubpool import StubPool
+from tests.rigs.pools.stubpool import StubPool
 from updraft import config
 from updraft.app.operating import wishes
 from updraft.cli import main

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rigs.virtualpool import Clock
+from tests.rigs.pools.virtualpool import Clock
 from updraft.clouds.base import Driver, Pace, catalogue_of, layers
 from updraft.clouds.counted import CallTally, CloudCall, Counted
 from updraft.clouds.fake import FakeCloud, Site, site_settings

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from tests.rigs.pools.virtualpool import Clock, VirtualPool
 from tests.rigs.rig import POOL, Rig, policy
-from tests.rigs.virtualpool import Clock, VirtualPool
 from tests.waiting import until
 from updraft.condor.demand.groups import left_out
 from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot

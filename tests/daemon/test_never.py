@@ -15,8 +15,8 @@ import structlog
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.rigs.pools.virtualpool import Clock, VirtualPool
 from tests.rigs.rig import POOL, Rig, nothing
-from tests.rigs.virtualpool import Clock, VirtualPool
 from updraft.app import serving
 from updraft.clouds.fake import Fault
 from updraft.condor.base import ControllerAd

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.pools.virtualpool import KINDS, Everything, Queue
 from tests.rigs.rig import Rig, policy
-from tests.rigs.virtualpool import KINDS, Everything, Queue
 from updraft.condor.base import PoolSlots
 from updraft.core.model import (
     CloudOffer,

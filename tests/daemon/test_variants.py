@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.bindings import htcondor2  # noqa: F401 - its functions are part of the language of ads
+from tests.rigs.pools.virtualpool import Queue, VirtualPool
 from tests.rigs.rig import Rig, policy
-from tests.rigs.virtualpool import Queue, VirtualPool
 from updraft.act import Actor, Lanes
 from updraft.clouds.base import TAG_VARIANT
 from updraft.clouds.fake import FakeInstance, Site

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.pools.stubpool import StubPool
 from tests.rigs.sim.simtools import engine, shape
-from tests.rigs.stubpool import StubPool
 from updraft import config, importers
 from updraft.app import wiring
 from updraft.cli import main

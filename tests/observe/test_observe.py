@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.rigs.pools.virtualpool import Queue
 from tests.rigs.rig import Rig, policy
-from tests.rigs.virtualpool import Queue
 from updraft.core.demand.left_out import ODD_OFFER, UNREAD_BOOT
 from updraft.core.model import (
     Known,

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.rigs.virtualpool import VirtualPool
+from tests.rigs.pools.virtualpool import VirtualPool
 from updraft.app import serving, wiring
 from updraft.condor.access import PoolAccess
 from updraft.condor.base import ControllerAd

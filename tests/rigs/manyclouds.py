@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.rigs.pools.virtualpool import KINDS, Clock, Everything, VirtualPool
 from tests.rigs.rig import POOL, TIMINGS, VirtualSwitch
-from tests.rigs.virtualpool import KINDS, Clock, Everything, VirtualPool
 from updraft.act import Actor, Lanes
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.clouds.fake.faults import Fault

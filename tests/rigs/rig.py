@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.rigs.virtualpool import KINDS, Clock, Everything, VirtualPool
+from tests.rigs.pools.virtualpool import KINDS, Clock, Everything, VirtualPool
 from updraft.act import Actor, Lanes, UserData
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.core.model import Launch, Plan, Snapshot

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.rigs.monitoring.mailserver import mail_server
 from tests.rigs.monitoring.webhooks import webhook
 from updraft import config
-from updraft.app import monitoring
+from updraft.app.watching import monitoring
 from updraft.cli.main import call
 from updraft.config.tables.monitoring import Monitoring
 from updraft.errors import ConfigError

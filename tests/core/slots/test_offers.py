@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from tests.rigs.pools.virtualpool import KINDS
 from tests.rigs.rig import policy
-from tests.rigs.virtualpool import KINDS
 from updraft.core.model import CloudOffer, Resources
 from updraft.core.slots.offers import OfferCatalogue
 

@@ -41,7 +41,7 @@ def report(
     would have cost and how long jobs would have waited: their real arrivals and run times, in simulated time.
     That is an estimate. docs/howto/watch-only.md says what it goes by.
     """
-    from updraft.app.reporting import ReportAsked, found
+    from updraft.app.watching.reporting import ReportAsked, found
     from updraft.documents import plain
     from updraft.sim.reports.month import document
 

@@ -40,7 +40,7 @@ def metrics(call: Call, listen: str | None, textfile: Path | None, log_form: str
     """
     if listen is not None and textfile is not None:
         raise UsageError("--listen and --textfile are two ways of telling; use one of them")
-    from updraft.app.monitoring import as_text, run_metrics, write_once
+    from updraft.app.watching.monitoring import as_text, run_metrics, write_once
 
     settings = call.settings
     if textfile is None:

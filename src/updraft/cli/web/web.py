@@ -15,7 +15,7 @@ def web(context: click.Context) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from updraft.app.web import serve
+    from updraft.app.watching.web import serve
 
     serve(context.obj, lambda text: click.echo(text, err=True))
 
@@ -29,6 +29,6 @@ def open_(call: Call, user: str) -> None:
     Without --user it opens all of it, as for an operator. From elsewhere, let ssh carry the port:
     `ssh -L 8642:127.0.0.1:8642 HEAD`.
     """
-    from updraft.app.web import link
+    from updraft.app.watching.web import link
 
     click.echo(link(call, user))

@@ -1,0 +1,1 @@
+"""The record of what really was, as a daemon keeps it."""
