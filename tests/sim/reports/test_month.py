@@ -3,16 +3,18 @@
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from tests.rigs.sim.pastweeks import BEGIN, OFFERS, fields, job, write
+from tests.rigs.usage import ALICE, FACTS, book, busy, over
 from tests.sim.reports.test_report import Page
 from updraft.cli.main import call
 from updraft.condor.support.history import RECORDED
-from updraft.core.model import Resources
+from updraft.core.model import Reason, Resources
+from updraft.ledger import Ledger
 from updraft.recording.pool_record import PoolLook, PoolRecord, RecordReader, Waited
 from updraft.sim.reports import really
 from updraft.sim.reports.metrics import metrics
@@ -206,6 +208,30 @@ def test_who_acted_gets_what_was_and_with_replay_the_rest(site: Path, tmp_path: 
     write(tmp_path / "record.sqlite", days=0.2, acts=True)
     assert told(site)["would"] is None
     assert told(site, "--replay")["would"] is not None
+
+
+@pytest.mark.parametrize("machines", [0, 2])
+def test_what_failed_and_what_its_own_machines_cost_is_the_ledgers(
+    site: Path, tmp_path: Path, machines: int
+) -> None:
+    write(tmp_path / "record.sqlite", days=0.2, acts=True)
+    ada = replace(ALICE, user="ada@pool")
+    some = [replace(FACTS, id=f"i-{number}", begin=BEGIN) for number in range(machines)]
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        looks = {at: [busy(one, ada) for one in some] for at in (BEGIN, BEGIN + 1800)}
+        book(ledger, {BEGIN - 1: (), **looks, BEGIN + 3600: [over(one, BEGIN + 3600) for one in some]})
+        for at in (BEGIN + 60, BEGIN + 90):
+            ledger.event(at, "failed", "i-9", Reason("boot-timeout", "it never joined"))
+    doc = told(site)
+    [failure] = doc["failures"]
+    assert (failure["code"], failure["number"], failure["text"]) == ("boot-timeout", 2, "it never joined")
+    costs = {user["name"]: user["cost"] for user in doc["users"]}
+    if machines:
+        assert doc["really"]["cost"] == pytest.approx(2 * 0.36)
+        assert 0 < costs.pop("ada") <= doc["really"]["cost"]
+    else:
+        assert doc["really"]["cost"] is None
+    assert set(costs.values()) == {None}
 
 
 # ------------------------------------------------------------------------------------------- the page

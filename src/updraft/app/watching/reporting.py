@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from updraft.app.call import Call
 from updraft.app.simulation import time_of
@@ -19,6 +18,7 @@ from updraft.recording.pool_record import RecordReader
 from updraft.sim.conditions import Boots, Conditions
 from updraft.sim.reports import really
 from updraft.sim.reports.month import Found, failures_of, would_be
+from updraft.sim.reports.month_document import ReportedFailure
 from updraft.sim.world.stock import Saved, clouds_of, offers_of
 from updraft.usage import report as usage_report
 from updraft.usage.period import ReportPeriod, midnight, period
@@ -69,7 +69,7 @@ def found(call: Call, asked: ReportAsked, tell: Tell = lambda _text: None) -> Fo
             jobs, would = would_be(past, settings.policy(), clouds, Conditions(cycle=LOOKS, boots=boots))
         except UsageError as error:
             why_not = str(error)
-    ledger = _of_ledger(call, settings, days, past)
+    failures, paid, notes = _of_ledger(call, settings, days, past)
     return Found(
         pool=place.pool,
         period=days,
@@ -80,14 +80,18 @@ def found(call: Call, asked: ReportAsked, tell: Tell = lambda _text: None) -> Fo
         why_not=why_not,
         waits=waits,
         currency=settings.usage.currency,
-        **ledger,
+        failures=failures,
+        paid=paid,
+        notes=notes,
     )
 
 
-def _of_ledger(call: Call, settings: Settings, days: ReportPeriod, past: really.Past) -> dict[str, Any]:
+def _of_ledger(
+    call: Call, settings: Settings, days: ReportPeriod, past: really.Past
+) -> tuple[tuple[ReportedFailure, ...], usage_report.UsageReport | None, tuple[str, ...]]:
     """What failed, and what updraft's own machines cost; what the ledger can't say is a note."""
     place, notes = call.place, list[str]()
-    failures: tuple[Any, ...] = ()
+    failures: tuple[ReportedFailure, ...] = ()
     paid = None
     try:
         with Reader(place.ledger) as reader:
@@ -98,7 +102,7 @@ def _of_ledger(call: Call, settings: Settings, days: ReportPeriod, past: really.
                     paid = usage_report.document(found_records, place.pool, days, "user", settings.usage)
     except LedgerError as error:
         notes.append(f"what failed and what machines cost isn't known: {error}")
-    return {"failures": failures, "paid": paid, "notes": tuple(notes)}
+    return failures, paid, tuple(notes)
 
 
 def _is_failure(event: Event) -> bool:

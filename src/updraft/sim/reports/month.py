@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from updraft.core.settings import Policy
+from updraft.ledger.reader import Event
 from updraft.recording.pool_record import Waited
 from updraft.sim.conditions import Conditions, SimCloud
 from updraft.sim.reports.metrics import metrics
@@ -25,6 +26,7 @@ from updraft.sim.world.outcome import Floats, Outcome
 from updraft.sim.world.simulation import simulate
 from updraft.sim.world.stock import slots_of
 from updraft.usage.period import ReportPeriod, moment
+from updraft.usage.report import UsageReport
 
 HOUR = 3600.0
 HOLDS = 300.0  # seconds for which a look of the record holds at most: of longer gaps nothing is known
@@ -63,8 +65,8 @@ class Found:
     would: Would | None
     why_not: str
     waits: tuple[Waited, ...]
-    failures: tuple[Mapping[str, Any], ...] = ()
-    paid: Mapping[str, Any] | None = None
+    failures: tuple[ReportedFailure, ...] = ()
+    paid: UsageReport | None = None
     currency: str = ""
     notes: tuple[str, ...] = ()
 
@@ -98,7 +100,7 @@ def document(found: Found) -> MonthReport:
         assumed=[*ASSUMED, *_conditions(would)] if would is not None else [],
         users=[ReportedUser(**row) for row in _users(found)[:USERS_SHOWN]],
         waits=[_wait(one) for one in found.waits[:WAITS_SHOWN]],
-        failures=[ReportedFailure(**one) for one in found.failures],
+        failures=found.failures,
         notes=[*_notes(past), *found.notes],
     )
 
@@ -145,9 +147,9 @@ def _cost(would: Would) -> tuple[float | None, int]:
     return round(metrics(would.outcome).cost, 4) if known else None, unpriced
 
 
-def _paid(paid: Mapping[str, Any] | None) -> float | None:
+def _paid(paid: UsageReport | None) -> float | None:
     """What updraft's own machines really cost; None where it had none, or knows no price."""
-    costs = [] if paid is None else [one["cost"] for one in paid["totals"] if one["cost"] is not None]
+    costs = [] if paid is None else [one.cost for one in paid.totals if one.cost is not None]
     return round(sum(costs), 4) if costs else None
 
 
@@ -191,13 +193,12 @@ def _waits_of(made: Outcome) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _cost_of_users(paid: Mapping[str, Any] | None) -> dict[str, float]:
-    rows: Iterable[Mapping[str, Any]] = () if paid is None else paid["rows"]
+def _cost_of_users(paid: UsageReport | None) -> dict[str, float]:
     found: dict[str, float] = {}
-    for row in rows:
-        if row["kind"] == "user" and row["cost"] is not None:
-            name = row["name"].split("@", 1)[0]
-            found[name] = found.get(name, 0.0) + row["cost"]
+    for row in () if paid is None else paid.rows:
+        if row.kind == "user" and row.figures.cost is not None:
+            name = row.name.split("@", 1)[0]
+            found[name] = found.get(name, 0.0) + row.figures.cost
     return found
 
 
@@ -233,12 +234,11 @@ def _notes(past: Past) -> list[str]:
     return notes
 
 
-def failures_of(events: Iterable[Any], first: float, last: float) -> tuple[dict[str, Any], ...]:
+def failures_of(events: Iterable[Event], first: float, last: float) -> tuple[ReportedFailure, ...]:
     """What failed between these moments, by code: how often, when last, and in which words."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, ReportedFailure] = {}
     for event in events:
         if first <= event.at <= last:
-            row = found.setdefault(event.code, {"code": event.code, "number": 0, "last": "", "text": ""})
-            row["number"] += 1
-            row["last"], row["text"] = moment(event.at), event.text
-    return tuple(sorted(found.values(), key=lambda row: (-row["number"], row["code"])))
+            before = found[event.code].number if event.code in found else 0
+            found[event.code] = ReportedFailure(event.code, before + 1, moment(event.at), event.text)
+    return tuple(sorted(found.values(), key=lambda row: (-row.number, row.code)))
