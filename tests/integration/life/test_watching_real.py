@@ -59,8 +59,9 @@ def test_it_touches_nothing_and_its_record_makes_a_report(watched: RealPool) -> 
 
     def reported() -> Any:
         done = pool.updraft("--config", WATCH, "report", "--json")
-        found = json.loads(done.stdout) if done.returncode == 0 else None
-        return found if found and found["jobs"]["ended"] == 3 else None
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        return found if found["jobs"]["ended"] == 3 else None
 
     told = until(reported, 150, "the record has the jobs, and a look after their end")
     assert told["watched"]
