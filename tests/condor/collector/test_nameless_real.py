@@ -43,18 +43,19 @@ def test_slots_without_a_name_are_counted_and_are_no_room(live: LivePool) -> Non
     advertised(live, "")
     for machine, name in NAMES.items():
         advertised(live, f'Machine = "{machine}"\n{name}')
-    shown = live.status("-af", "Machine").split()
-    assert sorted(shown) == sorted(["plain", *NAMES]), "all but the one with neither"
+    whole = sorted(["plain", *NAMES])
+    shown = lambda: sorted(live.status("-af", "Machine").split()) == whole  # noqa: E731
+    wait_for("all but the one with neither", shown, 20)
     with live.network(), HTCondorPool(live.access()) as pool:
 
         def seen() -> list[Slot]:
             slots = list(pool.slots(60).view.slots)
-            return slots if len(slots) == len(shown) else []
+            return slots if len(slots) == len(whole) else []
 
         first = wait_for("all slots", seen, 60)
         again = list(pool.slots(60).view.slots)
     slots = {one.name: one for one in first}
-    assert len(slots) == len(shown), "each has a name of its own here"
+    assert len(slots) == len(whole), "each has a name of its own here"
     plain = slots.pop("slot1@plain")
     assert (plain.fault, plain.accepting) == ("", True)
     usable = {name for name, one in slots.items() if not one.fault and one.accepting}

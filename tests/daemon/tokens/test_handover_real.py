@@ -422,7 +422,7 @@ def test_a_ladder_of_references_keeps_neither_collector_nor_controller_busy(site
         site.live.nodes["head"].run(
             "condor_advertise", "UPDATE_MASTER_AD", "-", text=asks.format(f"o-{name}") + odd
         )
-    assert len(named(site) - before) == 4
+    until(lambda: len(named(site) - before) == 4, 20, "it has read all four")
     site.turn()
     # One more for each question that has no answer yet, a negotiator's say; with such an ad it would stay.
     count = ("pgrep", "-c", "condor_collect")
@@ -433,7 +433,7 @@ def test_a_ladder_of_references_keeps_neither_collector_nor_controller_busy(site
 def test_anybodys_token_takes_others_ads_away_and_the_rule_is_not_asked(site: Site) -> None:
     """What the page on security says of it: a release that is another's would be good news."""
     send(site, "m1", SLOT.format("m2"), site.pool.mint_own_token(LAUNCH, "m2", 600))
-    assert "slot1@m2@x" in named(site)
+    until(lambda: "slot1@m2@x" in named(site), 20, "it is there")
     gone = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slot1@m2@x"\n'
     send(site, "m1", gone, site.pool.mint_own_token(LAUNCH, "m4", 600), "INVALIDATE_STARTD_ADS")
-    assert "slot1@m2@x" not in named(site)
+    until(lambda: "slot1@m2@x" not in named(site), 20, "it is gone")
