@@ -53,6 +53,8 @@ def test_it_touches_nothing_and_its_record_makes_a_report(watched: RealPool) -> 
     until(lambda: watches(pool), 60, "the second one watches")
     assert len(controllers(pool)) == 1, "who watches says nothing in the collector"
     assert acting(pool)
+    looked = lambda: pool.updraft("--config", WATCH, "report", "--json").returncode == 0  # noqa: E731
+    until(looked, 60, "its record has a look")
     cluster = pool.submit(sleepers(3, 8))
     await_done(pool, [cluster], 120)
     until(lambda: not pool.workers(*ALIVE), 60, "the machines of the one that acts go when they are idle")

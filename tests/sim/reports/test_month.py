@@ -126,6 +126,20 @@ def test_what_came_before_the_first_look_or_after_the_last_is_not_of_it(tmp_path
     assert found.left_out == {"arrived before the record begins": 1}
 
 
+def test_a_job_of_the_second_of_the_first_look_is_of_the_record(tmp_path: Path) -> None:
+    """A queue tells whole seconds."""
+    with PoolRecord(tmp_path / "r") as record:
+        look(record, BEGIN + 0.4)
+        look(record, BEGIN + 3600)
+        record.add_jobs("head", RECORDED, [fields(job(1, BEGIN, BEGIN, BEGIN + 90))], [], BEGIN + 3600)
+    with RecordReader(tmp_path / "r") as reader:
+        found = really.read(reader, BEGIN, BEGIN + 7200)
+    assert found is not None
+    assert [(one.fate, one.arrival.at, one.started) for one in found.jobs] == [
+        (Fate.ENDED, BEGIN + 0.4, BEGIN + 0.4)
+    ]
+
+
 def test_jobs_that_have_not_ended_run_as_long_as_such_jobs_usually_do(tmp_path: Path) -> None:
     at = BEGIN + 100
     found = past(

@@ -148,9 +148,11 @@ def _job(history: HistoryReader, row: Row, begin: float, end: float) -> PastJob 
     over = status in (REMOVED, COMPLETED)
     if arrived >= end or (over and left is not None and left < begin):
         return None
-    if arrived < begin:
+    if arrived + 1 <= begin:
         return "arrived before the record begins"
-    started = number(record, "JobStartDate") or number(record, "JobCurrentStartDate")
+    arrived = max(arrived, begin)  # a queue tells whole seconds
+    began = number(record, "JobStartDate") or number(record, "JobCurrentStartDate")
+    started = max(began, arrived) if began else None
     took = _took(record) if over and started else None
     made = history.arrival(record, arrived, max(1.0, took or 0.0))
     if made is None:
