@@ -11,7 +11,7 @@ from tests.rigs.pools.realpool import RealPools, settings, until
 from updraft.clouds.base import TAG_POOL
 from updraft.demo.pool import RealPool, Wishes
 
-# Known and not explained yet: in about one run of three the record has no job of the schedd at all, for minutes.
+# Known, not explained yet: in two runs of five the record has no job of the schedd at all, for minutes.
 # Until that is found it is no part of `make test`.
 pytestmark = [pytest.mark.long, pytest.mark.extended]
 
