@@ -25,6 +25,7 @@ RECORDED = (*NEEDED, "JobStartDate", "ExitCode", "ExitBySignal")
 """What is read of it for the record: when it first began, and how it ended, too."""
 GRACE = 86400.0  # seconds that what enters the history may be out of order
 SOON = 3600.0  # the same where it is asked again and again
+LATE = 60.0  # seconds that a job may take from its end into the history
 LONGEST_TEXT = 200
 Row = dict[str, int | float | str | bool | None]
 Fields = list[int | float | str | bool | None]
@@ -96,7 +97,8 @@ def read_jobs(
 
     source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
     queued = source.query(_UNIVERSES, list(RECORDED), limit=most)
-    ended = _history(source, since, RECORDED, SOON)
+    # A job is in the history a moment after it has ended: one that ended as it was asked before is there now.
+    ended = _history(source, since - LATE, RECORDED, SOON)
     return [[_short(row.get(name)) for name in RECORDED] for row in ended], [
         [_short(row.get(name)) for name in RECORDED] for row in (_plain(ad, RECORDED) for ad in queued)
     ]

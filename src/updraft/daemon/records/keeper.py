@@ -43,7 +43,7 @@ class Jobs(Protocol):
     def jobs(
         self, schedd: str, since: float, most: int, deadline: float
     ) -> tuple[Sequence[Fields], Sequence[Fields]]:
-        """Those that have ended since, and those in the queue."""
+        """Those that have ended since, some of before among them, and those in the queue."""
 
     def close(self) -> None:
         """Ask nobody any more; a call that is under way fails."""
@@ -66,6 +66,7 @@ class RecordKeeper:
         self._pruned = float("-inf")
         self._offers: dict[str, object] = {}
         self._said: dict[str, str] = {}
+        self._told: dict[str, frozenset[tuple[object, ...]]] = {}
         self._log = structlog.get_logger("updraft")
         self._quit = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-record")
@@ -109,7 +110,10 @@ class RecordKeeper:
         known = self._record.asked_until(schedd)
         since = now - self._every if known is None else known
         ended, queued = self._jobs.jobs(schedd, since, MOST_QUEUED, DEADLINE)
-        self._record.add_jobs(schedd, self._names, _scrubbed(ended), _scrubbed(queued), now)
+        before = self._told.get(schedd, frozenset())
+        fresh = [one for one in ended if tuple(one) not in before]
+        self._record.add_jobs(schedd, self._names, _scrubbed(fresh), _scrubbed(queued), now)
+        self._told[schedd] = frozenset(map(tuple, ended))
 
     def _look(self, cycle: Cycle, gap: float) -> None:
         snapshot = cycle.snapshot
