@@ -13,7 +13,7 @@ from updraft.core.model.used import (
     Booking,
     InPool,
     MachineFacts,
-    MachineKey,
+    MachineId,
     Meters,
     Sighting,
     UserClaim,
@@ -52,7 +52,7 @@ def book(ledger: Ledger, looks: Mapping[float, Sighting | None], meters: Meters 
     """These looks, each written."""
     meters = ledger.meters() if meters is None else meters
     for at, one in looks.items():
-        seen: dict[MachineKey, Sighting] = {} if one is None else {one.facts.key: one}
+        seen: dict[MachineId, Sighting] = {} if one is None else {one.facts.key: one}
         meters, books = turn(meters, seen, at, booked=ledger.booked(seen.keys() - meters.machines.keys()))
         ledger.book(books)
     return meters

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from updraft.core.model import Reason
-from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineKey, Meters, Sighting, UserClaim
+from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineId, Meters, Sighting, UserClaim
 from updraft.core.settings import DAY
 from updraft.core.usage.booking import LONGEST, turn
 from updraft.ledger import Ledger
@@ -41,7 +41,7 @@ def book(ledger: Ledger, looks: Mapping[float, Iterable[Sighting]], meters: Mete
 
 
 def _look(ledger: Ledger, some: Iterable[Sighting], at: float, meters: Meters) -> Meters:
-    seen: dict[MachineKey, Sighting] = {one.facts.key: one for one in some}
+    seen: dict[MachineId, Sighting] = {one.facts.key: one for one in some}
     meters, books = turn(meters, seen, at, booked=ledger.booked(seen.keys() - meters.machines.keys()))
     ledger.book(books)
     return meters

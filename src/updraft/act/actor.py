@@ -117,8 +117,8 @@ class Actor:
 
     def _count_annexes(self, plan: Plan, snapshot: Snapshot) -> None:
         if snapshot.annexes:
-            over = {(r.cloud, r.id) for r in snapshot.ledger.machines if r.ended_at is not None}
-            new = [r for r in plan.records if r.ended_at is not None and (r.cloud, r.id) not in over]
+            over = {r.key for r in snapshot.ledger.machines if r.ended_at is not None}
+            new = [r for r in plan.records if r.ended_at is not None and r.key not in over]
             annexes.count_left(self._ledger, new)
             annexes.forget(self._ledger, plan.annexes, snapshot.now)
 
@@ -265,7 +265,7 @@ class Actor:
             self._unanswered(action)
             raise
         self._step("undrain: asked")
-        instance = seen.instances.get((action.cloud, action.machine))
+        instance = seen.instances.get(action.key)
         if instance is not None and instance.retiring:
             self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
         self._ledger.change(action.cloud, (action.machine,), drain=None, unanswered_since=None)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from updraft.clouds.base import TAG_LEASE, Driver
-from updraft.core.model import Known, Snapshot
+from updraft.core.model import Known, MachineId, Snapshot
 from updraft.core.slots.variants import annex_of
 
-Key = tuple[str, str]
 AGAIN = 30.0  # seconds until what failed is tried again
 
 
@@ -14,7 +13,7 @@ class Leases:
     """Remembers which machine was told what: after a start each is told once more, which changes nothing."""
 
     def __init__(self) -> None:
-        self._told: dict[Key, float] = {}
+        self._told: dict[MachineId, float] = {}
         self._failed: dict[str, float] = {}
 
     def untold(self, snapshot: Snapshot) -> Mapping[tuple[str, float], tuple[str, ...]]:
@@ -25,7 +24,7 @@ class Leases:
         listed = _listed(snapshot)
         found: dict[tuple[str, float], list[str]] = {}
         for record in snapshot.ledger.machines:
-            key = (record.cloud, record.id)
+            key = record.key
             until = ends.get(annex_of(record.variant)) if record.variant else None
             if until is None or key not in listed or self._told.get(key) == until:
                 continue
@@ -41,12 +40,12 @@ class Leases:
         self._failed[cloud] = now
         driver(cloud).tag(ids, {TAG_LEASE: str(int(until))})
         del self._failed[cloud]
-        self._told.update(((cloud, one), until) for one in ids)
+        self._told.update((MachineId(cloud, one), until) for one in ids)
 
 
-def _listed(snapshot: Snapshot) -> frozenset[Key]:
+def _listed(snapshot: Snapshot) -> frozenset[MachineId]:
     return frozenset(
-        (name, one.id)
+        MachineId(name, one.id)
         for name, view in snapshot.clouds.items()
         if isinstance(view.machines, Known)
         for one in view.machines.value

@@ -7,6 +7,7 @@ from updraft.core.model import (
     Drain,
     Instance,
     Known,
+    MachineId,
     Plan,
     Reason,
     Slot,
@@ -15,8 +16,6 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.ledger import Ledger
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +28,24 @@ class Sightings:
     """
 
     ledger: Ledger
-    instances: dict[Key, Instance]
-    slots: dict[Key, tuple[Slot, ...]]
+    instances: dict[MachineId, Instance]
+    slots: dict[MachineId, tuple[Slot, ...]]
 
     def ours(self, cloud: str, machine: str) -> bool:
         """Does a tag or the ledger say that this machine is ours?"""
-        return (cloud, machine) in self.instances or self.ledger.record(cloud, machine) is not None
+        return MachineId(cloud, machine) in self.instances or self.ledger.record(cloud, machine) is not None
 
     def slots_of(self, cloud: str, machine: str) -> tuple[Slot, ...]:
         """The machine's slots; those that claim its name under another launch are not its own."""
         record = self.ledger.record(cloud, machine)
         launch = record.launch_key if record else ""
-        return tuple(s for s in self.slots.get((cloud, machine), ()) if s.launch_key == launch)
+        return tuple(s for s in self.slots.get(MachineId(cloud, machine), ()) if s.launch_key == launch)
 
 
 def sightings(ledger: Ledger, snapshot: Snapshot, plan: Plan) -> Sightings:
     """What this look has shown of the machines that the plan is about."""
-    closed = {(one.cloud, one.machine) for one in plan.actions if isinstance(one, Drain | Undrain)}
-    ended = {(one.cloud, id_) for one in plan.actions if isinstance(one, Terminate) for id_ in one.machines}
+    closed = {one.key for one in plan.actions if isinstance(one, Drain | Undrain)}
+    ended = {key for one in plan.actions if isinstance(one, Terminate) for key in one.keys}
     return Sightings(ledger, _instances(snapshot, closed | ended), _slots(snapshot, closed))
 
 
@@ -55,10 +54,10 @@ def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
     if not plan.records:
         return []
     named = {record.id for record in plan.records}
-    before = {(r.cloud, r.id): r for r in snapshot.ledger.machines if r.id in named}
+    before = {r.key: r for r in snapshot.ledger.machines if r.id in named}
     found: list[tuple[str, str, Reason]] = []
     for record in plan.records:
-        old = before.get((record.cloud, record.id))
+        old = before.get(record.key)
         if record.joined_at is not None and (old is None or old.joined_at is None):
             took = record.joined_at - record.requested_at
             text = "in the pool" if record.adopted else f"in the pool {took:.0f} s after it was asked for"
@@ -70,22 +69,22 @@ def news(plan: Plan, snapshot: Snapshot) -> list[tuple[str, str, Reason]]:
     return found
 
 
-def _instances(snapshot: Snapshot, wanted: AbstractSet[Key]) -> dict[Key, Instance]:
+def _instances(snapshot: Snapshot, wanted: AbstractSet[MachineId]) -> dict[MachineId, Instance]:
     found = {}
     for name in {cloud for cloud, _ in wanted} & snapshot.clouds.keys():
         view = snapshot.clouds[name]
         source = view.machines if isinstance(view.machines, Known) else view.machines.last
         for instance in source.value if source is not None else ():
-            if (name, instance.id) in wanted:
-                found[name, instance.id] = instance
+            if MachineId(name, instance.id) in wanted:
+                found[MachineId(name, instance.id)] = instance
     return found
 
 
-def _slots(snapshot: Snapshot, wanted: AbstractSet[Key]) -> dict[Key, tuple[Slot, ...]]:
+def _slots(snapshot: Snapshot, wanted: AbstractSet[MachineId]) -> dict[MachineId, tuple[Slot, ...]]:
     source = snapshot.collector if isinstance(snapshot.collector, Known) else snapshot.collector.last
-    found: dict[Key, tuple[Slot, ...]] = {}
+    found: dict[MachineId, tuple[Slot, ...]] = {}
     for slot in source.value.slots if source is not None and wanted else ():
-        key = (slot.cloud, slot.instance_id)
+        key = slot.machine_id
         if key in wanted:
             found[key] = (*found.get(key, ()), slot)
     return found

@@ -25,7 +25,7 @@ from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.entries import Entry, idle_claims
 from updraft.core.machines.pressing import CALM, Pressing, pressing
 from updraft.core.matching.verdicts import VerdictTable, table_of
-from updraft.core.model import GroupOutlook, JobGroup, Known, Reason, Snapshot, Untaken
+from updraft.core.model import GroupOutlook, JobGroup, Known, MachineId, Reason, Snapshot, Untaken
 from updraft.core.outlooks import Found, group_outlooks
 from updraft.core.settings import Policy
 from updraft.core.sharing.shares import Held, Standing, standing
@@ -59,11 +59,11 @@ class Placing:
     """
 
     shopping: Shopping
-    needed: frozenset[tuple[str, str]]
+    needed: frozenset[MachineId]
     outlooks: tuple[GroupOutlook, ...]
     pressing: Pressing = CALM
     untaken: Mapping[str, Untaken] = field(default_factory=dict)
-    faulty: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    faulty: Mapping[MachineId, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _There:
     frozen: Mapping[str, Reason]
     tried: Reasons
     untaken: Mapping[str, Untaken]
-    faulty: Mapping[tuple[str, str], int]
+    faulty: Mapping[MachineId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _room_there(
     refused = {key: one.machines for key, one in idling.items() if one.reason.code == CODE}
     untaken = noticed(memory, refused, queue, now, policy.timings)
     served = serving(here, claimed, space, believed, queue, now - policy.timings.negotiation_patience)
-    idle = {one.key for one in believed if not one.busy} if served else frozenset[tuple[str, str]]()
+    idle = {one.key for one in believed if not one.busy} if served else frozenset[MachineId]()
     untaken = stood_still(untaken, served, idle, queue, snapshot, policy.timings)
     frozen = resting(untaken, now) | {key: one.reason for key, one in idling.items()} | _faulty(queue)
     frozen |= bound_to_annexes(queue.all, snapshot.annexes, now)
@@ -224,8 +224,8 @@ def _shopped(
     return shopping, {**want.held, **long, **unmade}
 
 
-def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozenset[tuple[str, str]]:
-    keys: set[tuple[str, str]] = set()
+def _needed(here: Filling, space: Room, frozen: Mapping[str, Reason]) -> frozenset[MachineId]:
+    keys: set[MachineId] = set()
     for group, bins in here.placed.items():
         if group in frozen and frozen[group].code == CODE:
             continue

@@ -22,7 +22,7 @@ from updraft.core.limits.budget import budget, tried
 from updraft.core.limits.purses import told
 from updraft.core.limits.standings import SpendingBudgets, spending_budgets, spending_warnings
 from updraft.core.machines.cache import Roll
-from updraft.core.machines.census import Census, Key
+from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding, outstanding, settled
 from updraft.core.machines.fates import Fate, Look
 from updraft.core.machines.leaving import left_on_hold
@@ -33,6 +33,7 @@ from updraft.core.model import (
     Action,
     Adopt,
     Machine,
+    MachineId,
     MachineOutlook,
     MachineRecord,
     Plan,
@@ -107,7 +108,7 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
 
 def _overspent(
     spending: SpendingBudgets | None, machines: Sequence[Machine], policy: Policy
-) -> Mapping[Key, Reason]:
+) -> Mapping[MachineId, Reason]:
     """Who is drained since a budget is spent, where the site wants that."""
     return spending.overspent(machines) if spending is not None and policy.drain_when_spent else {}
 
@@ -173,7 +174,7 @@ def _adopted(census: Census) -> list[Action]:
     return [Adopt(m.id, m.cloud, _CAME_BACK if m.record.end else _TAGGED) for m in census.adopted]
 
 
-def _ends(fates: Mapping[Key, Fate], snapshot: Snapshot) -> list[Action]:
+def _ends(fates: Mapping[MachineId, Fate], snapshot: Snapshot) -> list[Action]:
     """What the rules of leaving do; machines of one cloud that end for one reason end by one call."""
     single: list[Action] = []
     ends: dict[tuple[str, Reason], list[str]] = {}
@@ -187,7 +188,7 @@ def _ends(fates: Mapping[Key, Fate], snapshot: Snapshot) -> list[Action]:
     return [*single, *left_on_hold(snapshot, single), *batches]
 
 
-def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[MachineRecord, ...]:
+def _records(roll: Roll, fates: Mapping[MachineId, Fate], now: float) -> tuple[MachineRecord, ...]:
     """Records that differ from the ledger's, those of machines that are over included."""
     changed = []
     for key in sorted({*roll.renewed, *fates}):
@@ -203,9 +204,9 @@ def _records(roll: Roll, fates: Mapping[Key, Fate], now: float) -> tuple[Machine
 
 
 def _outlooks(
-    roll: Roll, fates: Mapping[Key, Fate], gone: ScaleIn, doubted: Mapping[Key, int]
+    roll: Roll, fates: Mapping[MachineId, Fate], gone: ScaleIn, doubted: Mapping[MachineId, int]
 ) -> tuple[MachineOutlook, ...]:
-    told = {(one.cloud, one.machine): one for one in gone.outlooks}
+    told = dict(gone.outlooks)
     for key, own in fates.items():
         machine = roll.entries[key].machine
         told[key] = MachineOutlook(machine.id, machine.cloud, machine.phase, own.reason, own.deadline)

@@ -5,12 +5,14 @@ from collections.abc import Container, Mapping
 from updraft.core.annexes.progress import unknown
 from updraft.core.limits.pace import slowed
 from updraft.core.machines.cache import Roll
-from updraft.core.machines.census import Census, Key, of_others
+from updraft.core.machines.census import Census, of_others
 from updraft.core.machines.fates import Fate
-from updraft.core.model import Known, Reason, Slot, Snapshot
+from updraft.core.model import Known, MachineId, Reason, Slot, Snapshot
 
 
-def warnings(census: Census, fates: Mapping[Key, Fate], roll: Roll, snapshot: Snapshot) -> tuple[Reason, ...]:
+def warnings(
+    census: Census, fates: Mapping[MachineId, Fate], roll: Roll, snapshot: Snapshot
+) -> tuple[Reason, ...]:
     known = {one.id for one in census.machines}
     found = [*of_others(census.others), *(_unexplained(slot, known) for slot in census.unexplained)]
     for (_, machine), text in sorted(roll.unread.items()):

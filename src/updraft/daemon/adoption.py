@@ -106,7 +106,7 @@ def _advertised(slot: Slot) -> tuple[str, str]:
 
 def _record(found: Adopt, seen: Observation) -> MachineRecord | None:
     live = (r for r in seen.ledger.machines if r.ended_at is None)
-    return next((r for r in live if (r.cloud, r.id) == (found.cloud, found.machine)), None)
+    return next((r for r in live if r.key == found.key), None)
 
 
 def _listed(found: Adopt, seen: Observation) -> Instance | None:

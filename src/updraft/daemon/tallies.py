@@ -17,6 +17,7 @@ from updraft.core.model import (
     CloudView,
     JobGroup,
     Known,
+    MachineId,
     MachineRecord,
     Plan,
     Quota,
@@ -44,7 +45,6 @@ from updraft.documents.cycle import (
 )
 from updraft.ledger.clouds import Override
 
-Key = tuple[str, str]
 USERS_SHOWN = 1000
 
 
@@ -79,12 +79,12 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
     by_cloud: dict[str, _Count] = {}
     by_class: dict[str, _Count] = {}
     failing: dict[str, list[MachineRecord]] = {}
-    phases = {(one.cloud, one.machine): str(one.phase) for one in plan.machines}
-    cores: dict[Key, int] = {}
+    phases = {one.key: str(one.phase) for one in plan.machines}
+    cores: dict[MachineId, int] = {}
     fleet = present.Fleet(policy)
     for record in _living(snapshot, plan):
-        cores[record.cloud, record.id] = record.resources.cpus
-        phase = phases.get((record.cloud, record.id), "requested")
+        cores[record.key] = record.resources.cpus
+        phase = phases.get(record.key, "requested")
         by_cloud.setdefault(record.cloud, _Count()).add(record, phase)
         by_class.setdefault(record.worker_class, _Count()).add(record, phase)
         fleet.add(record, phase)
@@ -106,9 +106,9 @@ def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str
 
 def _living(snapshot: Snapshot, plan: Plan) -> Iterator[MachineRecord]:
     """The machines as they are remembered after this plan, those that are over left out."""
-    new = {(one.cloud, one.id): one for one in plan.records}
+    new = {one.key: one for one in plan.records}
     for record in snapshot.ledger.machines:
-        now = new.pop((record.cloud, record.id), record)
+        now = new.pop(record.key, record)
         if now.ended_at is None:
             yield now
     yield from (one for one in new.values() if one.ended_at is None)
@@ -136,7 +136,7 @@ def _clouds(
     decided: Mapping[str, Override],
     counts: Mapping[str, _Count],
     failing: Mapping[str, list[MachineRecord]],
-    cores: Mapping[Key, int],
+    cores: Mapping[MachineId, int],
 ) -> Iterator[CloudTally]:
     rests = {one.key: one for one in plan.cooldowns if one.scope == "cloud"}
     errors = _errors(snapshot)
@@ -188,11 +188,11 @@ def _not_ended_since(record: MachineRecord) -> float:
     return record.end_failed_at or record.terminate_asked_at or record.requested_at
 
 
-def _quota(name: str, view: CloudView | None, cores: Mapping[Key, int]) -> tuple[Both, Both]:
+def _quota(name: str, view: CloudView | None, cores: Mapping[MachineId, int]) -> tuple[Both, Both]:
     """What the quota leaves, and what others have of it; None where that isn't known. `cores` are ours."""
     quota: Quota = (None if view is None else _last(view.quota)) or Quota()
     ours = [] if view is None else [one.id for one in _last(view.machines) or () if one.alive]
-    mine = (len(ours), sum(cores.get((name, one), 0) for one in ours))
+    mine = (len(ours), sum(cores.get(MachineId(name, one), 0) for one in ours))
     used = (quota.used_machines, quota.used_cores)
     foreign = (None if n is None else max(0, n - own) for n, own in zip(used, mine, strict=True))
     return Both(quota.machines, quota.cores), Both(*foreign)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import structlog
 
-from updraft.core.model import Plan, Reason, Snapshot
-from updraft.core.model.used import Booking, MachineKey, Meters, Sighting
+from updraft.core.model import MachineId, Plan, Reason, Snapshot
+from updraft.core.model.used import Booking, Meters, Sighting
 from updraft.core.settings import Policy
 from updraft.core.usage.booking import turn
 from updraft.core.usage.sightings import SightingReader
@@ -50,7 +50,7 @@ class UsageKeeper:
         self._next, books = turn(meters, seen, snapshot.now, jumped=jumped, booked=booked)
         return books
 
-    def _ended(self, keys: Iterable[MachineKey], meters: Meters) -> dict[MachineKey, Sighting]:
+    def _ended(self, keys: Iterable[MachineId], meters: Meters) -> dict[MachineId, Sighting]:
         """Machines that ended so long ago that no look shows them, as the ledger's records say it."""
         found = {}
         for key in keys:

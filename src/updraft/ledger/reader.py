@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 
-from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerView, MachineRecord
+from updraft.core.model import Annex, AtWork, LaunchRecord, LaunchState, LedgerView, MachineId, MachineRecord
 from updraft.core.model.used import Meters
 from updraft.core.settings import DAY
 from updraft.errors import LedgerError
@@ -134,7 +134,7 @@ class Queries:
     def __init__(self) -> None:
         self._machines: Kept[MachineRecord] = Kept(machine_from_doc)
         self._launches: Kept[LaunchRecord] = Kept(launch_from_doc)
-        self._worked: tuple[str, frozenset[tuple[str, str]]] = "", frozenset()
+        self._worked: tuple[str, frozenset[MachineId]] = "", frozenset()
         self._seen: tuple[object, LedgerView] | None = None
 
     @contextmanager

@@ -13,6 +13,7 @@ from updraft.core.model import (
     DrainRecord,
     LaunchRecord,
     LaunchState,
+    MachineId,
     MachineRecord,
     Reason,
     Resources,
@@ -110,7 +111,7 @@ def machine_from_doc(doc: str) -> MachineRecord:
         return MachineRecord(**values)
 
 
-def at_work_to_doc(machines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def at_work_to_doc(machines: Iterable[MachineId]) -> dict[str, list[str]]:
     """Machines, by cloud and id, as a document: the ids of each cloud."""
     found: dict[str, list[str]] = {}
     for cloud, machine in sorted(machines):
@@ -118,11 +119,11 @@ def at_work_to_doc(machines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def at_work_from_doc(doc: str) -> frozenset[tuple[str, str]]:
+def at_work_from_doc(doc: str) -> frozenset[MachineId]:
     """The machines of what `at_work_to_doc` made, as JSON; none of an empty text."""
     with decoding():
         found = json.loads(doc or "{}")
-        return frozenset((str(cloud), str(one)) for cloud, ids in found.items() for one in ids)
+        return frozenset(MachineId(str(cloud), str(one)) for cloud, ids in found.items() for one in ids)
 
 
 def untaken_to_doc(groups: Mapping[str, Untaken]) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def untaken_from_doc(doc: str) -> dict[str, Untaken]:
                 float(one["since"]),
                 float(one["until"]),
                 int(one["running"]),
-                tuple((str(cloud), str(machine)) for cloud, machine in one.get("doubted", ())),
+                tuple(MachineId(str(cloud), str(machine)) for cloud, machine in one.get("doubted", ())),
                 None if one.get("still") is None else Standstill(**one["still"]),
             )
             for key, one in json.loads(doc or "{}").items()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineRecord, Reason, Untaken
+from updraft.core.model import Annex, LaunchRecord, LaunchState, MachineId, MachineRecord, Reason, Untaken
 from updraft.core.model.used import Booking
 from updraft.errors import LedgerError
 from updraft.ledger import counters, usage
@@ -142,10 +142,10 @@ class Ledger(Queries):
         records = list(records)
         with self._writing() as rows:
             known = self._machines.known.values() if len(records) > MANY else ()
-            joined = {(one.cloud, one.id) for one in known if one.joined_at is not None}
+            joined = {one.key for one in known if one.joined_at is not None}
             docs = []
             for record in records:
-                if (record.cloud, record.id) not in joined:
+                if record.key not in joined:
                     self._note_boot(rows, record)
                 if record.ended_at is not None:
                     self._note_end(rows, record)
@@ -174,7 +174,7 @@ class Ledger(Queries):
         with self._writing():
             self.remember([one for one in records if self.record(one.cloud, one.id) is None])
 
-    def keep_at_work(self, machines: frozenset[tuple[str, str]], at: float) -> None:
+    def keep_at_work(self, machines: frozenset[MachineId], at: float) -> None:
         """Write down which machines (cloud and id) had a claim at the decision of a look at that time.
 
         In one place, since it is most of them at most looks: their records would all have to be written anew.
@@ -325,7 +325,7 @@ class Ledger(Queries):
         with self._writing() as rows:
             usage.put_bill(rows, billed)
 
-    def booked(self, machines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    def booked(self, machines: Iterable[MachineId]) -> dict[MachineId, float]:
         """Up to when each of these (cloud and id) is in the records; one that isn't in them is left out."""
         with self._reading() as rows:
             return usage.booked(rows, machines)

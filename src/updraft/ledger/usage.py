@@ -11,16 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from updraft.core.model.used import (
-    Booking,
-    InPool,
-    MachineFacts,
-    MachineKey,
-    Meter,
-    Meters,
-    Sighting,
-    UserClaim,
-)
+from updraft.core.model import MachineId
+from updraft.core.model.used import Booking, InPool, MachineFacts, Meter, Meters, Sighting, UserClaim
 from updraft.core.usage.days import day_of
 from updraft.ledger.rows import decoding, dump
 from updraft.ledger.secrets import scrub
@@ -165,7 +157,7 @@ def instances(rows: Any) -> dict[str, str]:
     return dict(rows.execute("SELECT instance, cloud FROM usage_machines ORDER BY asked").fetchall())
 
 
-def booked(rows: Any, keys: Iterable[MachineKey]) -> dict[MachineKey, float]:
+def booked(rows: Any, keys: Iterable[MachineId]) -> dict[MachineId, float]:
     """Up to when each of these is in the records; one that isn't in them is left out."""
     query = """SELECT max(d.until) FROM usage_days d JOIN usage_machines m ON m.id = d.machine
         WHERE m.cloud = ? AND m.instance = ?"""
@@ -178,7 +170,7 @@ def has_usage(rows: Any) -> bool:
     return rows.execute("SELECT 1 FROM sqlite_master WHERE name = 'usage_days'").fetchone() is not None
 
 
-def _machines(rows: sqlite3.Connection, books: Booking) -> dict[MachineKey, int]:
+def _machines(rows: sqlite3.Connection, books: Booking) -> dict[MachineId, int]:
     """Write down the machines, and the number of each."""
     facts = {key: meter.sighting.facts for key, meter in books.meters.items() if meter is not None}
     facts.update((key, facts) for (key, _), (facts, _) in books.machines.items())

@@ -21,7 +21,7 @@ import numpy as np
 
 from updraft.core import model, settings
 from updraft.core.matching.verdicts import VerdictTable
-from updraft.core.model import JobGroup, Verdict
+from updraft.core.model import JobGroup, MachineId, Verdict
 from updraft.core.slots.kinds import problem, problem_ad
 
 MOST_CELLS = 50_000_000
@@ -37,6 +37,16 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     if isinstance(found, type) and issubclass(found, StrEnum) and found is not StrEnum
 }
 _ADS = frozenset({("JobGroup", "ad"), ("Kind", "ad")})
+MACHINES = frozenset(
+    {
+        ("AtWork", "machines"),
+        ("Plan", "at_work"),
+        ("Questions", "jobs"),
+        ("Questions", "machines"),
+        ("Untaken", "doubted"),
+    }
+)
+"""Fields that hold the ids of several machines: each is written as a pair of texts."""
 _SHARED = frozenset(
     (
         "JobGroup",
@@ -181,6 +191,11 @@ class Decoder:
         name = value["="]
         fields = {field: self.decode(inner) for field, inner in value.items() if field != "="}
         fields = {field: "" for owner, field in _ADS if owner == name} | fields
+        fields |= {
+            field: type(some)(map(MachineId._make, some))
+            for field, some in fields.items()
+            if (name, field) in MACHINES and some is not None
+        }
         made = _CLASSES[name](**fields)
         return self._numbered(made) if name in _SHARED else made
 

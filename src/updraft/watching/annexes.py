@@ -21,7 +21,7 @@ def rows_of(reader: Reader) -> list[Row]:
     machines: dict[str, list[AnnexMachine]] = {}
     for record in reader.view(time.time()).machines:
         if record.ended_at is None and (name := annex_of(record.variant)):
-            look = said.get((record.cloud, record.id))
+            look = said.get(record.key)
             phase, text = (look["phase"], f"{look['phase']}: {look['reason']['text']}") if look else UNSEEN
             of = machines.setdefault(name, [])
             of.append(AnnexMachine(record.id, record.cloud, record.flavor, text, phase))

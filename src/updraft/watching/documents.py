@@ -122,7 +122,7 @@ def machine_rows(reader: Reader, cycle: Mapping[str, Any], now: float) -> list[M
     outlooks = {(row["cloud"], row["machine"]): row for row in cycle.get("machines", [])}
     view = reader.view(now)
     return [
-        machine_row(record, outlooks.get((record.cloud, record.id)), now, view.at_work)
+        machine_row(record, outlooks.get(record.key), now, view.at_work)
         for record in view.machines
         if record.ended_at is None
     ]
@@ -147,7 +147,7 @@ def machine_row(
 
 def _last_claimed(record: MachineRecord, at_work: AtWork | None) -> float | None:
     """When it last had a claim: that it still has one isn't in its record."""
-    if at_work is None or (record.cloud, record.id) not in at_work.machines:
+    if at_work is None or record.key not in at_work.machines:
         return record.last_claimed_at
     return max(at_work.at, record.last_claimed_at or 0.0)
 

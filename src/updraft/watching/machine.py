@@ -35,11 +35,7 @@ def machine_document(reader: Reader, what: str, now: float) -> ExplainedMachine:
     record = machine_named(reader, what, gone=True)
     cycle = reader.last_cycle() or {}
     outlook = next(
-        (
-            row
-            for row in cycle.get("machines", [])
-            if (row["cloud"], row["machine"]) == (record.cloud, record.id)
-        ),
+        (row for row in cycle.get("machines", []) if (row["cloud"], row["machine"]) == record.key),
         None,
     )
     events = [

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from updraft.config.tables.usage import Usage
-from updraft.core.model.used import MachineKey, UserClaim
+from updraft.core.model import MachineId
+from updraft.core.model.used import UserClaim
 from updraft.documents import Row, plain
 from updraft.ledger.reader import Reader
 from updraft.ledger.usage_reading import Records, records
@@ -98,7 +99,7 @@ class Pictures:
         self._reader: PageReader | None = None
         self._inode = (0, 0)
         self._picture: tuple[int, Picture] | None = None
-        self._claims: tuple[float, Mapping[MachineKey, tuple[UserClaim, ...]]] | None = None
+        self._claims: tuple[float, Mapping[MachineId, tuple[UserClaim, ...]]] | None = None
         self._reports: dict[tuple[str, ReportPeriod], tuple[float, Any]] = {}
         self._thread = ThreadPoolExecutor(1, "updraft-web")
         self._waiting = 0
@@ -146,7 +147,7 @@ class Pictures:
             kept = self._picture = reader.stamp, _read(reader, self.pool, now)
         return kept[1]
 
-    def claims(self) -> Mapping[MachineKey, tuple[UserClaim, ...]]:
+    def claims(self) -> Mapping[MachineId, tuple[UserClaim, ...]]:
         """Whose claims each machine has, by the last look that is in the records of what was used."""
         picture = self.picture()
         if self._claims is None or self._claims[0] != picture.at:

@@ -65,7 +65,7 @@ def decided(
 def said(found: ScaleIn) -> dict[str, str]:
     """What is said of each idle machine; those that go in capitals."""
     goes = {drain.machine for drain in found.drains}
-    codes = {one.machine: one.reason.code for one in found.outlooks}
+    codes = {one.machine: one.reason.code for one in found.outlooks.values()}
     return {name: code.upper() if name in goes else code for name, code in sorted(codes.items())}
 
 
@@ -96,7 +96,7 @@ def test_what_becomes_of_one_idle_machine(
 
 
 def test_it_says_when_the_machine_would_go() -> None:
-    (outlook,) = decided(pool(joined("i-1", IDLE - 25)), policy()).outlooks
+    (outlook,) = decided(pool(joined("i-1", IDLE - 25)), policy()).outlooks.values()
     assert outlook.deadline == NOW + 25
 
 
@@ -166,7 +166,7 @@ def test_one_that_will_soon_be_wanted_again_stays_unless_somebody_is_pressed() -
 
 def test_what_is_not_configured_any_more_is_none_of_its_business() -> None:
     other = replace(policy(), classes={"other": worker("other")})
-    assert decided(pool(joined("i-1")), other) == ScaleIn((), ())
+    assert decided(pool(joined("i-1")), other) == ScaleIn((), {})
 
 
 @given(

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from updraft.core.demand.filling import Filling
 from updraft.core.demand.room import Demand, Room
 from updraft.core.machines.entries import Entry
-from updraft.core.model import Reason, Untaken
+from updraft.core.model import MachineId, Reason, Untaken
 from updraft.core.reasons import counted
 from updraft.core.sharing.submitters import short, user_of
 
-Machines = tuple[tuple[str, str], ...]
+Machines = tuple[MachineId, ...]
 """Machines by cloud and id."""
 
 ROOM_IN_DOUBT = "room-in-doubt"
@@ -28,7 +28,7 @@ ROOM_IN_DOUBT = "room-in-doubt"
 _DOUBTED = 64  # machines that one group may doubt
 
 
-def more_doubted(known: Machines, found: Iterable[tuple[str, str]]) -> Machines:
+def more_doubted(known: Machines, found: Iterable[MachineId]) -> Machines:
     """Both. The first ones stay: where it is more than so many, it isn't theirs."""
     return tuple(dict.fromkeys((*known, *found)))[:_DOUBTED]
 
@@ -36,9 +36,7 @@ def more_doubted(known: Machines, found: Iterable[tuple[str, str]]) -> Machines:
 def barred(memory: Mapping[str, Untaken], space: Room) -> dict[str, frozenset[str]]:
     """The bins that are no room for a group, by their keys: those of machines that it doubts."""
     doubting = {key: one.doubted for key, one in memory.items() if one.doubted}
-    bins: dict[tuple[str, str], list[str]] = {
-        machine: [] for machines in doubting.values() for machine in machines
-    }
+    bins: dict[MachineId, list[str]] = {machine: [] for machines in doubting.values() for machine in machines}
     for item in space.joined if doubting else ():
         owner = space.owner.get(item.key)
         if owner in bins:
@@ -49,16 +47,14 @@ def barred(memory: Mapping[str, Untaken], space: Room) -> dict[str, frozenset[st
     }
 
 
-def at_fault(
-    memory: Mapping[str, Untaken], queue: Demand, staying: Iterable[Entry]
-) -> dict[tuple[str, str], int]:
+def at_fault(memory: Mapping[str, Untaken], queue: Demand, staying: Iterable[Entry]) -> dict[MachineId, int]:
     """Machines that are no room for anybody, each with how many groups say so.
 
     Such a group didn't take this machine's room, more of its jobs run now than ever did then, and the machine
     idles as it did. What it says of itself takes it out of here alone, not out of what that group doubts.
     """
     running = {group.key: group.running for group in queue.all}
-    since: dict[tuple[str, str], list[float]] = {}
+    since: dict[MachineId, list[float]] = {}
     for key, one in memory.items():
         if one.times and running.get(key, 0) > one.running:
             for machine in one.doubted:
@@ -88,7 +84,7 @@ def serving(
     if not late:
         return {}
     old = {one.key for one in staying if (one.machine.record.joined_at or math.inf) <= since}
-    waiting: dict[str, set[tuple[str, str]]] = {}
+    waiting: dict[str, set[MachineId]] = {}
     for one in staying if claimed else ():
         for child, _ in one.claims:
             waiting.setdefault(short(child.user), set()).add(one.key)
@@ -103,7 +99,7 @@ def serving(
     return found
 
 
-def doubters(memory: Mapping[str, Untaken]) -> dict[tuple[str, str], int]:
+def doubters(memory: Mapping[str, Untaken]) -> dict[MachineId, int]:
     """The machines that are doubted, each with how many groups do."""
     return dict(Counter(machine for one in memory.values() for machine in one.doubted))
 

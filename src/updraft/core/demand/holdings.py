@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from updraft.core.demand.filling import Filling
 from updraft.core.demand.room import Room
-from updraft.core.machines.census import Key
 from updraft.core.machines.cooldowns import Outstanding
-from updraft.core.model import JobGroup, Machine, Phase
+from updraft.core.model import JobGroup, Machine, MachineId, Phase
 from updraft.core.settings import Policy
 from updraft.core.sharing.caps import Caps, Tally, capped, owner
 from updraft.core.sharing.shares import Standing
@@ -37,8 +36,8 @@ def caps(
         if machine.phase is not Phase.GONE:
             rows.add_machine(machine)
     for item in waiting:
-        for number in range(item.count):
-            rows.add_coming(("", f"{item.launch.key}#{number}"), item)
+        for key in item.keys:
+            rows.add_coming(key, item)
     of = {group.key: group for group in groups}
     for filling in fillings:
         rows.add_placed(filling.placed, of, found.users)
@@ -51,12 +50,12 @@ class _Rows:
 
     def __init__(self, space: Room) -> None:
         self._owner = space.owner
-        self._cores: dict[Key, dict[str, int]] = {}
-        self._class: dict[Key, str] = {}
-        self._whole: dict[Key, tuple[str, int]] = {}
+        self._cores: dict[MachineId, dict[str, int]] = {}
+        self._class: dict[MachineId, str] = {}
+        self._whole: dict[MachineId, tuple[str, int]] = {}
 
     def add_machine(self, machine: Machine) -> None:
-        key, record = (machine.cloud, machine.id), machine.record
+        key, record = machine.key, machine.record
         self._class[key] = machine.worker_class
         if only := owner(record.variant):
             self._whole[key] = only, record.resources.cpus
@@ -68,7 +67,7 @@ class _Rows:
                 if child.user:
                     cores[child.user] = cores.get(child.user, 0) + child.resources.cpus
 
-    def add_coming(self, key: Key, item: Outstanding) -> None:
+    def add_coming(self, key: MachineId, item: Outstanding) -> None:
         self._class[key] = item.launch.worker_class
         if only := owner(item.launch.variant):
             self._whole[key] = only, item.launch.resources.cpus
@@ -80,8 +79,8 @@ class _Rows:
             name, cpus = user_of(of[group]), max(1, of[group].request.cpus)
             users.setdefault(name, Tally()).cores += sum(bins.values()) * cpus
             for found, number in bins.items():
-                key = self._owner.get(found) or ("", found.rpartition("/")[0])
-                if key in self._cores:
+                key = self._owner.get(found)
+                if key is not None and key in self._cores:
                     cores = self._cores[key]
                     cores[name] = cores.get(name, 0) + number * cpus
 

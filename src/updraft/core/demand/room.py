@@ -12,15 +12,7 @@ from dataclasses import dataclass, replace
 from updraft.core.demand.filling import Bin
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.entries import Entry
-from updraft.core.model import (
-    JobGroup,
-    Known,
-    Machine,
-    ScheddView,
-    Slot,
-    Snapshot,
-    Unknown,
-)
+from updraft.core.model import JobGroup, Known, Machine, MachineId, ScheddView, Slot, Snapshot, Unknown
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.sharing.submitters import trusted
 from updraft.core.slots.counts import believable
@@ -69,13 +61,13 @@ def _patient(source: Unknown[ScheddView], now: float, policy: Policy) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """All bins, and which machine each belongs to (None for the site's own)."""
+    """All bins, and which machine each belongs to (None for the site's own; see `Outstanding.keys` too)."""
 
     joined: tuple[Bin, ...]
     coming: tuple[Bin, ...]
-    owner: dict[str, tuple[str, str] | None]
+    owner: dict[str, MachineId | None]
 
-    def without(self, machines: Container[tuple[str, str]]) -> "Room":
+    def without(self, machines: Container[MachineId]) -> "Room":
         """The same without what has joined of these machines."""
         kept = tuple(item for item in self.joined if self.owner.get(item.key) not in machines)
         return Room(kept, self.coming, self.owner)
@@ -94,7 +86,7 @@ def room(
     """
     joined: list[Bin] = []
     coming: list[Bin] = []
-    owner: dict[str, tuple[str, str] | None] = {}
+    owner: dict[str, MachineId | None] = {}
     for slot in site:
         found = _slot_bin(slot, -1.0, snapshot, policy)
         if found is not None:
@@ -114,7 +106,7 @@ def room(
                 joined.append(found)
         if not machine.slots:
             kind = _kind_of(machine, snapshot)
-            made = _whole(f"{machine.cloud}/{machine.id}", kind, _COMING + rank, snapshot, life)
+            made = _whole(str(key), kind, _COMING + rank, snapshot, life)
             owner.update({found.key: key for found in made})
             coming.extend(made)
     for item in waiting:
@@ -122,9 +114,9 @@ def room(
         kind = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor, launch.variant)
         kind = _placed(kind, launch.zone, launch.market, snapshot)
         life = _lease(launch.variant, snapshot)
-        for number in range(item.count):
-            made = _whole(f"{launch.key}#{number}", kind, 2 * _COMING, snapshot, life)
-            owner.update(dict.fromkeys((found.key for found in made), None))
+        for key in item.keys:
+            made = _whole(key.id, kind, 2 * _COMING, snapshot, life)
+            owner.update({found.key: key for found in made})
             coming.extend(made)
     return Room(tuple(joined), tuple(coming), owner)
 

@@ -15,7 +15,16 @@ from updraft.core.demand.doubts import Machines, more_doubted
 from updraft.core.demand.filling import Filling
 from updraft.core.demand.room import Demand, Room
 from updraft.core.machines.entries import Entry
-from updraft.core.model import CollectorView, JobGroup, Known, Reason, Snapshot, Standstill, Untaken
+from updraft.core.model import (
+    CollectorView,
+    JobGroup,
+    Known,
+    MachineId,
+    Reason,
+    Snapshot,
+    Standstill,
+    Untaken,
+)
 from updraft.core.reasons import counted, moment
 from updraft.core.settings import Policy, Timings
 
@@ -90,7 +99,7 @@ def recalled(
     queue: Demand,
     now: float,
     timings: Timings,
-    there: Container[tuple[str, str]] = (),
+    there: Container[MachineId] = (),
 ) -> dict[str, Untaken]:
     """What of it, by group key, still holds; `there` are the machines whose room may be doubted.
 
@@ -132,7 +141,7 @@ def noticed(
 def stood_still(
     memory: Mapping[str, Untaken],
     served: Mapping[str, Machines],
-    idle: Container[tuple[str, str]],
+    idle: Container[MachineId],
     queue: Demand,
     snapshot: Snapshot,
     timings: Timings,

@@ -237,8 +237,8 @@ def tried(
 
 def _written(ledger: LedgerView, records: Sequence[MachineRecord]) -> LedgerView:
     """The ledger as it will be once these records are in it: a failure seen now counts now."""
-    fresh = {(r.cloud, r.id): r for r in records}
-    kept = tuple(fresh.pop((r.cloud, r.id), r) for r in ledger.machines)
+    fresh = {r.key: r for r in records}
+    kept = tuple(fresh.pop(r.key, r) for r in ledger.machines)
     return replace(ledger, machines=(*kept, *fresh.values()))
 
 
@@ -293,7 +293,7 @@ def _count_odd(made: Budget, snapshot: Snapshot) -> None:
     odd = {cloud: view.odd for cloud, view in snapshot.clouds.items() if view.odd}
     if not odd:
         return
-    known = {(record.cloud, record.id) for record in snapshot.ledger.machines}
+    known = {record.key for record in snapshot.ledger.machines}
     for cloud, ids in odd.items():
         count = sum((cloud, one) not in known for one in ids)
         most = largest(snapshot.offers, cloud)

@@ -13,9 +13,8 @@ from updraft.core.demand.filling import Filling
 from updraft.core.demand.room import Room
 from updraft.core.limits.spending import affordable
 from updraft.core.limits.standings import Payer, SpendingBudgets, total
-from updraft.core.machines.census import Key
 from updraft.core.machines.cooldowns import Outstanding
-from updraft.core.model import BudgetScope, JobGroup, Machine, Offer, Phase, Reason, Spending
+from updraft.core.model import BudgetScope, JobGroup, Machine, MachineId, Offer, Phase, Reason, Spending
 from updraft.core.settings import Policy, SpendingLimit
 from updraft.core.sharing.caps import MANY, Caps, Cut, owner
 from updraft.core.sharing.submitters import group_of, names_of, short, user_of
@@ -135,7 +134,7 @@ def burn_of_people(
     budgets: SpendingBudgets,
     machines: Iterable[Machine],
     coming: Iterable[Outstanding],
-    placed: Mapping[Key, Mapping[Person, int]] | None = None,
+    placed: Mapping[MachineId, Mapping[Person, int]] | None = None,
 ) -> None:
     """Put into `budgets` what runs for users and groups per hour, by claims and by jobs that were placed."""
     placed = placed or {}
@@ -156,13 +155,15 @@ _Part = tuple[Mapping[Person, int], int, float | None]
 
 
 def _all_parts(
-    machines: Iterable[Machine], coming: Iterable[Outstanding], placed: Mapping[Key, Mapping[Person, int]]
+    machines: Iterable[Machine],
+    coming: Iterable[Outstanding],
+    placed: Mapping[MachineId, Mapping[Person, int]],
 ) -> Iterable[_Part]:
     """Of each machine: the cores that people have of it, its size in cores, and its price."""
     for machine in machines:
         if machine.phase is not Phase.GONE:
             record = machine.record
-            cores = dict(placed.get((machine.cloud, machine.id), {}))
+            cores = dict(placed.get(machine.key, {}))
             for person, number in _claims(machine):
                 cores[person] = cores.get(person, 0) + number
             yield (
@@ -172,8 +173,8 @@ def _all_parts(
             )
     for item in coming:
         size, price = item.launch.resources.cpus, item.launch.price
-        for number in range(item.count):
-            some = placed.get(("", f"{item.launch.key}#{number}"), {})
+        for key in item.keys:
+            some = placed.get(key, {})
             yield _whole_for(item.launch.variant, size, dict(some)), size, price
 
 
@@ -208,10 +209,10 @@ def _payers(budgets: SpendingBudgets, user: str, submitter: str) -> list[Payer]:
 
 def _placed(
     groups: Sequence[JobGroup], fillings: Sequence[Filling], space: Room
-) -> dict[Key, dict[Person, int]]:
+) -> dict[MachineId, dict[Person, int]]:
     """The cores of jobs that found room, by machine and user."""
     of = {group.key: group for group in groups}
-    found: dict[Key, dict[Person, int]] = {}
+    found: dict[MachineId, dict[Person, int]] = {}
     for filling in fillings:
         for key, bins in filling.placed.items():
             group = of[key]
@@ -219,6 +220,8 @@ def _placed(
                 continue
             person, cpus = (user_of(group), group.submitter), max(1, group.request.cpus)
             for name, number in bins.items():
-                cores = found.setdefault(space.owner.get(name) or ("", name.rpartition("/")[0]), {})
-                cores[person] = cores.get(person, 0) + number * cpus
+                machine = space.owner.get(name)
+                if machine is not None:
+                    cores = found.setdefault(machine, {})
+                    cores[person] = cores.get(person, 0) + number * cpus
     return found

@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 
 from updraft.core.limits.ceilings import MANY
 from updraft.core.limits.spending import affordable, warning
-from updraft.core.machines.census import Key
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
@@ -21,6 +20,7 @@ from updraft.core.model import (
     BudgetScope,
     Known,
     Machine,
+    MachineId,
     Offer,
     Phase,
     Reason,
@@ -88,7 +88,7 @@ class SpendingBudgets:
         has = self.burn.get(payer, 0.0)
         self.burn[payer] = None if has is None or cost is None else has + cost
 
-    def overspent(self, machines: Iterable[Machine]) -> dict[Key, Reason]:
+    def overspent(self, machines: Iterable[Machine]) -> dict[MachineId, Reason]:
         """Machines whose pool, cloud or class has spent its budget, with what is to be said of that; those
         of annexes were promised to somebody by name, and aren't among them.
         """
@@ -97,13 +97,13 @@ class SpendingBudgets:
             standing = self.standing(limit, name)
             if standing.over and (why := warning(standing)) is not None:
                 over.setdefault((limit.scope, limit.name), why)
-        found: dict[Key, Reason] = {}
+        found: dict[MachineId, Reason] = {}
         for machine in machines if over else ():
             record = machine.record
             payers = self._payers(record.cloud, record.worker_class, "")
             why = next((over[one] for one in payers if one in over), None)
             if why is not None and not annex_of(record.variant):
-                found[machine.cloud, machine.id] = why
+                found[machine.key] = why
         return found
 
     def _payers(self, cloud: str, worker_class: str, variant: str) -> list[Payer]:

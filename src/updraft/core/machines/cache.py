@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from updraft.core.machines.census import Census, Key, Origins, by_machine, revived
+from updraft.core.machines.census import Census, Origins, by_machine, revived
 from updraft.core.machines.cooldowns import booted
 from updraft.core.machines.entries import Entry, by_rank, entry
 from updraft.core.machines.lifecycle import LET_GO, merged
@@ -22,6 +22,7 @@ from updraft.core.model import (
     LaunchRecord,
     LaunchState,
     Machine,
+    MachineId,
     MachineRecord,
     Phase,
     Slot,
@@ -67,29 +68,29 @@ class Roll:
     the pool.
     """
 
-    entries: dict[Key, Entry] = field(default_factory=dict)
-    keys: list[Key] = field(default_factory=list)
+    entries: dict[MachineId, Entry] = field(default_factory=dict)
+    keys: list[MachineId] = field(default_factory=list)
     settled: list[Entry] = field(default_factory=list)
     others: list[Entry] = field(default_factory=list)
-    renewed: list[Key] = field(default_factory=list)
-    records: dict[Key, MachineRecord] = field(default_factory=dict)
+    renewed: list[MachineId] = field(default_factory=list)
+    records: dict[MachineId, MachineRecord] = field(default_factory=dict)
     proven: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     failing: int = 0
     open: tuple[LaunchRecord, ...] = ()
     refused: bool = False
     held: Held = field(default_factory=Held)
-    at_work: frozenset[Key] = frozenset()
-    unread: dict[Key, str] = field(default_factory=dict)
-    _ended: dict[Key, MachineRecord] = field(default_factory=dict)
-    _instances: dict[Key, Instance] = field(default_factory=dict)
-    _others: set[Key] = field(default_factory=set)
+    at_work: frozenset[MachineId] = frozenset()
+    unread: dict[MachineId, str] = field(default_factory=dict)
+    _ended: dict[MachineId, MachineRecord] = field(default_factory=dict)
+    _instances: dict[MachineId, Instance] = field(default_factory=dict)
+    _others: set[MachineId] = field(default_factory=set)
     _seen_records: _Seen[MachineRecord] = field(default_factory=_Seen)
     _launches: tuple[LaunchRecord, ...] = ()
     _seen_slots: _Seen[Slot] = field(default_factory=_Seen)
     _seen_instances: dict[str, _Seen[Instance]] = field(default_factory=dict)
     _policy: Policy | None = None
     _jumped_at: float | None = None
-    _unwritten: list[Key] = field(default_factory=list)
+    _unwritten: list[MachineId] = field(default_factory=list)
     _odd: bool = True
 
     def look(self, snapshot: Snapshot, policy: Policy) -> Census:
@@ -129,20 +130,20 @@ class Roll:
 
     # ------------------------------------------------------------------------------------- what has changed
 
-    def _read_records(self, found: Sequence[MachineRecord], todo: set[Key]) -> None:
+    def _read_records(self, found: Sequence[MachineRecord], todo: set[MachineId]) -> None:
         fresh, gone = self._seen_records.turn(found)
         for record in gone:
             self._count(record, -1)
-            key = (record.cloud, record.id)
+            key = record.key
             rows = self.records if record.ended_at is None else self._ended
             if rows.get(key) is record:
                 del rows[key]
         for record in fresh:
             self._count(record, 1)
-            key = (record.cloud, record.id)
+            key = record.key
             (self.records if record.ended_at is None else self._ended)[key] = record
         for record in (*gone, *fresh):
-            key = (record.cloud, record.id)
+            key = record.key
             known = self.entries.get(key)
             # What was to be remembered is what is known already.
             if known is None or known.machine.record is not self.records.get(key):
@@ -164,22 +165,22 @@ class Roll:
             self.open = tuple([one for one in found if one.state in _OPEN])
             self.refused = any(one.error is not None for one in found)
 
-    def _read_instances(self, snapshot: Snapshot, todo: set[Key]) -> None:
+    def _read_instances(self, snapshot: Snapshot, todo: set[MachineId]) -> None:
         for name, view in snapshot.clouds.items():
             seen = self._seen_instances.setdefault(name, _Seen())
             fresh, gone = seen.turn(view.machines.value if isinstance(view.machines, Known) else ())
             for instance in gone:
-                self._instances.pop((name, instance.id), None)
-                self._others.discard((name, instance.id))
+                self._instances.pop(MachineId(name, instance.id), None)
+                self._others.discard(MachineId(name, instance.id))
             for instance in fresh:
-                self._instances[name, instance.id] = instance
+                self._instances[MachineId(name, instance.id)] = instance
                 if self._policy is not None and not_ours(instance, self._policy) is not None:
-                    self._others.add((name, instance.id))
-            todo.update((name, instance.id) for instance in (*gone, *fresh))
+                    self._others.add(MachineId(name, instance.id))
+            todo.update(MachineId(name, instance.id) for instance in (*gone, *fresh))
 
     def _read_slots(
-        self, snapshot: Snapshot, todo: set[Key]
-    ) -> tuple[Mapping[Key, tuple[Slot, ...]], list[Slot], list[Slot]]:
+        self, snapshot: Snapshot, todo: set[MachineId]
+    ) -> tuple[Mapping[MachineId, tuple[Slot, ...]], list[Slot], list[Slot]]:
         """The slots of the machines in question, the site's own, and those that nobody explains."""
         found = snapshot.collector.value.slots if isinstance(snapshot.collector, Known) else ()
         fresh, gone = self._seen_slots.turn(found)
@@ -187,9 +188,10 @@ class Roll:
             self.held.add(slot, -1)
         for slot in fresh:
             self.held.add(slot)
-        todo.update((slot.cloud, slot.instance_id) for slot in (*gone, *fresh))
+        todo.update(slot.machine_id for slot in (*gone, *fresh))
         if not self._odd:
-            mine = [slot for slot in found if (slot.cloud, slot.instance_id) in todo]
+            ids = {key.id for key in todo}  # tried first: few slots are of these machines
+            mine = [slot for slot in found if slot.instance_id in ids and slot.machine_id in todo]
             explained = by_machine(mine, self.records, self._ended, self._instances, self._others)
             if not explained[1] and not explained[2]:
                 return explained
@@ -197,7 +199,7 @@ class Roll:
         self._odd = bool(explained[1] or explained[2])
         return explained
 
-    def _unknown(self, key: Key, *, heard: bool) -> bool:
+    def _unknown(self, key: MachineId, *, heard: bool) -> bool:
         """Whether it carries our tag, and the ledger doesn't know it, or takes it for ended.
 
         What its cloud shows as ended is none of these, unless the pool hears of it: of an end no source is
@@ -215,9 +217,9 @@ class Roll:
 
     def _renew(
         self,
-        todo: set[Key],
-        adopted: Sequence[Key],
-        slots: Mapping[Key, tuple[Slot, ...]],
+        todo: set[MachineId],
+        adopted: Sequence[MachineId],
+        slots: Mapping[MachineId, tuple[Slot, ...]],
         snapshot: Snapshot,
     ) -> None:
         policy, entries = self._policy, self.entries
@@ -243,7 +245,7 @@ class Roll:
         if moved:
             self.keys = sorted(entries)
 
-    def _sort(self, todo: set[Key], snapshot: Snapshot) -> None:
+    def _sort(self, todo: set[MachineId], snapshot: Snapshot) -> None:
         entries = self.entries
         new = [entries[key] for key in self.renewed]
         self.others = [one for one in new if not one.settled]

@@ -11,6 +11,7 @@ from updraft.core.model import (
     Instance,
     LaunchRecord,
     Machine,
+    MachineId,
     MachineRecord,
     Offer,
     Reason,
@@ -18,9 +19,6 @@ from updraft.core.model import (
     Slot,
 )
 from updraft.core.reasons import counted
-
-Key = tuple[str, str]
-"""A machine's cloud and id."""
 
 Sold = Offer | CloudOffer
 
@@ -92,16 +90,16 @@ def revived(past: MachineRecord) -> MachineRecord:
 
 def by_machine(
     slots: Iterable[Slot],
-    records: Mapping[Key, MachineRecord],
-    ended: Mapping[Key, MachineRecord],
-    instances: Mapping[Key, Instance],
-    others: Container[Key] = (),
-) -> tuple[dict[Key, tuple[Slot, ...]], list[Slot], list[Slot]]:
+    records: Mapping[MachineId, MachineRecord],
+    ended: Mapping[MachineId, MachineRecord],
+    instances: Mapping[MachineId, Instance],
+    others: Container[MachineId] = (),
+) -> tuple[dict[MachineId, tuple[Slot, ...]], list[Slot], list[Slot]]:
     """Slots by the machine that explains them; slots of the site's own; slots that nobody explains.
 
     Those of machines of `others`, which another pool of our name has launched, are the site's own to us.
     """
-    explained: dict[Key, tuple[Slot, ...]] = {}
+    explained: dict[MachineId, tuple[Slot, ...]] = {}
     site: list[Slot] = []
     strangers: list[Slot] = []
     launches: set[str] | None = None
@@ -113,7 +111,7 @@ def by_machine(
             lies = bool(slot.launch_key) and slot.launch_key in (launches or ())
             (strangers if lies else site).append(slot)
             continue
-        key = (slot.cloud, slot.instance_id)
+        key = slot.machine_id
         if key in others and key not in records:
             site.append(slot)
             continue

@@ -16,6 +16,7 @@ from updraft.core.model import (
     LaunchState,
     LedgerView,
     Machine,
+    MachineId,
     MachineRecord,
     Reason,
     Snapshot,
@@ -67,6 +68,11 @@ class Outstanding:
 
     launch: LaunchRecord
     count: int
+
+    @property
+    def keys(self) -> tuple[MachineId, ...]:
+        """What each is counted under until it has an id: no cloud, and the launch's key with a number."""
+        return tuple([MachineId("", f"{self.launch.key}#{number}") for number in range(self.count)])
 
 
 def outstanding(ledger: LedgerView, machines: Iterable[Machine]) -> tuple[Outstanding, ...]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from updraft.core.machines.census import Key
-from updraft.core.model import Child, Machine, MachineOutlook, Phase, Reason, Slot
+from updraft.core.model import Child, Machine, MachineId, MachineOutlook, Phase, Reason, Slot
 
 Rank = tuple[int, float, float, str, str]
 Account = tuple[str, str, int, int, float | None]
@@ -28,7 +27,7 @@ class Entry:
     """
 
     machine: Machine
-    key: Key
+    key: MachineId
     rank: Rank
     account: Account
     busy: bool
@@ -51,7 +50,7 @@ def entry(
         roomy = roomy or slot.free.cpus > 0 or not slot.partitionable
     return Entry(
         machine,
-        (machine.cloud, machine.id),
+        machine.key,
         (*keep_first(machine), machine.cloud),
         (record.cloud, record.worker_class, size.cpus, size.memory, record.price),
         busy,

@@ -11,6 +11,7 @@ from updraft.core.model import (
     DrainMode,
     Known,
     Machine,
+    MachineId,
     Reason,
     RunningJob,
     Snapshot,
@@ -48,9 +49,9 @@ class Look:
 
     snapshot: Snapshot
     policy: Policy
-    surplus: frozenset[tuple[str, str]] = frozenset()
-    overspent: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
-    asked_for: set[tuple[str, str]] = field(default_factory=set)
+    surplus: frozenset[MachineId] = frozenset()
+    overspent: Mapping[MachineId, Reason] = field(default_factory=dict)
+    asked_for: set[MachineId] = field(default_factory=set)
     _running: list["_Running"] = field(default_factory=list)
     _annexes: dict[str, Annex] = field(default_factory=dict)
 
@@ -162,7 +163,7 @@ def jobs_there(machine: Machine, look: Look) -> tuple[RunningJob, ...] | None:
 
 def jobs_known(machine: Machine, look: Look) -> tuple[RunningJob, ...]:
     """Jobs that the schedds that have said believe to run on it."""
-    look.asked_for.add((machine.cloud, machine.id))
+    look.asked_for.add(machine.key)
     return tuple(look.running.jobs.get(machine.id, ()))
 
 

@@ -311,9 +311,9 @@ def _takes_back(machine: Machine, look: Look) -> bool:
     if drain.reason.code == "drifted":
         return worker is not None and worker.generation == machine.generation
     if drain.reason.code == "over-limit":
-        return (machine.cloud, machine.id) not in look.surplus
+        return machine.key not in look.surplus
     if drain.reason.code == "budget-spent":
-        return (machine.cloud, machine.id) not in look.overspent
+        return machine.key not in look.overspent
     return drain.reason.code == CLOUD_DRAINED and look.policy.rule(machine.cloud).leaving is None
 
 
@@ -357,9 +357,9 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
         return drained(
             machine, look, Reason("drifted", f"the settings of class {worker.name} have changed"), None
         )
-    if (machine.cloud, machine.id) in look.surplus:
+    if machine.key in look.surplus:
         return drained(machine, look, Reason("over-limit", "a limit was lowered below what runs"), None)
-    if (spent := look.overspent.get((machine.cloud, machine.id))) is not None:
+    if (spent := look.overspent.get(machine.key)) is not None:
         return drained(machine, look, spent, None)
     leaving = look.policy.rule(machine.cloud).leaving
     return None if leaving is None else drained(machine, look, leaving, None)

@@ -284,7 +284,7 @@ def _not_ahead(record: MachineRecord, now: float) -> MachineRecord:
 def _last_work(record: MachineRecord, ledger: LedgerView, now: float) -> float | None:
     """When the last decision was, if it saw a claim on it and that is not in its record."""
     last = ledger.at_work
-    return min(last.at, now) if last is not None and (record.cloud, record.id) in last.machines else None
+    return min(last.at, now) if last is not None and record.key in last.machines else None
 
 
 def _heard(

@@ -14,7 +14,17 @@ from functools import cache, partial
 from updraft.core.machines.entries import Entry, on_the_way, plain_ones
 from updraft.core.machines.pressing import CALM, Pressing
 from updraft.core.machines.waves import Waves, waves
-from updraft.core.model import Drain, DrainMode, Known, Machine, MachineOutlook, Phase, Reason, Snapshot
+from updraft.core.model import (
+    Drain,
+    DrainMode,
+    Known,
+    Machine,
+    MachineId,
+    MachineOutlook,
+    Phase,
+    Reason,
+    Snapshot,
+)
 from updraft.core.reasons import counted, moment, spell
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.slots.variants import annex_of, idle_limit
@@ -25,13 +35,13 @@ class ScaleIn:
     """Drains of idle machines, and what is to be said of each idle one."""
 
     drains: tuple[Drain, ...]
-    outlooks: tuple[MachineOutlook, ...]
+    outlooks: Mapping[MachineId, MachineOutlook]
 
 
 def scale_in(
     staying: Sequence[Entry],
     promised: Mapping[str, int],
-    needed: frozenset[tuple[str, str]],
+    needed: frozenset[MachineId],
     complete: bool,
     snapshot: Snapshot,
     policy: Policy,
@@ -48,14 +58,14 @@ def scale_in(
     for name, number in plain_ones(staying).items():
         counts[name] = counts.get(name, 0) + number
     drains: list[Drain] = []
-    outlooks: list[MachineOutlook] = []
+    outlooks: dict[MachineId, MachineOutlook] = {}
     for one in reversed(staying):
         if one.busy:
             break  # and so are those worth more than it
         machine, worker = one.machine, policy.classes.get(one.machine.worker_class)
         if worker is None or on_the_way(machine):
             continue
-        reason, goes, at = _judge(machine, worker, counts, needed, complete, snapshot)
+        reason, goes, at = _judge(one, worker, counts, needed, complete, snapshot)
         asked_for = bool(annex_of(machine.record.variant))  # by hand, with an idle limit of its own
         kept = _kept(machine, tides[worker.name], snapshot.now) if goes and not asked_for else None
         if kept is not None:
@@ -68,8 +78,8 @@ def scale_in(
             if not machine.record.variant:
                 counts[machine.worker_class] -= 1
             drains.append(Drain(machine.id, machine.cloud, DrainMode.EMPTY, reason))
-        outlooks.append(MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at))
-    return ScaleIn(tuple(drains), tuple(outlooks))
+        outlooks[one.key] = MachineOutlook(machine.id, machine.cloud, Phase.JOINED, reason, at)
+    return ScaleIn(tuple(drains), outlooks)
 
 
 def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Reason | None:
@@ -79,17 +89,17 @@ def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Rea
 
 
 def _judge(
-    machine: Machine,
+    one: Entry,
     worker: WorkerClass,
     counts: Mapping[str, int],
-    needed: frozenset[tuple[str, str]],
+    needed: frozenset[MachineId],
     complete: bool,
     snapshot: Snapshot,
 ) -> tuple[Reason, bool, float | None]:
     """The reason it stays or goes, whether it goes, and when it would."""
-    now, record = snapshot.now, machine.record
+    now, machine, record = snapshot.now, one.machine, one.machine.record
     since = record.last_claimed_at if record.last_claimed_at is not None else now
-    if (machine.cloud, machine.id) in needed:
+    if one.key in needed:
         return Reason("needed", "waiting jobs can use it"), False, None
     if not record.variant and counts[machine.worker_class] <= worker.min_machines:
         text = f"class {worker.name} keeps at least {counted(worker.min_machines, 'machine')}"

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from updraft.core.machines.cache import Roll
-from updraft.core.machines.census import Key
 from updraft.core.machines.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.machines.fates import Fate, Look
 from updraft.core.machines.leaving import fate
 from updraft.core.machines.witnesses import ANOTHERS, UNTAGGED
-from updraft.core.model import Machine, Phase, Undrain
+from updraft.core.model import Machine, MachineId, Phase, Undrain
 from updraft.core.settings import Policy
 from updraft.core.slots.variants import annex_of
 
@@ -28,7 +27,7 @@ class Staying:
     ours to end or whose drain is taken back. Both have first what is worth keeping.
     """
 
-    fates: Mapping[Key, Fate]
+    fates: Mapping[MachineId, Fate]
     undecided: Sequence[Entry]
     room: Sequence[Entry]
 
@@ -41,7 +40,7 @@ def staying(roll: Roll, look: Look) -> Staying:
     return Staying(fates, undecided, sorted((*undecided, *others), key=by_rank) if others else undecided)
 
 
-def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
+def _fates(roll: Roll, look: Look) -> dict[MachineId, Fate]:
     """What becomes of machines whatever the queue says, in the order of their keys.
 
     A settled one stays until its lifetime is over, unless a limit was lowered or a budget is spent.
@@ -53,7 +52,7 @@ def _fates(roll: Roll, look: Look) -> dict[Key, Fate]:
     return {key: found for key in asked if (found := fate(roll.entries[key].machine, look)) is not None}
 
 
-def _undecided(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
+def _undecided(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
     """Machines that count as room and towards a minimum, those worth keeping first."""
     some = [one for one in roll.others if _stays(one.machine, fates.get(one.key))]
     kept = [one for one in roll.settled if one.key not in fates] if fates else roll.settled
@@ -67,7 +66,7 @@ def _stays(machine: Machine, found: Fate | None) -> bool:
     return on_the_way(machine) and not found.actions and not found.ended
 
 
-def _reopened(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
+def _reopened(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
     """Machines whose drain is taken back now: they are room again, and are not idle for want of work yet."""
     found = []
     for key, own in fates.items():
@@ -78,13 +77,13 @@ def _reopened(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
     return found
 
 
-def _untouched(roll: Roll, fates: Mapping[Key, Fate]) -> list[Entry]:
+def _untouched(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
     """Machines that aren't ours to end any more, and whose room is there all the same."""
     found = (roll.entries[key] for key, own in fates.items() if own.reason.code in (UNTAGGED.code, ANOTHERS))
     return [one for one in found if one.machine.phase is Phase.JOINED]
 
 
-def surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[tuple[str, str]]:
+def surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[MachineId]:
     """Machines beyond a maximum that was lowered while they ran: the least worth keeping.
 
     Those of annexes count, and stay until their leases end.
@@ -97,14 +96,14 @@ def surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[tuple[
     if all(most is None or len(all_machines) <= most for most in maxima):
         return frozenset()
     living = [m for m in all_machines if m.phase in (Phase.BOOTING, Phase.REQUESTED, Phase.JOINED)]
-    over: set[tuple[str, str]] = set()
+    over: set[MachineId] = set()
 
     def trim(member: Callable[[Machine], bool], count: int, most: int | None) -> None:
         if most is not None and count > most:
             joined = [m for m in living if m.phase is Phase.JOINED and member(m)]
             mine = [m for m in joined if not annex_of(m.record.variant)]
             ranked = sorted(mine, key=keep_first, reverse=True)
-            over.update((m.cloud, m.id) for m in ranked[: count - most])
+            over.update(m.key for m in ranked[: count - most])
 
     classes = Counter(m.worker_class for m in living)
     for name, worker in policy.classes.items():

@@ -9,6 +9,7 @@ from updraft.core.model.annexes import Annex, AnnexOutlook, AnnexState
 from updraft.core.model.basics import (
     NOTHING,
     Known,
+    MachineId,
     Reason,
     Resources,
     Source,
@@ -110,6 +111,7 @@ __all__ = [
     "Learned",
     "LedgerView",
     "Machine",
+    "MachineId",
     "MachineOutlook",
     "MachineRecord",
     "Observation",

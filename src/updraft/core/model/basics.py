@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -16,6 +16,19 @@ class Reason:
 
     code: Annotated[str, "Short and stable."]
     text: Annotated[str, "One sentence, for people."]
+
+
+class MachineId(NamedTuple):
+    """Which machine: its cloud, and the id that this cloud gave it. Two clouds may give the same id.
+
+    Sorts, compares and hashes as the pair does; `str` is `cloud/id`.
+    """
+
+    cloud: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.cloud}/{self.id}"
 
 
 Custom = tuple[tuple[str, int], ...]

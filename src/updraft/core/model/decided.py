@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from updraft.core.model.annexes import Annex, AnnexOutlook
-from updraft.core.model.basics import Reason
+from updraft.core.model.basics import MachineId, Reason
 from updraft.core.model.observed import Instance, Offer, Slot
 from updraft.core.model.remembered import DrainMode, MachineRecord, Untaken
 from updraft.core.model.spent import Spending
@@ -40,6 +40,11 @@ class Machine:
     slots: tuple[Slot, ...] = ()
 
     @property
+    def key(self) -> MachineId:
+        """Its cloud and its id."""
+        return MachineId(self.cloud, self.id)
+
+    @property
     def busy(self) -> bool:
         """True while any of its slots has a claim."""
         for slot in self.slots:  # noqa: SIM110 (any() costs several times as much, for each machine)
@@ -69,6 +74,11 @@ class Drain:
     reason: Reason
     deadline: float | None = None
 
+    @property
+    def key(self) -> MachineId:
+        """The cloud and the id of the machine."""
+        return MachineId(self.cloud, self.machine)
+
 
 @dataclass(frozen=True, slots=True)
 class Undrain:
@@ -78,6 +88,11 @@ class Undrain:
     cloud: str
     reason: Reason
 
+    @property
+    def key(self) -> MachineId:
+        """The cloud and the id of the machine."""
+        return MachineId(self.cloud, self.machine)
+
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
@@ -86,6 +101,11 @@ class Terminate:
     machines: tuple[str, ...]
     cloud: str
     reason: Reason
+
+    @property
+    def keys(self) -> tuple[MachineId, ...]:
+        """The cloud and the id of each."""
+        return tuple([MachineId(self.cloud, one) for one in self.machines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +121,11 @@ class Adopt:
     worker_class: str = ""
     launch_key: str = ""
     generation: str = ""
+
+    @property
+    def key(self) -> MachineId:
+        """The cloud and the id of the machine."""
+        return MachineId(self.cloud, self.machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +191,11 @@ class MachineOutlook:
     reason: Reason
     deadline: float | None = None
 
+    @property
+    def key(self) -> MachineId:
+        """Its cloud and its id."""
+        return MachineId(self.cloud, self.machine)
+
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
@@ -185,8 +215,8 @@ class Questions:
     jobs that run, where anybody has to know which run on `jobs`. Both are clouds and ids.
     """
 
-    machines: frozenset[tuple[str, str]] = frozenset()
-    jobs: frozenset[tuple[str, str]] = frozenset()
+    machines: frozenset[MachineId] = frozenset()
+    jobs: frozenset[MachineId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +238,7 @@ class Plan:
     machines: tuple[MachineOutlook, ...] = ()
     cooldowns: tuple[Cooldown, ...] = ()
     warnings: tuple[Reason, ...] = ()
-    at_work: frozenset[tuple[str, str]] | None = None
+    at_work: frozenset[MachineId] | None = None
     annexes: tuple[AnnexOutlook, ...] = ()
     spending: tuple[Spending, ...] = ()
     questions: Questions = Questions()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from updraft.core.model.basics import Known, Resources, Source
+from updraft.core.model.basics import Known, MachineId, Resources, Source
 from updraft.core.model.joins import CollectorLoad
 from updraft.core.model.terms import NO_TERMS, Terms
 
@@ -141,6 +141,11 @@ class Slot:
     begun: int | None = None
 
     @property
+    def machine_id(self) -> MachineId:
+        """Which machine it says that it is of; one without an id where it is the site's own."""
+        return MachineId(self.cloud, self.instance_id)
+
+    @property
     def patience(self) -> float:
         """How many seconds a graceful drain leaves to the least patient of its jobs; endless without any."""
         claims = [child.retirement for child in self.children if child.state == "Claimed"]
@@ -241,6 +246,11 @@ class Instance:
     unknown_state: str = ""
     tagged: bool = True
     identity: str = ""
+
+    @property
+    def key(self) -> MachineId:
+        """Its cloud and its id."""
+        return MachineId(self.cloud, self.id)
 
     @property
     def alive(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from updraft.core.model.annexes import Annex
-from updraft.core.model.basics import NOTHING, Reason, Resources, Source
+from updraft.core.model.basics import NOTHING, MachineId, Reason, Resources, Source
 from updraft.core.model.joins import JoinPace
 from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
 from updraft.core.model.spent import Spent
@@ -119,12 +119,17 @@ class MachineRecord:
     end_failed: Reason | None = None
     end_failed_at: float | None = None
 
+    @property
+    def key(self) -> MachineId:
+        """Its cloud and its id."""
+        return MachineId(self.cloud, self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
     """The `machines` (cloud and id) that had a claim at the last decision, and the time `at` of its look."""
 
-    machines: frozenset[tuple[str, str]]
+    machines: frozenset[MachineId]
     at: float
 
 
@@ -152,7 +157,7 @@ class Untaken:
     since: float
     until: float
     running: int = 0
-    doubted: tuple[tuple[str, str], ...] = ()
+    doubted: tuple[MachineId, ...] = ()
     still: Standstill | None = None
 
 

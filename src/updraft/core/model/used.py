@@ -7,10 +7,8 @@ and GPUs are multiplied by seconds, costs are in the site's currency.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from updraft.core.model.basics import Reason
+from updraft.core.model.basics import MachineId, Reason
 
-MachineKey = tuple[str, str]
-"""A machine's cloud and instance id."""
 Day = int
 """A UTC day, counted from 1970-01-01."""
 
@@ -46,9 +44,9 @@ class MachineFacts:
     score: float | None = None
 
     @property
-    def key(self) -> MachineKey:
+    def key(self) -> MachineId:
         """Its cloud and its id."""
-        return self.cloud, self.id
+        return MachineId(self.cloud, self.id)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,7 +111,7 @@ class Meters:
     """All machines that aren't over, and the time of the last look; None before the first."""
 
     at: float | None = None
-    machines: Mapping[MachineKey, Meter] = field(default_factory=dict)
+    machines: Mapping[MachineId, Meter] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -162,6 +160,6 @@ class Booking:
     """What a look adds to the records, and the meters that it has changed: None for one that is over."""
 
     at: float
-    machines: dict[tuple[MachineKey, Day], tuple[MachineFacts, MachineDay]] = field(default_factory=dict)
-    users: dict[tuple[MachineKey, Day, str, str], UserDay] = field(default_factory=dict)
-    meters: dict[MachineKey, Meter | None] = field(default_factory=dict)
+    machines: dict[tuple[MachineId, Day], tuple[MachineFacts, MachineDay]] = field(default_factory=dict)
+    users: dict[tuple[MachineId, Day, str, str], UserDay] = field(default_factory=dict)
+    meters: dict[MachineId, Meter | None] = field(default_factory=dict)

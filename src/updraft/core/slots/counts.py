@@ -7,7 +7,7 @@ may let its machines run more jobs than they have processors (`NUM_CPUS`), so th
 from collections.abc import Iterable
 from dataclasses import replace
 
-from updraft.core.model import CollectorView, Known, MachineRecord, Resources, Slot, Source
+from updraft.core.model import CollectorView, Known, MachineId, MachineRecord, Resources, Slot, Source
 
 OVERSOLD = 16
 """How many times what was bought a machine may say that it has, in processors, memory and slots for them."""
@@ -36,21 +36,21 @@ def bounded(collector: Source[CollectorView], records: Iterable[MachineRecord]) 
     if not isinstance(collector, Known):
         return collector
     slots = collector.value.slots
-    count: dict[tuple[str, str], int] = {}
+    count: dict[MachineId, int] = {}
     for slot in slots:
-        key = (slot.cloud, slot.instance_id)
+        key = slot.machine_id
         count[key] = count.get(key, 0) + 1
     many = {key: number for key, number in count.items() if key[1] and number > _BESIDES}
     if not many:
         return collector
-    sizes = {(one.cloud, one.id): one.resources for one in records if (one.cloud, one.id) in many}
+    sizes = {one.key: one.resources for one in records if one.key in many}
     over = {key: number for key, number in many.items() if number > most_slots(sizes.get(key, Resources()))}
     if not over:
         return collector
-    kept = [slot for slot in slots if (slot.cloud, slot.instance_id) not in over]
-    crowds: dict[tuple[str, str], list[Slot]] = {}
+    kept = [slot for slot in slots if slot.machine_id not in over]
+    crowds: dict[MachineId, list[Slot]] = {}
     for slot in slots:
-        crowds.setdefault((slot.cloud, slot.instance_id), []).append(slot)
+        crowds.setdefault(slot.machine_id, []).append(slot)
     for key, number in sorted(over.items()):
         most = most_slots(sizes.get(key, Resources()))
         first, *others = sorted(crowds[key], key=lambda slot: (len(slot.name), slot.name))[:most]

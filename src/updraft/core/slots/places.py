@@ -45,10 +45,10 @@ def placed(
     """The same with our own machines' slots of kinds that say where the machine is."""
     if not isinstance(view, Known):
         return Placed(view, templates, {})
-    records = {(record.cloud, record.id): record for record in machines if record.ended_at is None}
+    records = {record.key: record for record in machines if record.ended_at is None}
     found, texts, bought = [], dict(templates), {}
     for slot in view.value.slots:
-        record = records.get((slot.cloud, slot.instance_id))
+        record = records.get(slot.machine_id)
         if record is None or slot.launch_key != record.launch_key:
             found.append(slot)
             continue

@@ -12,7 +12,7 @@ of the last look does for all. `pending` is what meters add that isn't in the re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from updraft.core.model import Reason
+from updraft.core.model import MachineId, Reason
 from updraft.core.model.used import (
     ABSENT,
     Booking,
@@ -20,7 +20,6 @@ from updraft.core.model.used import (
     InPool,
     MachineDay,
     MachineFacts,
-    MachineKey,
     Meter,
     Meters,
     Sighting,
@@ -36,17 +35,17 @@ OLDEST = 366 * DAY
 """How long ago a machine may have begun that is seen for the first time: clouds say odd things."""
 MOST_JOBS = 1_000_000
 """Jobs that a machine may have begun between two looks: an ad may say any number."""
-NONE: Mapping[MachineKey, float] = {}
+NONE: Mapping[MachineId, float] = {}
 FORGOTTEN = Reason("forgotten", "nothing is known of its end")
 
 
 def turn(
     meters: Meters,
-    seen: Mapping[MachineKey, Sighting],
+    seen: Mapping[MachineId, Sighting],
     now: float,
     *,
     jumped: bool = False,
-    booked: Mapping[MachineKey, float] = NONE,
+    booked: Mapping[MachineId, float] = NONE,
 ) -> tuple[Meters, Booking]:
     """What this look adds, and the meters after it.
 
@@ -79,8 +78,8 @@ def pending(meters: Meters) -> Booking:
 
 
 def _applied(
-    machines: Mapping[MachineKey, Meter], changes: Mapping[MachineKey, Meter | None]
-) -> Mapping[MachineKey, Meter]:
+    machines: Mapping[MachineId, Meter], changes: Mapping[MachineId, Meter | None]
+) -> Mapping[MachineId, Meter]:
     if not changes:
         return machines
     made = {**machines, **changes}
@@ -241,5 +240,5 @@ def _row(books: Booking, facts: MachineFacts, day: Day, begin: float, end: float
     return row
 
 
-def _user(books: Booking, key: MachineKey, day: Day, name: tuple[str, str]) -> UserDay:
+def _user(books: Booking, key: MachineId, day: Day, name: tuple[str, str]) -> UserDay:
     return books.users.setdefault((key, day, *name), UserDay())

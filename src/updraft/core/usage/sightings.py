@@ -8,8 +8,8 @@ too young to know of every machine, or has only ads that are older than they sho
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from updraft.core.model import Instance, Known, MachineRecord, Plan, Reason, Slot, Snapshot
-from updraft.core.model.used import ABSENT, InPool, MachineFacts, MachineKey, Sighting, UserClaim
+from updraft.core.model import Instance, Known, MachineId, MachineRecord, Plan, Reason, Slot, Snapshot
+from updraft.core.model.used import ABSENT, InPool, MachineFacts, Sighting, UserClaim
 from updraft.core.settings import Accounting, Policy
 from updraft.core.sharing.submitters import group_of
 from updraft.core.slots.variants import annex_of, read
@@ -24,19 +24,19 @@ class SightingReader:
     """Reads looks; of a machine of which nothing has changed the sighting is the same object as before."""
 
     def __init__(self) -> None:
-        self._made: dict[MachineKey, _Made] = {}
+        self._made: dict[MachineId, _Made] = {}
         self._policy: Policy | None = None
 
     def of(
-        self, snapshot: Snapshot, plan: Plan, policy: Policy, metered: Iterable[MachineKey]
-    ) -> dict[MachineKey, Sighting]:
+        self, snapshot: Snapshot, plan: Plan, policy: Policy, metered: Iterable[MachineId]
+    ) -> dict[MachineId, Sighting]:
         """The sighting of each machine that lives, or ends by this plan, or has ended and is `metered`."""
         last, self._made = self._made if policy == self._policy else {}, {}
         self._policy = policy
         look = _Look(snapshot, policy)
-        metered, new = set(metered), {(one.cloud, one.id): one for one in plan.records}
+        metered, new = set(metered), {one.key: one for one in plan.records}
         for record in snapshot.ledger.machines:
-            key = (record.cloud, record.id)
+            key = record.key
             now = new.pop(key, record) if new else record
             if now.ended_at is None or record.ended_at is None or key in metered:
                 self._see(key, now, look, last.get(key))
@@ -44,7 +44,7 @@ class SightingReader:
             self._see(key, record, look, last.get(key))
         return {key: made[-1] for key, made in self._made.items()}
 
-    def _see(self, key: MachineKey, record: MachineRecord, look: "_Look", last: _Made | None) -> None:
+    def _see(self, key: MachineId, record: MachineRecord, look: "_Look", last: _Made | None) -> None:
         instance, slots = look.instance(key), look.slots.get(key, ())
         lives, knows = look.lives(record, instance), look.knows(record, slots)
         told = (lives, knows)
@@ -77,13 +77,13 @@ class _Look:
         }
         collector = snapshot.collector
         self._pool = collector.value if isinstance(collector, Known) else None
-        self.slots: dict[MachineKey, tuple[Slot, ...]] = {}
+        self.slots: dict[MachineId, tuple[Slot, ...]] = {}
         for slot in () if self._pool is None else self._pool.slots:
             if slot.instance_id:
-                key = (slot.cloud, slot.instance_id)
+                key = slot.machine_id
                 self.slots[key] = (*self.slots[key], slot) if key in self.slots else (slot,)
 
-    def instance(self, key: MachineKey) -> Instance | None:
+    def instance(self, key: MachineId) -> Instance | None:
         return (self._clouds.get(key[0]) or {}).get(key[1])
 
     def lives(self, record: MachineRecord, instance: Instance | None) -> bool | None:

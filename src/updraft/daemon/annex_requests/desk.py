@@ -264,11 +264,11 @@ def shown(annex: Annex, look: Look) -> dict[str, Any]:
     The form is that of `updraft annex status --json`.
     """
     outlook = next((one for one in look.outlooks if one.name == annex.name), None)
-    said = {(one.cloud, one.machine): one for one in look.machines}
+    said = {one.key: one for one in look.machines}
     machines = []
     for record in look.snapshot.ledger.machines:
         if record.ended_at is None and record.variant and annex_of(record.variant) == annex.name:
-            one = said.get((record.cloud, record.id))
+            one = said.get(record.key)
             phase, text = (str(one.phase), one.reason.text) if one else ("requested", "just asked for")
             text = f"{phase}: {text}" if one else text
             machines.append(AnnexMachine(record.id, record.cloud, record.flavor, text, phase))

@@ -8,7 +8,7 @@ from updraft.clouds.base import Driver
 from updraft.clouds.counted import CallTally, CloudCall
 from updraft.core.machines.annex_leaving import LEASE_OVER
 from updraft.core.machines.leaving import OPERATOR
-from updraft.core.model import Known, Slot, Snapshot, Terminate
+from updraft.core.model import Known, MachineId, Slot, Snapshot, Terminate
 from updraft.core.settings import Policy
 from updraft.daemon.reporting import Cycle
 from updraft.errors import LedgerError
@@ -18,7 +18,6 @@ from updraft.ledger.counters import Count
 _DEADLINE = "deadline"  # of a drain: see `leaving._draining`
 NAMED = frozenset({OPERATOR, _DEADLINE, LEASE_OVER})
 """The codes of ends that come with a person's order, or a deadline that the policy names."""
-Key = tuple[str, str]
 
 
 class TurnCounter:
@@ -59,10 +58,10 @@ def jobs(cycle: Cycle) -> Iterator[Count]:
     if not ends:
         return
     snapshot, slots = cycle.snapshot, _slots(cycle.snapshot)
-    asked = {(one.cloud, one.id) for one in snapshot.ledger.machines if one.terminate_asked_at is not None}
+    asked = {one.key for one in snapshot.ledger.machines if one.terminate_asked_at is not None}
     named = NAMED | {one.stopped.code for one in snapshot.annexes if one.kill_jobs and one.stopped}
     for end in ends:
-        for key in ((end.cloud, machine) for machine in end.machines):
+        for key in end.keys:
             if key in asked:  # once is enough: it may be asked for again until it is gone
                 continue
             own = slots.get(key, ())
@@ -85,10 +84,10 @@ def _running(slot: Slot) -> int:
     return sum(one.state == "Claimed" and one.activity == "Busy" for one in parts)
 
 
-def _slots(snapshot: Snapshot) -> Mapping[Key, list[Slot]]:
-    found: dict[Key, list[Slot]] = {}
+def _slots(snapshot: Snapshot) -> Mapping[MachineId, list[Slot]]:
+    found: dict[MachineId, list[Slot]] = {}
     for slot in snapshot.collector.value.slots if isinstance(snapshot.collector, Known) else ():
-        found.setdefault((slot.cloud, slot.instance_id), []).append(slot)
+        found.setdefault(slot.machine_id, []).append(slot)
     return found
 
 

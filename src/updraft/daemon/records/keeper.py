@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from updraft.core.model import GroupOutlook, JobGroup, Known, MachineRecord, Reason, Slot, Snapshot
+from updraft.core.model import GroupOutlook, JobGroup, Known, MachineId, MachineRecord, Reason, Slot, Snapshot
 from updraft.core.usage.days import day_of
 from updraft.daemon.herald import WATCHES
 from updraft.daemon.reporting import Cycle
@@ -175,13 +175,13 @@ def _machines(snapshot: Snapshot) -> Iterator[SeenMachine]:
         found.setdefault((scrub(slot.name.rpartition("@")[2])[:200], slot.started), []).append(slot)
     ours = _ours(snapshot.ledger.machines)
     for (name, started), some in found.items():
-        own = any((slot.cloud, slot.instance_id) in ours for slot in some)
+        own = any(slot.machine_id in ours for slot in some)
         cores = sum(slot.total.cpus for slot in some)
         yield SeenMachine(name, started, cores, own, snapshot.now, snapshot.now)
 
 
-def _ours(machines: Sequence[MachineRecord]) -> set[tuple[str, str]]:
-    return {(one.cloud, one.id) for one in machines if one.ended_at is None}
+def _ours(machines: Sequence[MachineRecord]) -> set[MachineId]:
+    return {one.key for one in machines if one.ended_at is None}
 
 
 def _look(snapshot: Snapshot, machines: Sequence[SeenMachine], *, acts: bool) -> PoolLook:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineRecord, Reason
+from updraft.core.model import LaunchRecord, LaunchState, LedgerView, MachineId, MachineRecord, Reason
 from updraft.core.settings import DAY
 from updraft.sim.world.memory import MemoryLedger
 
@@ -16,7 +16,7 @@ class LeanLedger(MemoryLedger):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ended: deque[tuple[float, tuple[str, str]]] = deque()
+        self._ended: deque[tuple[float, MachineId]] = deque()
         self._asked: deque[tuple[float, str]] = deque()
         self._launches: tuple[LaunchRecord, ...] | None = None
         self._machines: tuple[MachineRecord, ...] | None = None
@@ -61,7 +61,7 @@ class LeanLedger(MemoryLedger):
         machines = self.machines
         for record in records:
             self._machines = None
-            key = (record.cloud, record.id)
+            key = record.key
             before = machines.get(key)
             if before is not None and before.joined_at is None and record.joined_at is not None:
                 super().remember((record,))

@@ -11,6 +11,7 @@ from updraft.core.model import (
     LaunchRecord,
     LaunchState,
     LedgerView,
+    MachineId,
     MachineRecord,
     Reason,
     Untaken,
@@ -30,9 +31,9 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self.launches: dict[str, LaunchRecord] = {}
-        self.machines: dict[tuple[str, str], MachineRecord] = {}
+        self.machines: dict[MachineId, MachineRecord] = {}
         self.journal: list[Event] = []
-        self.consoles: dict[tuple[str, str], str] = {}
+        self.consoles: dict[MachineId, str] = {}
         self._boots: dict[tuple[str, str], tuple[float, ...]] = {}
         self._kinds: dict[str, str] = {}
         self._notes: dict[str, dict[str, Any]] = {}
@@ -48,7 +49,7 @@ class MemoryLedger:
         machines = [r for r in self.machines.values() if r.ended_at is None or r.ended_at >= since]
         return LedgerView(
             launches=tuple(sorted(launches, key=lambda r: (r.asked_at, r.key))),
-            machines=tuple(sorted(machines, key=lambda r: (r.cloud, r.id))),
+            machines=tuple(sorted(machines, key=lambda r: r.key)),
             boots=dict(self._boots),
             at_work=self.at_work,
             untaken=self.untaken,
@@ -72,7 +73,7 @@ class MemoryLedger:
 
     # ------------------------------------------------------------------------------------------- writing
 
-    def keep_at_work(self, machines: frozenset[tuple[str, str]], at: float) -> None:
+    def keep_at_work(self, machines: frozenset[MachineId], at: float) -> None:
         """Write down which machines (cloud and id) had a claim at the decision of a look at that time."""
         if machines or self.at_work is None or self.at_work.machines:
             self.at_work = AtWork(machines, at)
@@ -117,8 +118,8 @@ class MemoryLedger:
     def remember(self, records: Iterable[MachineRecord]) -> None:
         """Write down machines as they are now known, and the boot of each that has just joined."""
         for record in records:
-            before = self.machines.get((record.cloud, record.id))
-            self.machines[record.cloud, record.id] = record
+            before = self.machines.get(record.key)
+            self.machines[record.key] = record
             joins = before is not None and before.joined_at is None and record.joined_at is not None
             if joins and not record.adopted and record.launch_key in self.launches:
                 pair = (record.image, record.flavor)
@@ -127,7 +128,7 @@ class MemoryLedger:
 
     def record(self, cloud: str, machine: str) -> MachineRecord | None:
         """The machine of this cloud as it is written down now."""
-        return self.machines.get((cloud, machine))
+        return self.machines.get(MachineId(cloud, machine))
 
     def change(self, cloud: str, machines: Iterable[str], **changes: Any) -> None:
         """Change these fields of machines as they are written down now; one that isn't known is left out."""
@@ -147,7 +148,7 @@ class MemoryLedger:
 
     def keep_console(self, cloud: str, machine: str, text: str, at: float) -> None:
         """Keep a machine's console output."""
-        self.consoles[cloud, machine] = text
+        self.consoles[MachineId(cloud, machine)] = text
 
     def learn(self, kind: str, text: str, at: float) -> None:
         """Keep the ad text of a kind."""
