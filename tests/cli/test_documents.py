@@ -18,7 +18,7 @@ from tests.rigs.usage import november
 from updraft import config
 from updraft.app.operating import wishes
 from updraft.condor.support import lookup
-from updraft.core.model import Annex, DrainMode, DrainRecord, MachineRecord, Reason
+from updraft.core.model import Annex, DrainMode, DrainRecord, MachineRecord, Reason, variant
 from updraft.ledger import Ledger, annexes
 
 FILE = Path(__file__).with_name("documents.json")
@@ -80,7 +80,7 @@ def _machines() -> list[MachineRecord]:
         MachineRecord("i-0001a9", "here", "k1", "default", "small", "0123456789ab", NOW - 100, zone="a",
                       image="worker", price=0.05, joined_at=NOW - 40, last_claimed_at=NOW - 9, drain=drain),
         MachineRecord("i-0002a9", "here", "k1", "default", "small", "0123456789ab", NOW - 200,
-                      variant="annex=big"),
+                      variant=variant("annex=big")),
         MachineRecord("i-dead", "here", "k0", "default", "small", "0123456789ab", NOW - 900,
                       ended_at=NOW - 300, end=Reason("never-joined", "it has not joined the pool in 600 s")),
     ]  # fmt: skip

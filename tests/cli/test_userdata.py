@@ -269,7 +269,7 @@ def test_a_variant_has_the_layers_that_were_asked_for_behind_those_of_its_class(
     offered = 'layers = ["#!/bin/sh\\necho own"]\n[classes.small.offered_layers]\n'
     file.write_text(WORKER + offered + "".join(f'{n} = "#!/bin/sh\\necho {n}"\n' for n in ("one", "two")))
     settings = load(file)
-    made = Variant(network="n1", user="alice", layers="two").text
+    made = Variant(network="n1", user="alice", layers="two")
     offer = Offer("small", "here", "", "m", "on-demand", "debian", "g", Resources(), "", variant=made)
     launch = Launch("k", offer, 1, Reason("demand", "a job waits"))
     spec = wiring.worker_spec(settings, lambda _name: "25.14.1", launch, TOKEN)

@@ -142,8 +142,8 @@ class DriverConformance:
         (made,) = driver.launch(request(harness, tags={**asked.tags, TAG_VARIANT: text}))
         (plain,) = driver.launch(asked)
         harness.wait(lambda: standing(driver) == {made.id, plain.id}, "both machines are listed")
-        seen = {one.id: one.variant for one in driver.machines()}
-        assert (made.variant, plain.variant) == (text, "")
+        seen = {one.id: one.variant.text for one in driver.machines()}
+        assert (made.variant.text, plain.variant.text) == (text, "")
         assert seen == {made.id: text, plain.id: ""}
 
     def test_a_network_that_is_not_there_is_refused(self, harness: Harness, driver: Driver) -> None:

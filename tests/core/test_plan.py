@@ -56,6 +56,7 @@ from updraft.core.model import (
     Unknown,
     Untaken,
     Verdict,
+    variant,
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, UserLimits
@@ -231,7 +232,7 @@ def _record(name: str, about: dict[str, Any]) -> Any:
     flavor = about.get("flavor", "small")
     changes: dict[str, Any] = {
         "flavor": flavor,
-        "variant": about.get("variant", ""),
+        "variant": variant(about.get("variant", "")),
         "resources": FLAVORS[flavor][0],
         "price": about.get("price", FLAVORS[flavor][1]),
         "generation": about.get("generation", "g1"),
@@ -284,7 +285,7 @@ def _refused(shown: Snapshot, case: dict[str, Any]) -> Snapshot:
             f"K{number}", "c1", "z1", row.get("flavor", "small"), "on-demand", "default", "img", "g1",
             row.get("count", 1), FLAVORS[row.get("flavor", "small")][0], 0.1, NOW - row["asked_ago"],
             LaunchState(row["state"]), error=Reason(row["error"], "no") if "error" in row else None,
-            variant=row.get("variant", ""),
+            variant=variant(row.get("variant", "")),
         )
         for number, row in enumerate(case.get("launches", []))
     )  # fmt: skip

@@ -25,6 +25,7 @@ from tests.rigs.snapshots import (
 )
 from updraft.core.limits.pace import after_look
 from updraft.core.model import (
+    PLAIN,
     CloudOffer,
     CollectorLoad,
     CollectorView,
@@ -91,7 +92,7 @@ def test_the_machines_of_annexes_are_on_sale_and_room_is_kept_ready() -> None:
     seen = answers(observed(annexes=(annex(machines=2),)))
     rules = policy(worker(spare=(Spare(3, ASK, zone=UTC),)))
     made = unjudged(seen, rules, {}, {}, OfferCatalogue(), apart=False)
-    assert {one.variant for one in made.offers} == {"", annex(machines=2).variant.text}
+    assert {one.variant for one in made.offers} == {PLAIN, annex(machines=2).variant}
     assert [one.idle for one in made.spare] == [3]
     assert unjudged(seen, replace(rules, closing=True), {}, {}, OfferCatalogue(), apart=False).spare == ()
 

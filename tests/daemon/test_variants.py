@@ -186,7 +186,7 @@ def test_a_lost_ledger_knows_variants_by_their_tags(rig: MatchingRig) -> None:
     rig.turn(daemon, 10)
     assert rig.ledger is not None
     [record] = rig.ledger.view(rig.clock()).machines
-    assert (record.adopted, record.variant, record.image) == (True, "image=alma9", "alma9")
+    assert (record.adopted, record.variant.text, record.image) == (True, "image=alma9", "alma9")
 
 
 def test_a_tag_that_nobody_can_read_is_told_of_and_stops_nothing(rig: MatchingRig) -> None:

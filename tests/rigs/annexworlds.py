@@ -24,5 +24,5 @@ def with_annexes(shown: Snapshot, annexes: Iterable[Annex]) -> Snapshot:
                 kinds[kind] = Kind(kind, "[]", offer.resources)
                 fits = {pair: found for pair, found in shown.verdicts.items() if pair[1] == offer.kind}
                 verdicts |= {(group, kind): found for (group, _), found in fits.items()}
-                offers.append(replace(offer, variant=one.variant.text, kind=kind))
+                offers.append(replace(offer, variant=one.variant, kind=kind))
     return replace(shown, offers=tuple(offers), kinds=kinds, verdicts=verdicts, annexes=some)

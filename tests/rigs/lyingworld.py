@@ -12,6 +12,7 @@ from typing import Any
 from tests.rigs.annexworlds import with_annexes
 from tests.rigs.snapshots import ASK, DOWN, NOW, SMALL, instance, slot, snapshot
 from updraft.core.model import (
+    PLAIN,
     Adopt,
     Annex,
     Child,
@@ -40,6 +41,7 @@ from updraft.core.model import (
     Terminate,
     Undrain,
     Unknown,
+    Variant,
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
@@ -88,7 +90,7 @@ class Machine:
     identity: str = ""
     job_id: str = "7.0"
     slots: int = 1
-    variant: str = ""
+    variant: Variant = PLAIN
     killed: bool = False
 
     def works(self, elapsed: float) -> bool:
@@ -151,7 +153,7 @@ class World:
     def deadline(self, one: Machine) -> float:
         """From when on the policy ends it whatever runs there, by the clock on the wall."""
         worker = self.policy.classes["default"]
-        leases = [each.until for each in self.annexes if one.variant and each.variant.text == one.variant]
+        leases = [each.until for each in self.annexes if one.variant and each.variant == one.variant]
         return min([one.since + worker.lifetime + worker.drain_deadline, *leases])
 
     @property

@@ -18,7 +18,7 @@ from updraft.clouds.base import (
 from updraft.condor.base import Pool
 from updraft.condor.tokens.workers import boot_life, claims, life
 from updraft.core.buying.launches import intended
-from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason, variant
+from updraft.core.model import Instance, Launch, LaunchRecord, LaunchState, MachineRecord, Reason
 from updraft.core.settings import Policy
 from updraft.core.slots.variants import refusal
 from updraft.errors import BadRequest, CloudError, CloudUnavailable, UpdraftError
@@ -109,10 +109,10 @@ class Launcher:
             TAG_GENERATION: offer.generation,
         }
         if offer.variant:
-            tags[TAG_VARIANT] = offer.variant
+            tags[TAG_VARIANT] = offer.variant.text
         if action.annex is not None:
             tags[TAG_LEASE] = str(int(action.annex.until))
-        made = variant(offer.variant)
+        made = offer.variant
         return LaunchRequest(
             key=action.key,
             count=action.count,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from updraft.clouds.base import TAG_LEASE, Driver
 from updraft.core.model import Known, MachineId, Snapshot
-from updraft.core.slots.variants import annex_of
 
 AGAIN = 30.0  # seconds until what failed is tried again
 
@@ -25,7 +24,7 @@ class Leases:
         found: dict[tuple[str, float], list[str]] = {}
         for record in snapshot.ledger.machines:
             key = record.key
-            until = ends.get(annex_of(record.variant)) if record.variant else None
+            until = ends.get(record.variant.annex) if record.variant else None
             if until is None or key not in listed or self._told.get(key) == until:
                 continue
             if snapshot.now - self._failed.get(record.cloud, float("-inf")) >= AGAIN:

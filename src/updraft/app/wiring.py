@@ -35,7 +35,7 @@ from updraft.condor.watched import WatchedPool
 from updraft.config.drivers import driver_entry
 from updraft.config.model import Cloud, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
-from updraft.core.model import Launch, Spent, Variant, variant
+from updraft.core.model import Launch, Spent, Variant
 from updraft.daemon import Parts
 from updraft.daemon.handover import Shown
 from updraft.daemon.preparing import Preparer, Remembers
@@ -248,7 +248,7 @@ def collectors_of(settings: Settings, ask: Callable[[str], str]) -> tuple[str, .
 def worker_spec(settings: Settings, ask: Callable[[str], str], launch: Launch, token: str) -> WorkerSpec:
     """All that a worker of this launch is told; `ask` says what HTCondor's own configuration has."""
     pool, offer = settings.pool, launch.offer
-    worker, made = settings.classes[offer.worker_class], variant(offer.variant)
+    worker, made = settings.classes[offer.worker_class], offer.variant
     trust_domain = pool.trust_domain or ask("TRUST_DOMAIN")
     collectors = collectors_of(settings, ask)
     return WorkerSpec(

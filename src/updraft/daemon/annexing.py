@@ -11,7 +11,6 @@ from updraft.core.model.annexes import NAME
 from updraft.core.reasons import spell
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.slots.variants import LONGEST
-from updraft.core.slots.variants import annex_of as of_annex
 from updraft.errors import BootstrapError, UsageError
 
 DURATION, IDLE = 3000.0, 900.0  # seconds; those of condor_annex
@@ -151,7 +150,7 @@ def check_told(annex: Annex, records: Iterable[MachineRecord], told: Mapping[str
 
 def _live(annex: Annex, records: Iterable[MachineRecord]) -> list[MachineRecord]:
     """Its machines that haven't ended."""
-    return [one for one in records if one.ended_at is None and of_annex(one.variant) == annex.name]
+    return [one for one in records if one.ended_at is None and one.variant.annex == annex.name]
 
 
 def _check_worker(asked: Asked, worker: WorkerClass) -> None:

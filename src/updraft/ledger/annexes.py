@@ -13,7 +13,6 @@ from pathlib import Path
 
 from updraft.core.annexes.progress import left_of_itself
 from updraft.core.model import Annex, AnnexOutlook, MachineRecord, Reason
-from updraft.core.slots.variants import annex_of
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger.reader import Queries
 from updraft.ledger.store import Ledger
@@ -96,7 +95,7 @@ def _change(ledger: Ledger, name: str, change: Callable[[Annex], Annex], reason:
 def count_left(ledger: Ledger, ended: Iterable[MachineRecord]) -> None:
     """Of machines whose end is written down now, those that left of themselves make their annexes smaller."""
     for record in ended:
-        name = annex_of(record.variant) if record.variant and left_of_itself(record) else ""
+        name = record.variant.annex if record.variant and left_of_itself(record) else ""
         annex = annex_named(ledger, name) if name else None
         if annex is not None:
             cores = annex.left_cores + record.resources.cpus

@@ -19,6 +19,7 @@ from updraft.core.model import (
     Resources,
     Standstill,
     Untaken,
+    variant,
 )
 from updraft.ledger.secrets import scrubbed, suspicious
 
@@ -51,7 +52,7 @@ def clean(document: object) -> str:
 
 def launch_to_doc(record: LaunchRecord) -> str:
     """The launch as JSON."""
-    return clean(asdict(record))
+    return clean({**asdict(record), "variant": record.variant.text})
 
 
 def machine_to_doc(record: MachineRecord) -> str:
@@ -59,6 +60,7 @@ def machine_to_doc(record: MachineRecord) -> str:
     # By hand: `asdict` copies whatever it finds, and thousands of these are written at a look.
     values = {name: getattr(record, name) for name in _MACHINE_FIELDS}
     values["resources"] = {name: getattr(record.resources, name) for name in _RESOURCES}
+    values["variant"] = record.variant.text
     for name in _NESTED:
         if values[name] is not None:
             values[name] = asdict(values[name])
@@ -93,6 +95,7 @@ def launch_from_doc(doc: str) -> LaunchRecord:
         values["state"] = LaunchState(values["state"])
         values["ids"] = tuple(values["ids"])
         values["error"] = _reason(values["error"])
+        values["variant"] = variant(values.get("variant", ""))
         return LaunchRecord(**values)
 
 
@@ -106,6 +109,7 @@ def machine_from_doc(doc: str) -> MachineRecord:
         values["end"] = _reason(values["end"])
         values["let_go"] = _reason(values.get("let_go"))
         values["end_failed"] = _reason(values.get("end_failed"))
+        values["variant"] = variant(values.get("variant", ""))
         values["gaps"] = tuple(values.get("gaps", ()))
         values["other_schedds"] = tuple(values.get("other_schedds", ()))
         return MachineRecord(**values)

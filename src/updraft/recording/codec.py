@@ -21,7 +21,7 @@ import numpy as np
 
 from updraft.core import model, settings
 from updraft.core.matching.verdicts import VerdictTable
-from updraft.core.model import JobGroup, MachineId, Verdict
+from updraft.core.model import JobGroup, MachineId, Variant, Verdict, variant
 from updraft.core.slots.kinds import problem, problem_ad
 
 MOST_CELLS = 50_000_000
@@ -88,6 +88,8 @@ class Encoder:
 
     def encode(self, value: Any) -> Any:
         """The value as JSON's types. TypeError for what no snapshot, policy or plan holds."""
+        if isinstance(value, Variant):
+            return value.text
         if value is None or (isinstance(value, bool | int | str) and not isinstance(value, StrEnum)):
             return value
         if isinstance(value, float):
@@ -196,6 +198,8 @@ class Decoder:
             for field, some in fields.items()
             if (name, field) in MACHINES and some is not None
         }
+        if "variant" in fields:
+            fields["variant"] = variant(fields["variant"])
         made = _CLASSES[name](**fields)
         return self._numbered(made) if name in _SHARED else made
 

@@ -2,7 +2,6 @@
 
 import time
 
-from updraft.core.slots.variants import annex_of
 from updraft.documents import Row
 from updraft.documents.annexes import AnnexMachine, annex_row
 from updraft.ledger.reader import Reader
@@ -20,7 +19,7 @@ def rows_of(reader: Reader) -> list[Row]:
     said = {(one["cloud"], one["machine"]): one for one in cycle.get("machines", ())}
     machines: dict[str, list[AnnexMachine]] = {}
     for record in reader.view(time.time()).machines:
-        if record.ended_at is None and (name := annex_of(record.variant)):
+        if record.ended_at is None and (name := record.variant.annex):
             look = said.get(record.key)
             phase, text = (look["phase"], f"{look['phase']}: {look['reason']['text']}") if look else UNSEEN
             of = machines.setdefault(name, [])

@@ -136,6 +136,7 @@ def machine_row(
     return Machine.of(
         record,
         class_=record.worker_class,
+        variant=record.variant.text,
         launch=record.launch_key,
         phase=phase,
         reason=reason,

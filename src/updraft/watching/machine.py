@@ -56,9 +56,8 @@ def machine_document(reader: Reader, what: str, now: float) -> ExplainedMachine:
 def _left_out(record: "MachineRecord", cycle: Mapping[str, Any]) -> Sequence[Reason]:
     """What the last look left out that concerns this machine."""
     from updraft.core.demand.left_out import Named, concerning
-    from updraft.core.slots.variants import annex_of
 
-    named = Named(record.id, record.cloud, record.worker_class, annex_of(record.variant))
+    named = Named(record.id, record.cloud, record.worker_class, record.variant.annex)
     said = [Reason(one["code"], one["text"]) for one in cycle.get("warnings", ())]
     return concerning(said, named)
 

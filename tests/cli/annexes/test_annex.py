@@ -24,10 +24,10 @@ from updraft.checks.finding import Finding, State
 from updraft.cli import main
 from updraft.cli.annexes import making as annex_making
 from updraft.cli.schemas import FORMS
-from updraft.core.model import Annex, Launch, MachineRecord, Plan, Reason
+from updraft.core.model import Annex, Launch, MachineRecord, Plan, Reason, variant
 from updraft.core.plan import plan
 from updraft.core.settings import Limits
-from updraft.core.slots.variants import LONGEST, read
+from updraft.core.slots.variants import LONGEST
 from updraft.errors import PoolError
 from updraft.ledger import Ledger, annexes
 from updraft.ledger.tokens import Issued, note
@@ -227,7 +227,7 @@ def test_a_lease_is_not_extended_beyond_a_token_of_its_machines(
 ) -> None:
     create(capsys, "--count", "1", "--duration", "1h")
     [made], now = ledger.annexes(), time.time()
-    row = MachineRecord("i-1", "here", "k", "default", "small", "g", now, variant=made.variant.text)
+    row = MachineRecord("i-1", "here", "k", "default", "small", "g", now, variant=made.variant)
     ledger.remember([row])
     note(ledger, Issued("k", "default", "worker-k@pool", "id", "updraft-workers", now, now + 8000))
     # The class has machines live longer now than it did when this one was launched.
@@ -333,10 +333,8 @@ def test_list_and_status_show_how_it_stands_and_its_machines(ledger: Ledger, cap
     made = Annex("big", "ann", "default", 3, 0, now + 600, 900.0, since=now, left=1, left_cores=2)
     annexes.create(ledger, made, "ann@head")
     assert "the daemon hasn't looked yet" in run(capsys, "list")[1]
-    kept = MachineRecord("i-1", "here", "k", "default", "small", "g", now, variant=made.variant.text)
-    gone = MachineRecord(
-        "i-2", "here", "k", "default", "small", "g", now, ended_at=now, variant=made.variant.text
-    )
+    kept = MachineRecord("i-1", "here", "k", "default", "small", "g", now, variant=made.variant)
+    gone = MachineRecord("i-2", "here", "k", "default", "small", "g", now, ended_at=now, variant=made.variant)
     ledger.remember([kept, gone])
     look = {**HELD, "name": "big"}
     seen = {
@@ -363,7 +361,7 @@ def test_the_longest_names_fit_into_a_tag(ledger: Ledger, capsys: Capture) -> No
     assert run(capsys, "create", *names, "--class", "default", "--count", "1")[0] == 0
     [made] = ledger.annexes()
     assert len(made.variant.text) <= LONGEST
-    assert read(made.variant.text) == made.variant
+    assert variant(made.variant.text) == made.variant
 
 
 def test_the_owner_of_a_root_by_sudo_is_who_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +469,7 @@ def test_the_user_data_of_an_annex_is_the_last_layer_of_its_machines(ledger: Led
     )
     settings = config.load(tmp_path / "updraft.toml")
     offer = snapshot().offers[0]
-    offer = replace(offer, cloud="here", variant=made.variant.text)
+    offer = replace(offer, cloud="here", variant=made.variant)
     ask = {"TRUST_DOMAIN": "pool.test", "UID_DOMAIN": "pool.test", "COLLECTOR_HOST": "head"}.get
     plain = Launch("k", offer, 1, Reason("annex", ""))
     for launch, names in ((plain, []), (replace(plain, annex=made), ["user-data of annex big"])):

@@ -40,7 +40,7 @@ def seen(ledger: LedgerView = EMPTY, *annexes: Annex, offers: tuple[Offer, ...] 
 
 
 LIVE = MachineRecord(
-    "i-1", "c1", "k", "default", "large", "g1", NOW, resources=LARGE, price=0.36, variant=ANNEX.variant.text
+    "i-1", "c1", "k", "default", "large", "g1", NOW, resources=LARGE, price=0.36, variant=ANNEX.variant
 )
 
 
@@ -114,7 +114,7 @@ def test_what_is_there_of_an_annex_that_is_over_counts_until_it_is_gone() -> Non
     asked = replace(ANNEX, name="more", machines=2)
     coming = LaunchRecord(
         "k2", "c1", "z", "small", "on-demand", "default", "img", "g1", 1, SMALL, 0.1, NOW,
-        LaunchState.UNKNOWN, variant=ANNEX.variant.text,
+        LaunchState.UNKNOWN, variant=ANNEX.variant,
     )  # fmt: skip
     assert no(asked, allowance, (over,)) == ""
     assert no(asked, allowance, (over,), LedgerView(machines=(LIVE,))) == ""

@@ -34,6 +34,7 @@ from updraft.core.machines.annex_leaving import GRACE
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import (
+    PLAIN,
     Annex,
     CloudState,
     Drain,
@@ -48,10 +49,10 @@ from updraft.core.model import (
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
-from updraft.core.slots.variants import annex_of, idle_limit, refusal
+from updraft.core.slots.variants import idle_limit, refusal
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "annexes" / "plan.json").read_text())
-BIG = annex().variant.text
+BIG = annex().variant
 STOPPED = Reason("annex-stopped", "as the test says")
 
 
@@ -65,7 +66,7 @@ def of_case(name: str, about: dict[str, Any]) -> Annex:
 @pytest.mark.parametrize("name", CASES)
 def test_case(name: str) -> None:
     """Actions, how each annex stands (state, reason, what is missing), and what is forgotten."""
-    case = json.loads(json.dumps(CASES[name]).replace('"BIG"', json.dumps(BIG)))
+    case = json.loads(json.dumps(CASES[name]).replace('"BIG"', json.dumps(BIG.text)))
     shown = with_annexes(_snapshot(case), [of_case(*one) for one in case["annexes"].items()])
     made = plan(shown, _policy(case))
     assert sorted(_told(action) for action in made.actions) == sorted(case["actions"])
@@ -106,7 +107,7 @@ def annexes(draw: st.DrawFn) -> tuple[Annex, ...]:
 def worlds(draw: st.DrawFn) -> Snapshot:
     """Any pool, some of whose machines and launches are of annexes."""
     shown, some = draw(snapshots()), draw(annexes())
-    texts = st.sampled_from(["", *(one.variant.text for one in some)])
+    texts = st.sampled_from([PLAIN, *(one.variant for one in some)])
     ledger = replace(
         shown.ledger,
         machines=tuple(replace(one, variant=draw(texts)) for one in shown.ledger.machines),
@@ -129,7 +130,7 @@ def test_the_end_of_a_lease_is_certain(shown: Snapshot, rules: Policy) -> None:
     roll = Roll()
     for machine in roll.look(shown, rules).machines:
         kept = machine.record
-        name = annex_of(kept.variant)
+        name = kept.variant.annex
         if (name in over or (name in begun and not machine.busy)) and machine.phase != "gone":
             asked = kept.terminate_asked_at
             assert (machine.cloud, machine.id) in ended or (asked is not None and NOW - asked < 15)
@@ -146,7 +147,7 @@ def test_nothing_is_bought_for_an_annex_that_is_over_nor_more_than_was_asked_for
         if one.over(NOW) or rules.closing or not isinstance(shown.collector, Known):
             assert not mine
         if one.machines:
-            living = [r for r in shown.ledger.machines if annex_of(r.variant) == one.name and not r.ended_at]
+            living = [r for r in shown.ledger.machines if r.variant.annex == one.name and not r.ended_at]
             gone = [
                 r
                 for r in living
@@ -157,7 +158,7 @@ def test_nothing_is_bought_for_an_annex_that_is_over_nor_more_than_was_asked_for
             there = len(living) - len(gone)
             assert sum(launch.count for launch in mine) <= max(0, one.machines - one.left - there)
         for launch in mine:
-            assert annex_of(launch.offer.variant) == one.name
+            assert launch.offer.variant.annex == one.name
             if one.max_price is not None:
                 assert launch.offer.price is not None
                 assert launch.offer.price <= one.max_price
@@ -170,7 +171,7 @@ def test_jobs_never_buy_the_machines_of_an_annex_and_limits_hold_over_both(
 ) -> None:
     made = launched(plan(shown, rules))
     for launch in made:
-        assert annex_of(launch.offer.variant) == ("" if launch.annex is None else launch.annex.name)
+        assert launch.offer.variant.annex == ("" if launch.annex is None else launch.annex.name)
     assert len({launch.key for launch in made}) == len(made)
     there = len([m for m in Roll().look(shown, rules).machines if m.phase != "gone"])
     most = rules.limits.machines
@@ -187,7 +188,7 @@ def test_unknown_is_not_zero(shown: Snapshot, rules: Policy) -> None:
     by_id = {(r.cloud, r.id): r for r in shown.ledger.machines}
     for one in made.actions:
         kept = by_id.get((one.cloud, one.machine)) if isinstance(one, Drain) else None
-        if kept is None or annex_of(kept.variant) not in running or rules.closing or kept.wanted_drain:
+        if kept is None or kept.variant.annex not in running or rules.closing or kept.wanted_drain:
             continue
         assert one.reason.code in ("idle-limit", "lifetime") or kept.drain is not None
         if one.reason.code == "idle-limit":
@@ -299,11 +300,11 @@ def test_who_has_left_of_itself(changes: dict[str, Any], left: bool) -> None:
 def test_an_annexes_machines_may_be_launched_and_idle_as_long_as_it_says() -> None:
     worker = policy().classes["default"]
     assert refusal(BIG, worker, "img") is None
-    assert refusal(replace(annex(), for_all=True).variant.text, worker, "img") is None
+    assert refusal(replace(annex(), for_all=True).variant, worker, "img") is None
     assert refusal("user=alice", worker, "img") is not None
     private = replace(worker, owner_only=True)
     assert refusal(BIG, private, "img") is None
-    assert refusal(replace(annex(), for_all=True).variant.text, private, "img") is not None
+    assert refusal(replace(annex(), for_all=True).variant, private, "img") is not None
     assert idle_limit(replace(worker, keep_alive_max=10.0), BIG) == 900.0
 
 
@@ -332,7 +333,7 @@ def test_what_is_bought_for_an_annex_is_room_for_jobs_at_once() -> None:
 def test_no_machine_of_an_annex_is_kept_for_the_next_wave_of_jobs() -> None:
     """One of its class is: machines like it were wanted again soon after as long an idle time."""
     told = {"joined_at": NOW - 3500, "last_claimed_at": NOW - 650, "job_starts": 3, "gaps": (700.0,) * 6}
-    for text, drained in (("", []), (replace(annex(), idle=600.0).variant.text, ["i-1"])):
+    for text, drained in ((PLAIN, []), (replace(annex(), idle=600.0).variant, ["i-1"])):
         shown = snapshot(
             instances=[instance("i-1")], slots=[slot("i-1")], records=[record("i-1", variant=text, **told)]
         )

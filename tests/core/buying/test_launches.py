@@ -28,11 +28,22 @@ from updraft.core.limits.budget import budget
 from updraft.core.machines.cache import Roll
 from updraft.core.machines.cooldowns import image_key
 from updraft.core.machines.entries import Entry
-from updraft.core.model import Known, Launch, LaunchState, Offer, Reason, ScheddView, Snapshot, Unknown
+from updraft.core.model import (
+    Known,
+    Launch,
+    LaunchState,
+    Offer,
+    Reason,
+    ScheddView,
+    Snapshot,
+    Unknown,
+    variant,
+)
 from updraft.core.plan import plan
 from updraft.core.settings import CloudRule, Limits, Policy
 
 NOTHING = Shopping()
+ODD = variant("x")
 PROVEN = frozenset({image_key("default", "img", "c1"), image_key("default", "img", "c2")})
 
 
@@ -67,7 +78,7 @@ FIVE = policy(worker(min_machines=5))
         (one_there(), FIVE, 0, NOTHING, [(SMALL, 4)]),
         (one_there(), FIVE, 1, NOTHING, [(SMALL, 3)]),
         (one_there(), FIVE, 0, Shopping((Purchase(offer("large"), 2, {}),)), [(SMALL, 2)]),
-        (one_there(), FIVE, 0, Shopping((Purchase(offer(variant="x"), 2, {}),)), [(SMALL, 4)]),
+        (one_there(), FIVE, 0, Shopping((Purchase(offer(variant=ODD), 2, {}),)), [(SMALL, 4)]),
         (one_there(), FIVE, 4, NOTHING, []),
         (one_there(), policy(), 0, NOTHING, []),
         (one_there(), replace(FIVE, closing=True), 0, NOTHING, []),
@@ -76,7 +87,7 @@ FIVE = policy(worker(min_machines=5))
         (one_there(offers=[offer(left=3), offer("large")]), FIVE, 0, NOTHING, [(SMALL, 3), (LARGE, 1)]),
         (one_there(offers=[offer(price=None), offer("large")]), FIVE, 0, NOTHING, [(LARGE, 4)]),
         (one_there(offers=[offer(price=None), offer("large", price=None)]), FIVE, 0, NOTHING, [(SMALL, 4)]),
-        (one_there(offers=[offer(variant="x")]), FIVE, 0, NOTHING, []),
+        (one_there(offers=[offer(variant=ODD)]), FIVE, 0, NOTHING, []),
         (one_there(offers=[offer(worker_class="other")]), FIVE, 0, NOTHING, []),
     ],
 )  # fmt: skip
@@ -96,7 +107,7 @@ def test_a_minimum_is_kept_where_the_priority_is_best_though_it_is_dearer() -> N
 
 def test_machines_of_variants_count_towards_no_minimum() -> None:
     shown = one_there()
-    odd = replace(shown.ledger.machines[0], variant="image=other")
+    odd = replace(shown.ledger.machines[0], variant=variant("image=other"))
     assert wished(replace(shown, ledger=replace(shown.ledger, machines=(odd,))), FIVE) == [(SMALL, 5)]
 
 
@@ -166,7 +177,10 @@ def test_a_minimum_never_asks_for_more_than_is_missing(shown: Snapshot, rules: P
     assert not (got and (rules.closing or not isinstance(shown.collector, Known)))
 
 
-@given(st.sampled_from([offer(), offer("large", cloud="c2", variant="x", price=None)]), st.integers(1, 9))
+@given(
+    st.sampled_from([offer(), offer("large", cloud="c2", variant=variant("x"), price=None)]),
+    st.integers(1, 9),
+)
 def test_what_is_intended_is_the_offer(bought: Offer, count: int) -> None:
     made = intended("K", bought, count, NOW)
     assert (made.key, made.count, made.asked_at, made.state) == ("K", count, NOW, LaunchState.INTENDED)

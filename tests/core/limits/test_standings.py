@@ -207,7 +207,7 @@ def test_only_machines_of_what_is_spent_are_drained() -> None:
 
 def test_a_machine_of_an_annex_stays_until_its_lease_ends() -> None:
     annex = Annex("mine", "alice", "default", 1, 0, NOW + 9999, 600.0)
-    machine = record("m1", variant=annex.variant.text)
+    machine = record("m1", variant=annex.variant)
     seen = snapshot(
         instances=[instance("m1")], slots=[slot("m1")], records=[machine], annexes=(annex,),
         spent=spent(SpentRow(True, 10.0)),
@@ -218,7 +218,7 @@ def test_a_machine_of_an_annex_stays_until_its_lease_ends() -> None:
 
 def test_annexes_are_bought_within_their_owners_budget() -> None:
     annex = Annex("mine", "alice", "default", 4, 0, NOW + 9999, 600.0)
-    sold = [replace(offer("small"), variant=annex.variant.text)]
+    sold = [replace(offer("small"), variant=annex.variant)]
     seen = snapshot(annexes=(annex,), offers=sold, spent=spent(SpentRow(True, 1.0, owner="alice")))
     assert launched(seen) == 4
     mine = SpendingLimit(BudgetScope.ANNEXES, "ali*", DAILY, 1.25)

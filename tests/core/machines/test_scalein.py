@@ -22,12 +22,21 @@ from updraft.core.machines.cache import Roll
 from updraft.core.machines.entries import by_rank
 from updraft.core.machines.pressing import CALM, Pressing
 from updraft.core.machines.scalein import ScaleIn, scale_in
-from updraft.core.model import CloudView, DrainMode, LedgerView, MachineRecord, Phase, Snapshot, Unknown
+from updraft.core.model import (
+    CloudView,
+    DrainMode,
+    LedgerView,
+    MachineRecord,
+    Phase,
+    Snapshot,
+    Unknown,
+    variant,
+)
 from updraft.core.settings import Policy
 
 IDLE = worker().idle_limit
 PRESSED = Pressing(1, anywhere=True)
-KEEP_LONG = "keep_alive=5000"
+KEEP_LONG = variant("keep_alive=5000")
 
 
 def joined(name: str, idle: float = IDLE, **changes: object) -> MachineRecord:

@@ -18,6 +18,7 @@ from updraft.core.machines.cache import Roll
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.machines.witnesses import in_doubt, is_over, longest_lease
 from updraft.core.model import (
+    PLAIN,
     Adopt,
     AtWork,
     CloudState,
@@ -281,7 +282,7 @@ def bound_to_go(draw: st.DrawFn) -> dict[str, Machine]:
     """The same machines, of which some are an annex's."""
     made = draw(machines())
     for one in made.values():
-        one.variant = pick(draw, ["", LEASED.variant.text])
+        one.variant = pick(draw, [PLAIN, LEASED.variant])
     return made
 
 

@@ -44,6 +44,7 @@ from updraft.core.model import (
     Slot,
     Snapshot,
     Terms,
+    variant,
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, UserLimits, WorkerClass
@@ -197,14 +198,17 @@ def test_a_capped_users_jobs_do_not_hold_up_the_others_on_their_machines() -> No
 
 def test_a_machine_for_one_user_alone_counts_whole() -> None:
     """From its launch on, however little of it is in use."""
-    own = (offer("large", variant="user=alice"),)
+    own = (offer("large", variant=variant("user=alice")),)
     made = plan(snapshot(groups=[of("alice")], offers=own), rules(users={"alice": UserLimits(cores=10)}))
     assert new(made) == {"alice": 8}
-    whole = [replace(record("i-1"), variant="user=alice", joined_at=NOW - 300)]
-    booting = [replace(record("i-1"), variant="user=alice", requested_at=NOW - 9)]
+    whole = [replace(record("i-1"), variant=variant("user=alice"), joined_at=NOW - 300)]
+    booting = [replace(record("i-1"), variant=variant("user=alice"), requested_at=NOW - 9)]
     wide = of("alice", request=Resources(4, 1024, 1024))  # fits nothing that is there
     for records, slots in ((whole, [slot("i-1")]), (booting, [])):
-        there: dict[str, Any] = {"instances": [instance("i-1", variant="user=alice")], "records": records}
+        there: dict[str, Any] = {
+            "instances": [instance("i-1", variant=variant("user=alice"))],
+            "records": records,
+        }
         seen = snapshot(groups=[wide], offers=own, slots=slots, **there)
         for caps, got in ((UserLimits(cores=9), 0), (UserLimits(cores=10), 2), (UserLimits(machines=1), 0)):
             assert new(plan(seen, rules(users={"alice": caps})))["alice"] == got, (caps, records)

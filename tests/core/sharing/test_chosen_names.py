@@ -15,7 +15,7 @@ from tests.core.buying.test_wanting import with_spare
 from tests.core.sharing.test_caps import SMALLS, joined, new, pool, rules, why
 from tests.rigs.snapshots import ASK, NOW, snapshot, worker
 from updraft.condor.demand.groups import group as groups_of
-from updraft.core.model import AccountingGroup, Child, JobGroup, Shares, Snapshot
+from updraft.core.model import AccountingGroup, Child, JobGroup, Shares, Snapshot, variant
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Spare, UserLimits
 from updraft.core.sharing.shares import standing
@@ -151,11 +151,11 @@ def test_a_machine_of_ones_own_counts_for_whoever_has_that_name() -> None:
     from tests.rigs.snapshots import instance, offer, record
 
     booting = {
-        "instances": [instance("i-1", variant="user=alice")],
-        "records": [replace(record("i-1"), variant="user=alice", requested_at=NOW - 9)],
+        "instances": [instance("i-1", variant=variant("user=alice"))],
+        "records": [replace(record("i-1"), variant=variant("user=alice"), requested_at=NOW - 9)],
     }
     (mine,) = jobs(row("alice", 50))
-    own = (offer("small", variant="user=alice"),)
+    own = (offer("small", variant=variant("user=alice")),)
     wide = replace(mine, request=replace(ASK, cpus=2))
     made = plan(
         snapshot(groups=[wide], offers=own, **booting), rules(users={"alice": UserLimits(machines=2)})

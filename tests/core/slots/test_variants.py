@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.rigs.snapshots import NOW, group, offer, policy, worker
@@ -25,7 +25,6 @@ from updraft.core.slots.variants import (
     kept_as_asked,
     most_for,
     not_on_sale,
-    read,
     refusal,
     wanted,
 )
@@ -98,7 +97,7 @@ def test_there_are_never_more_than_may_be(
     assert sum(len(wants) for wants in found.values()) <= most
     assert found == wanted(list(reversed(groups)), rules, most)
     for want in (want for wants in found.values() for want in wants):
-        assert refusal(want.variant.text, rules.classes["plain"], want.variant.image) is None
+        assert refusal(want.variant, rules.classes["plain"], want.variant.image) is None
     if owner_only:
         for owner in {one.owner for one in groups}:
             assert sum(want.variant.user == owner for want in found["plain"]) <= MOST_EACH
@@ -121,7 +120,7 @@ def test_many_groups_that_ask_for_the_same_are_as_one() -> None:
     other = asking(2, since=1)
     found = wanted([*alike, other], policy(ALLOWING))["plain"]
     assert [want.variant.image for want in found] == ["alma9-1", "alma9-2"]
-    sold = [offer(worker_class="plain", variant=want.variant.text) for want in found[:1]]
+    sold = [offer(worker_class="plain", variant=want.variant) for want in found[:1]]
     assert not_on_sale([*alike, other], policy(ALLOWING), sold) == {other.key: (TOO_MANY,)}
 
 
@@ -173,15 +172,15 @@ def test_jobs_without_terms_ask_for_nothing() -> None:
     ],
 )
 def test_a_launch_is_looked_at_again(text: str, image: str, why: str) -> None:
-    found = refusal(text, ALLOWING, image)
+    found = refusal(variant(text), ALLOWING, image)
     assert (found is None) == (not why)
     assert found is None or why in found.text
 
 
 def test_a_machine_of_a_class_of_one_user_each_is_for_somebody() -> None:
     private = replace(ALLOWING, owner_only=True)
-    assert refusal("user=bob", private, "img") is None
-    assert refusal("", private, "img") is not None
+    assert refusal(variant("user=bob"), private, "img") is None
+    assert refusal(PLAIN, private, "img") is not None
 
 
 @pytest.mark.parametrize(
@@ -198,15 +197,19 @@ def test_a_machine_of_a_class_of_one_user_each_is_for_somebody() -> None:
     ],
 )
 def test_a_machine_idles_as_long_as_its_variant_says(text: str, seconds: float) -> None:
-    assert idle_limit(ALLOWING, text) == seconds
+    assert idle_limit(ALLOWING, variant(text)) == seconds
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_a_variant_or_none(text: str) -> None:
-    found = read(text)
-    assert found is None or variant(found.text) == found
-    refusal(text, ALLOWING, "img")
-    idle_limit(ALLOWING, text)
+@example("user=\ud800")
+def test_any_text_is_a_variant_or_unreadable(text: str) -> None:
+    found = variant(text)
+    assert variant(found.text) == found
+    assert bool(found) == bool(text)
+    if found.unreadable:
+        assert (found, found.text) == (Variant(unreadable=text), text)
+    refusal(found, ALLOWING, "img")
+    idle_limit(ALLOWING, found)
 
 
 names = st.text(max_size=20)

@@ -101,10 +101,10 @@ def test_what_the_site_says_is_in_the_facts() -> None:
 
 def test_whose_annex_it_is() -> None:
     annex = Annex("big", "alice", "default", 2, 0, NOW + 100, 60.0, for_all=True)
-    mine = snapshot(records=[record("m1", variant=annex.variant.text)], annexes=(annex,))
+    mine = snapshot(records=[record("m1", variant=annex.variant)], annexes=(annex,))
     assert (look(mine).facts.annex, look(mine).facts.owner) == ("big", "alice")
     forgotten = replace(annex, for_all=False)
-    mine = snapshot(records=[record("m1", variant=forgotten.variant.text)])
+    mine = snapshot(records=[record("m1", variant=forgotten.variant)])
     assert (look(mine).facts.annex, look(mine).facts.owner) == ("big", "alice")
 
 

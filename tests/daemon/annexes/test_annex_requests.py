@@ -135,7 +135,7 @@ def test_a_lease_is_extended_within_the_allowance_only(desk: Desk) -> None:
 def test_a_lease_is_not_extended_beyond_a_token_of_its_machines(desk: Desk, ledger: Ledger) -> None:
     desk.answer("ann", CREATE)
     [made] = ledger.annexes()
-    row = MachineRecord("i-1", "here", "k", made.worker_class, "small", "g", NOW, variant=made.variant.text)
+    row = MachineRecord("i-1", "here", "k", made.worker_class, "small", "g", NOW, variant=made.variant)
     note(ledger, Issued("k", made.worker_class, "worker-k@pool", "id", "key", NOW, NOW + 7000))
     there = snapshot()
     desk.seen(replace(LOOK, snapshot=replace(there, ledger=replace(there.ledger, machines=(row,)))))

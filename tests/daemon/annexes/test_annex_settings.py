@@ -103,10 +103,10 @@ def test_a_socket_that_cannot_be_opened_does_not_keep_the_daemon(tmp_path: Path)
 
 def test_a_lease_is_not_moved_where_its_machines_would_not_hear_of_it() -> None:
     annex = Annex("burst", "ann", "default", 1, 0, until=NOW + 60, idle=900.0)
-    there = MachineRecord("i-1", "c1", "k", "default", "small", "g1", NOW, variant=annex.variant.text)
+    there = MachineRecord("i-1", "c1", "k", "default", "small", "g1", NOW, variant=annex.variant)
     with pytest.raises(UsageError, match="cloud c1 tells its machines of no later lease"):
         check_told(annex, [there], {"c1": False, "c2": True})
     check_told(annex, [replace(there, cloud="c2")], {"c1": False, "c2": True})
     check_told(annex, [replace(there, ended_at=NOW)], {"c1": False})
-    check_told(annex, [replace(there, variant="")], {"c1": False})
+    check_told(annex, [replace(there, variant=PLAIN)], {"c1": False})
     check_told(annex, [there], {})

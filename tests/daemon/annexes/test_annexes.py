@@ -15,10 +15,9 @@ from tests.rigs.rig import POOL, Rig, policy
 from updraft.clouds.base import TAG_LEASE, TAG_VARIANT, LaunchRequest
 from updraft.clouds.fake.faults import Fault
 from updraft.clouds.networking import Group
-from updraft.core.model import Annex, Plan, Snapshot
+from updraft.core.model import Annex, Plan, Snapshot, variant
 from updraft.core.plan import plan
 from updraft.core.settings import AnnexAllowance, Limits, Policy
-from updraft.core.slots.variants import annex_of
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.errors import LedgerError, UsageError
 from updraft.ledger import Ledger, Reader, RequestKind, annexes
@@ -41,7 +40,7 @@ def ask(rig: Rig, name: str = "big", *, layer: str = "", **changes: object) -> A
 
 def of(rig: Rig, name: str = "big") -> list[str]:
     """The live machines of an annex, by their tags."""
-    return [one.id for one in rig.site.alive(POOL) if annex_of(one.tags.get(TAG_VARIANT, "")) == name]
+    return [one.id for one in rig.site.alive(POOL) if variant(one.tags.get(TAG_VARIANT, "")).annex == name]
 
 
 def codes(rig: Rig, kind: str = "annex") -> list[str]:

@@ -15,7 +15,7 @@ from updraft.clouds.base import (
     TAG_RETIRING,
     TAG_VARIANT,
 )
-from updraft.core.model import CloudState, Instance
+from updraft.core.model import CloudState, Instance, variant
 
 STATES: Mapping[str, CloudState] = {
     "pending": CloudState.PENDING,
@@ -78,7 +78,7 @@ def instance_of(raw: Mapping[str, Any], tags: Mapping[str, str], cloud: str) -> 
         image=raw.get("ImageId", ""),
         address="" if state is CloudState.TERMINATED else raw.get("PrivateIpAddress", "") or "",
         fault=_fault(raw, state),
-        variant=tags.get(TAG_VARIANT, ""),
+        variant=variant(tags.get(TAG_VARIANT, "")),
         identity=tags.get(TAG_IDENTITY, ""),
         unknown_state="" if _said(raw) in STATES else _said(raw),
     )

@@ -27,7 +27,7 @@ from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import site_settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota, of_amounts
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, of_amounts, variant
 from updraft.errors import BadRequest, CloudError
 
 BATCH = 100
@@ -206,7 +206,7 @@ class FakeCloud:
             image=instance.image,
             address=instance.address if state is CloudState.RUNNING else "",
             fault=instance.fault if state is CloudState.ERROR else "",
-            variant=tags.get(TAG_VARIANT, ""),
+            variant=variant(tags.get(TAG_VARIANT, "")),
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self.pool,
         )

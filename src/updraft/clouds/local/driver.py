@@ -26,7 +26,7 @@ from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, LocalHeads, Settings
 from updraft.clouds.odd import NAMELESS, NOTHING, Odd, price, quantity, readable
 from updraft.config.drivers import checked_settings
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources, of_amounts
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources, of_amounts, variant
 from updraft.errors import AuthFailed, BadRequest
 
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
@@ -200,7 +200,7 @@ class LocalDriver:
             image=machine["image"],
             address=machine["address"],
             fault=machine["why_ended"],
-            variant=tags.get(TAG_VARIANT, ""),
+            variant=variant(tags.get(TAG_VARIANT, "")),
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self._pool,
             unknown_state="" if known else said,

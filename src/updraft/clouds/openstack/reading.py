@@ -15,7 +15,7 @@ from updraft.clouds.base import (
     TAG_RETIRING,
     TAG_VARIANT,
 )
-from updraft.core.model import CloudState, Instance
+from updraft.core.model import CloudState, Instance, variant
 
 Raw = Mapping[str, Any]
 
@@ -120,7 +120,7 @@ def instance_of(raw: Raw, tags: Mapping[str, str], cloud: str) -> Instance:
         image=str(image.get("id", "")) or tags.get(TAG_IMAGE, ""),
         address=address_of(raw),
         fault=_fault(raw),
-        variant=tags.get(TAG_VARIANT, ""),
+        variant=variant(tags.get(TAG_VARIANT, "")),
         identity=tags.get(TAG_IDENTITY, ""),
         unknown_state="" if _said(raw) in STATES else _said(raw),
     )

@@ -14,7 +14,6 @@ from updraft.core.annexes.use import may_have
 from updraft.core.model import Annex, LaunchState, LedgerView, Offer, Reason, Snapshot
 from updraft.core.reasons import spell
 from updraft.core.settings import AnnexAllowance, Policy
-from updraft.core.slots.variants import annex_of
 
 NOT_ALLOWED = "annex-not-allowed"
 BEYOND = "annex-budget"
@@ -97,8 +96,8 @@ def _may_have(annex: Annex, offer: Offer) -> bool:
 
 def _there(annex: Annex, ledger: LedgerView) -> AnnexUse:
     """What there is of an annex, launches included of which nobody knows yet what has become of them."""
-    live = [r for r in ledger.machines if r.ended_at is None and _of(annex, r.variant)]
-    asked = [one for one in ledger.launches if one.state in _OPEN and _of(annex, one.variant)]
+    live = [r for r in ledger.machines if r.ended_at is None and r.variant.annex == annex.name]
+    asked = [one for one in ledger.launches if one.state in _OPEN and one.variant.annex == annex.name]
     total = AnnexUse()
     for record in live:
         total += AnnexUse(1, record.resources.cpus, record.price)
@@ -106,10 +105,6 @@ def _there(annex: Annex, ledger: LedgerView) -> AnnexUse:
         cost = None if one.price is None else one.count * one.price
         total += AnnexUse(one.count, one.count * one.resources.cpus, cost)
     return total
-
-
-def _of(annex: Annex, variant: str) -> bool:
-    return bool(variant) and annex_of(variant) == annex.name
 
 
 def refusal(

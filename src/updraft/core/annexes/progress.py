@@ -35,7 +35,7 @@ from updraft.core.reasons import moment
 from updraft.core.settings import Policy
 from updraft.core.sharing.caps import MANY, Caps
 from updraft.core.sharing.shares import Held, standing
-from updraft.core.slots.variants import Want, Wants, annex_of
+from updraft.core.slots.variants import Want, Wants
 
 REPLACED = frozenset({NEVER_JOINED, CLOUD_ERROR, SPOT_NOTICE, "vanished", "gone"})
 """The codes of ends that an annex's machine has not chosen: another one takes its place."""
@@ -76,7 +76,7 @@ def parted(snapshot: Snapshot) -> tuple[Snapshot, Mapping[str, Sequence[Offer]]]
     own: dict[str, list[Offer]] = {}
     rest: list[Offer] = []
     for offer in snapshot.offers:
-        name = annex_of(offer.variant)
+        name = offer.variant.annex
         (own.setdefault(name, []) if name else rest).append(offer)
     return replace(snapshot, offers=tuple(rest)), own
 
@@ -146,7 +146,7 @@ def _counted(
 ) -> Mapping[str, _Has]:
     found = {annex.name: _Has() for annex in snapshot.annexes}
     for machine in machines:
-        has = found.get(annex_of(machine.record.variant))
+        has = found.get(machine.record.variant.annex)
         if has is None or (_replaceable(machine) and borne_out(machine, snapshot, policy)):
             continue
         has.machines += 1
@@ -155,7 +155,7 @@ def _counted(
         has.busy += machine.busy
         has.coming += machine.phase in (Phase.REQUESTED, Phase.BOOTING)
     for item in waiting:
-        has = found.get(annex_of(item.launch.variant))
+        has = found.get(item.launch.variant.annex)
         if has is not None:
             has.machines += item.count
             has.cores += item.count * item.launch.resources.cpus
@@ -335,7 +335,7 @@ def _whole(annex: Annex) -> Reason:
 def unknown(machines: Iterable[Machine], annexes: Iterable[Annex]) -> Iterator[Reason]:
     """A warning for each annex that has machines and that nobody knows: the ledger may have been lost."""
     known = {annex.name for annex in annexes}
-    names = {annex_of(one.record.variant) for one in machines if one.record.variant} - known - {""}
+    names = {one.record.variant.annex for one in machines if one.record.variant} - known - {""}
     for name in sorted(names):
         text = (
             f"machines of annex {name} are there, and it isn't in the ledger: they leave when they are idle"

@@ -13,7 +13,7 @@ from updraft.core.demand.filling import Filling
 from updraft.core.demand.fitting import turns as in_order
 from updraft.core.demand.sequence import Paces, turns
 from updraft.core.matching.verdicts import VerdictTable
-from updraft.core.model import JobGroup, Offer, Reason, Snapshot
+from updraft.core.model import PLAIN, JobGroup, Offer, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.core.sharing.caps import MANY
 from updraft.core.sharing.shares import Standing
@@ -78,7 +78,7 @@ class _Reach:
         some: dict[str, Offer] = {}
         for offer in snapshot.offers:
             if offer.kind in table.kind_at:
-                some.setdefault(offer.worker_class, replace(offer, variant=""))
+                some.setdefault(offer.worker_class, replace(offer, variant=PLAIN))
                 slots = snapshot.kinds[offer.kind].slots
                 kinds.setdefault(offer.worker_class, {})[table.kind_at[offer.kind]] = slots
         for worker, columns in kinds.items():

@@ -7,7 +7,7 @@ from updraft.core.demand.room import Room
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.model import JobGroup, Machine, MachineId, Phase
 from updraft.core.settings import Policy
-from updraft.core.sharing.caps import Caps, Tally, capped, owner
+from updraft.core.sharing.caps import Caps, Tally, capped
 from updraft.core.sharing.shares import Standing
 from updraft.core.sharing.submitters import short, user_of
 
@@ -57,7 +57,7 @@ class _Rows:
     def add_machine(self, machine: Machine) -> None:
         key, record = machine.key, machine.record
         self._class[key] = machine.worker_class
-        if only := owner(record.variant):
+        if only := record.variant.user:
             self._whole[key] = only, record.resources.cpus
         cores = self._cores.setdefault(key, {})
         for slot in machine.slots:
@@ -69,7 +69,7 @@ class _Rows:
 
     def add_coming(self, key: MachineId, item: Outstanding) -> None:
         self._class[key] = item.launch.worker_class
-        if only := owner(item.launch.variant):
+        if only := item.launch.variant.user:
             self._whole[key] = only, item.launch.resources.cpus
         self._cores.setdefault(key, {})
 

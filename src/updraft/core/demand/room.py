@@ -12,12 +12,21 @@ from dataclasses import dataclass, replace
 from updraft.core.demand.filling import Bin
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.entries import Entry
-from updraft.core.model import JobGroup, Known, Machine, MachineId, ScheddView, Slot, Snapshot, Unknown
+from updraft.core.model import (
+    JobGroup,
+    Known,
+    Machine,
+    MachineId,
+    ScheddView,
+    Slot,
+    Snapshot,
+    Unknown,
+    Variant,
+)
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.sharing.submitters import trusted
 from updraft.core.slots.counts import believable
 from updraft.core.slots.kinds import apart_key, kind_key
-from updraft.core.slots.variants import annex_of
 
 _COMING = 1e6  # bins of machines on their way are filled after those of joined ones
 
@@ -111,7 +120,9 @@ def room(
             coming.extend(made)
     for item in waiting:
         launch = item.launch
-        kind = kind_key(launch.worker_class, launch.generation, launch.cloud, launch.flavor, launch.variant)
+        kind = kind_key(
+            launch.worker_class, launch.generation, launch.cloud, launch.flavor, launch.variant.text
+        )
         kind = _placed(kind, launch.zone, launch.market, snapshot)
         life = _lease(launch.variant, snapshot)
         for key in item.keys:
@@ -123,7 +134,7 @@ def room(
 
 def _kind_of(machine: Machine, snapshot: Snapshot) -> str:
     variant = machine.record.variant
-    kind = kind_key(machine.worker_class, machine.generation, machine.cloud, machine.flavor, variant)
+    kind = kind_key(machine.worker_class, machine.generation, machine.cloud, machine.flavor, variant.text)
     return _placed(kind, machine.record.zone, machine.record.market, snapshot)
 
 
@@ -142,9 +153,9 @@ def _life(machine: Machine, snapshot: Snapshot, policy: Policy) -> float:
     return min(lease, _lifetime(machine, worker, snapshot.now))
 
 
-def _lease(variant: str, snapshot: Snapshot) -> float:
+def _lease(variant: Variant, snapshot: Snapshot) -> float:
     """How many seconds are left of the lease of the annex that it is of, if it is of one."""
-    name = annex_of(variant) if variant and snapshot.annexes else ""
+    name = variant.annex
     return min(
         (one.until - snapshot.now for one in snapshot.annexes if name and one.name == name), default=math.inf
     )

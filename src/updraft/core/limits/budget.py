@@ -149,7 +149,7 @@ class Budget:
         place = _offer_key(offer)
         names = [("cloud", offer.cloud), ("image", image), ("offer", place)]
         if offer.variant:
-            names.append(("offer", f"{place}?{offer.variant}"))
+            names.append(("offer", f"{place}?{offer.variant.text}"))
         for name in names:
             rest = self._resting.get(name)
             if rest is None:

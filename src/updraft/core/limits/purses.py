@@ -14,9 +14,19 @@ from updraft.core.demand.room import Room
 from updraft.core.limits.spending import affordable
 from updraft.core.limits.standings import Payer, SpendingBudgets, total
 from updraft.core.machines.cooldowns import Outstanding
-from updraft.core.model import BudgetScope, JobGroup, Machine, MachineId, Offer, Phase, Reason, Spending
+from updraft.core.model import (
+    BudgetScope,
+    JobGroup,
+    Machine,
+    MachineId,
+    Offer,
+    Phase,
+    Reason,
+    Spending,
+    Variant,
+)
 from updraft.core.settings import Policy, SpendingLimit
-from updraft.core.sharing.caps import MANY, Caps, Cut, owner
+from updraft.core.sharing.caps import MANY, Caps, Cut
 from updraft.core.sharing.submitters import group_of, names_of, short, user_of
 
 _PEOPLE = (BudgetScope.USER, BudgetScope.GROUP)
@@ -187,9 +197,9 @@ def _claims(machine: Machine) -> Iterable[tuple[Person, int]]:
                 yield (child.user, child.submitter), child.resources.cpus
 
 
-def _whole_for(variant: str, size: int, cores: dict[Person, int]) -> Mapping[Person, int]:
+def _whole_for(variant: Variant, size: int, cores: dict[Person, int]) -> Mapping[Person, int]:
     """A machine that takes one user's jobs alone is that user's, also while nothing runs there."""
-    if not cores and variant and (only := owner(variant)):
+    if not cores and (only := variant.user):
         return {(only, ""): max(1, size)}
     return cores
 

@@ -16,6 +16,7 @@ from updraft.core.limits.spending import affordable, warning
 from updraft.core.machines.cooldowns import Outstanding
 from updraft.core.machines.witnesses import borne_out
 from updraft.core.model import (
+    PLAIN,
     BudgetPeriod,
     BudgetScope,
     Known,
@@ -28,12 +29,11 @@ from updraft.core.model import (
     Spending,
     Spent,
     SpentRow,
+    Variant,
 )
 from updraft.core.model.spent import HOUR
 from updraft.core.settings import DAY, Policy, SpendingLimit
-from updraft.core.sharing.caps import owner
 from updraft.core.sharing.submitters import short
-from updraft.core.slots.variants import annex_of
 
 STALE = 300.0
 """Seconds after which the records say too little of what was spent since."""
@@ -100,16 +100,16 @@ class SpendingBudgets:
         found: dict[MachineId, Reason] = {}
         for machine in machines if over else ():
             record = machine.record
-            payers = self._payers(record.cloud, record.worker_class, "")
+            payers = self._payers(record.cloud, record.worker_class, PLAIN)
             why = next((over[one] for one in payers if one in over), None)
-            if why is not None and not annex_of(record.variant):
+            if why is not None and not record.variant.annex:
                 found[machine.key] = why
         return found
 
-    def _payers(self, cloud: str, worker_class: str, variant: str) -> list[Payer]:
+    def _payers(self, cloud: str, worker_class: str, variant: Variant) -> list[Payer]:
         found = [(BudgetScope.POOL, ""), (BudgetScope.CLOUD, cloud), (BudgetScope.CLASS, worker_class)]
-        if variant and (annex := annex_of(variant)):
-            found.append((BudgetScope.ANNEXES, self._owners.get(annex) or owner(variant)))
+        if annex := variant.annex:
+            found.append((BudgetScope.ANNEXES, self._owners.get(annex) or variant.user))
         return found
 
     def _of_offer(self, offer: Offer) -> list[tuple[SpendingLimit, str]]:
@@ -226,7 +226,7 @@ def spending_budgets(
     if not policy.spending:
         return None
     made = SpendingBudgets(snapshot, policy)
-    counts: Counter[tuple[str, str, str, float | None]] = Counter()
+    counts: Counter[tuple[str, str, Variant, float | None]] = Counter()
     for machine in machines:
         if machine.phase is Phase.GONE and borne_out(machine, snapshot, policy):
             continue

@@ -30,7 +30,6 @@ from updraft.core.model import (
 )
 from updraft.core.settings import Policy
 from updraft.core.sharing.shares import Held
-from updraft.core.slots.variants import annex_of, read
 
 T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
@@ -237,8 +236,8 @@ class Roll:
                 moved = entries.pop(key, None) is not None or moved
                 continue
             moved = moved or key not in entries
-            if record.variant and read(record.variant) is None:
-                self.unread[key] = record.variant
+            if record.variant.unreadable:
+                self.unread[key] = record.variant.text
             made = merged(record, self._instances.get(key), slots.get(key, ()), snapshot, policy)
             entries[key] = _entry(made, snapshot, policy)
             self.renewed.append(key)
@@ -273,7 +272,7 @@ def _entry(machine: Machine, snapshot: Snapshot, policy: Policy) -> Entry:
         and not policy.closing
         and policy.rule(machine.cloud).leaving is None
         and (snapshot.ledger.at_work is not None or not machine.busy)
-        and not annex_of(machine.record.variant)  # whose lease may be changed at any time
+        and not machine.record.variant.annex  # whose lease may be changed at any time
         and _quiet(machine)
         and not_ours(machine.instance, policy) is None
     )

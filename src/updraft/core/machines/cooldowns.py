@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from updraft.core.machines.handover import fair_deadline
 from updraft.core.model import (
+    PLAIN,
     Cooldown,
     Known,
     LaunchRecord,
@@ -21,7 +22,6 @@ from updraft.core.model import (
     Reason,
     Snapshot,
     Variant,
-    variant,
 )
 from updraft.core.reasons import counted
 from updraft.core.settings import Policy, Timings, WorkerClass
@@ -41,24 +41,20 @@ _SCOPE_OF_ERROR = {
 }
 
 
-def image_key(worker_class: str, image: str, cloud: str, text: str = "") -> str:
-    """The name under which boots of an image are trusted or rested; `text` is the variant's."""
-    return f"{worker_class}:{booted(image, text)}@{cloud}"
+def image_key(worker_class: str, image: str, cloud: str, variant: Variant = PLAIN) -> str:
+    """The name under which boots of an image are trusted or rested."""
+    return f"{worker_class}:{booted(image, variant)}@{cloud}"
 
 
 @lru_cache(maxsize=1024)
-def booted(image: str, text: str) -> str:
+def booted(image: str, variant: Variant) -> str:
     """An image with what else of a variant may keep its machines from joining: network, groups, layers.
 
-    A text that is no variant's is taken as it is: nobody can say what it was launched with.
+    An unreadable one is taken as it is written: nobody can say what it was launched with.
     """
-    if not text:
-        return image
-    try:
-        found = variant(text)
-    except ValueError:
-        return f"{image}?{text}"
-    marks = Variant(network=found.network, layers=found.layers, groups=found.groups).text
+    if variant.unreadable:
+        return f"{image}?{variant.text}"
+    marks = Variant(network=variant.network, layers=variant.layers, groups=variant.groups).text
     return f"{image}?{marks}" if marks else image
 
 
@@ -210,9 +206,9 @@ def _of_launch(launch: LaunchRecord, history: _History, spoiled: AbstractSet[Sco
         history.went_well(cloud, launch.asked_at)
 
 
-def variant_scope(offer: Scope, text: str) -> Scope:
+def variant_scope(offer: Scope, variant: Variant) -> Scope:
     """The scope of an offer in one variant: that a cloud can't make it so says nothing of plain machines."""
-    return (*offer[:-1], f"{offer[-1]}?{text}") if text else offer
+    return (*offer[:-1], f"{offer[-1]}?{variant.text}") if variant else offer
 
 
 def _of_failed(record: MachineRecord, end: Reason, history: _History, now: float) -> None:
@@ -229,7 +225,7 @@ def _of_failed(record: MachineRecord, end: Reason, history: _History, now: float
 def _name(scope: Scope) -> str:
     """The name that a cool-down goes by."""
     what, *parts = scope
-    return image_key(*parts) if what == "image" else "/".join(parts)
+    return image_key(parts[0], parts[1], parts[2]) if what == "image" else "/".join(parts)
 
 
 def cooldowns(ledger: LedgerView, now: float, timings: Timings) -> tuple[Cooldown, ...]:

@@ -18,7 +18,6 @@ from updraft.core.model import (
     Terminate,
 )
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.slots.variants import annex_of
 
 _FIRST_LOOKS = 60.0  # seconds in which a controller that takes over has seen what became of its machines
 ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is asked for again
@@ -86,7 +85,7 @@ class Look:
 
     def annex(self, machine: Machine) -> Annex | None:
         """The annex that the machine was launched for; None for others, and for one that nobody knows."""
-        return self._annexes.get(annex_of(machine.record.variant)) if self._annexes else None
+        return self._annexes.get(machine.record.variant.annex) if self._annexes else None
 
 
 Rule = Callable[[Machine, Look], Fate | None]

@@ -43,7 +43,6 @@ from updraft.core.model import (
     Undrain,
 )
 from updraft.core.settings import CLOUD_DRAINED
-from updraft.core.slots.variants import annex_of
 
 OPERATOR = "operator"
 
@@ -343,7 +342,7 @@ def _cause(machine: Machine, look: Look) -> Fate | None:
     if look.policy.closing:
         return drained(machine, look, _CLOSING, None)
     # What was promised to somebody by name until a time isn't taken back for these.
-    promised = bool(annex_of(record.variant))
+    promised = bool(record.variant.annex)
     if worker is None:
         why = Reason("drifted", f"class {machine.worker_class} is not configured")
         return None if promised else drained(machine, look, why, None)

@@ -27,7 +27,7 @@ from updraft.core.model import (
 )
 from updraft.core.reasons import counted, moment, spell
 from updraft.core.settings import Policy, WorkerClass
-from updraft.core.slots.variants import annex_of, idle_limit
+from updraft.core.slots.variants import idle_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def scale_in(
         if worker is None or on_the_way(machine):
             continue
         reason, goes, at = _judge(one, worker, counts, needed, complete, snapshot)
-        asked_for = bool(annex_of(machine.record.variant))  # by hand, with an idle limit of its own
+        asked_for = bool(machine.record.variant.annex)  # by hand, with an idle limit of its own
         kept = _kept(machine, tides[worker.name], snapshot.now) if goes and not asked_for else None
         if kept is not None:
             reason, goes = kept, False

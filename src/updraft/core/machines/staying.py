@@ -14,7 +14,6 @@ from updraft.core.machines.leaving import fate
 from updraft.core.machines.witnesses import ANOTHERS, UNTAGGED
 from updraft.core.model import Machine, MachineId, Phase, Undrain
 from updraft.core.settings import Policy
-from updraft.core.slots.variants import annex_of
 
 _SOON = 1.0  # seconds: of what is due so soon the exact rule is asked
 
@@ -101,7 +100,7 @@ def surplus(all_machines: Sequence[Machine], policy: Policy) -> frozenset[Machin
     def trim(member: Callable[[Machine], bool], count: int, most: int | None) -> None:
         if most is not None and count > most:
             joined = [m for m in living if m.phase is Phase.JOINED and member(m)]
-            mine = [m for m in joined if not annex_of(m.record.variant)]
+            mine = [m for m in joined if not m.record.variant.annex]
             ranked = sorted(mine, key=keep_first, reverse=True)
             over.update(m.key for m in ranked[: count - most])
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from updraft.core.model.basics import Known, MachineId, Resources, Source
 from updraft.core.model.joins import CollectorLoad
 from updraft.core.model.terms import NO_TERMS, Terms
+from updraft.core.model.variants import PLAIN, Variant
 
 # The effective priority of a user that the negotiator has not seen: the least real priority (0.5) times the
 # usual factor (DEFAULT_PRIO_FACTOR, 1000).
@@ -225,7 +226,7 @@ class Instance:
     `launched_at` is 0 where the cloud doesn't say it.
     `tagged` is False where it doesn't carry the pool's tag, which only an answer about its id can show;
     `identity` is that of the pool that launched it, "" where no tag says it.
-    `variant` is the text of its tag, as anybody may have written it; see `core.model.variants`.
+    `variant` is what its tag says, which anybody may have written; see `core.model.variants`.
     """
 
     id: str
@@ -242,7 +243,7 @@ class Instance:
     image: str = ""
     address: str = ""
     fault: str = ""
-    variant: str = ""
+    variant: Variant = PLAIN
     unknown_state: str = ""
     tagged: bool = True
     identity: str = ""
@@ -293,7 +294,7 @@ class Kind:
 class Offer:
     """Something that can be bought now for a worker class: where, which flavor, its price and its kind.
 
-    `variant` is the text of the one that its machines are, "" for plain ones.
+    `variant` is the one that its machines are.
     """
 
     worker_class: str
@@ -307,13 +308,13 @@ class Offer:
     kind: str
     price: float | None = None
     left: int | None = None
-    variant: str = ""
+    variant: Variant = PLAIN
 
     @property
     def key(self) -> str:
         """A stable name for logs and cool-downs: `class@cloud/zone/flavor/market`, with `?variant` if any."""
         plain = f"{self.worker_class}@{self.cloud}/{self.zone}/{self.flavor}/{self.market}"
-        return f"{plain}?{self.variant}" if self.variant else plain
+        return f"{plain}?{self.variant.text}" if self.variant else plain
 
     @property
     def dearness(self) -> tuple[bool, float]:

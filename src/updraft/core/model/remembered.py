@@ -9,6 +9,7 @@ from updraft.core.model.basics import NOTHING, MachineId, Reason, Resources, Sou
 from updraft.core.model.joins import JoinPace
 from updraft.core.model.observed import CloudView, CollectorView, JobGroup, Kind, Offer, ScheddView
 from updraft.core.model.spent import Spent
+from updraft.core.model.variants import PLAIN, Variant
 
 
 class LaunchState(StrEnum):
@@ -43,7 +44,7 @@ class LaunchRecord:
     state: LaunchState
     ids: tuple[str, ...] = ()
     error: Reason | None = None
-    variant: str = ""
+    variant: Variant = PLAIN
     failed_at: float | None = None
 
 
@@ -77,7 +78,7 @@ class MachineRecord:
     were all that was known of it: then its past is not known either. `wanted_drain` is what an operator
     asked for; `let_go` that an operator wants it to stay and be ours no longer. `gaps` are the latest
     times, in seconds, that it was idle before it had a claim again.
-    `variant` is the text of the one that it is, "" for a plain one. `unanswered_since` is when its startd
+    `variant` is the one that it is. `unanswered_since` is when its startd
     was first asked something in vain, and `unanswered_at` when last; None since it has answered.
     `other_schedds` have had jobs on it, by its ads, and were not in the pool's list then. `end_failed` is
     why its cloud did not take the last order to end it, `end_failed_at` the time of the first one since which
@@ -110,7 +111,7 @@ class MachineRecord:
     adopted: bool = False
     let_go: Reason | None = None
     gaps: tuple[float, ...] = ()
-    variant: str = ""
+    variant: Variant = PLAIN
     gone_since: float | None = None
     gone_heard: float = 0.0
     unanswered_since: float | None = None

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from updraft.core.model import JobGroup, Offer, Reason
-from updraft.core.model.variants import variant
 from updraft.core.settings import Policy
 from updraft.core.sharing.submitters import names_of, short, user_of
 
@@ -237,17 +236,9 @@ def capped(policy: Policy, groups: Sequence[JobGroup]) -> bool:
     )
 
 
-def owner(text: str) -> str:
-    """The only user whose jobs a machine of this variant takes; empty for everybody's."""
-    try:
-        return variant(text).user if text else ""
-    except ValueError:
-        return ""
-
-
 def _whole(offer: Offer) -> int:
     """The cores that count for the user of such a machine, where it takes nobody else's jobs; else 0."""
-    return offer.resources.cpus if owner(offer.variant) else 0
+    return offer.resources.cpus if offer.variant.user else 0
 
 
 def _reason(cap: Cap, group: JobGroup, worker: str, has: int) -> Reason:

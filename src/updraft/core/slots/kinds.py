@@ -83,10 +83,10 @@ _QUANTITY = re.compile(
 _OF = ("", "Total", "TotalSlot", "Detected", "Assigned", "Available")
 
 
-def kind_key(worker_class: str, generation: str, cloud: str, flavor: str, variant: str = "") -> str:
-    """The kind that machines of this class, generation, cloud, flavor and variant (its text) share."""
+def kind_key(worker_class: str, generation: str, cloud: str, flavor: str, written: str = "") -> str:
+    """The kind that machines of this class, generation, cloud, flavor and variant (as written) share."""
     plain = "/".join((worker_class, generation, cloud, flavor))
-    return f"{plain}?{variant}" if variant else plain
+    return f"{plain}?{written}" if written else plain
 
 
 def apart_key(kind: str, zone: str, market: str) -> str:

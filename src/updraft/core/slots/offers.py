@@ -202,5 +202,5 @@ def _offer(worker: WorkerClass, item: CloudOffer, variant: Variant, kind: Kind) 
         kind=kind.key,
         price=item.price,
         left=item.left,
-        variant=variant.text,
+        variant=variant,
     )

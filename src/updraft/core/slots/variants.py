@@ -7,14 +7,13 @@ names a user thinks of, only so many variants are on sale at a time: for each us
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import JobGroup, Offer, Reason, Terms
-from updraft.core.model.variants import PLAIN, Variant, variant
+from updraft.core.model.variants import PLAIN, Variant
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.sharing.submitters import user_of
 
@@ -43,21 +42,6 @@ class Want:
 Ask = tuple[object, ...]
 Wants = Mapping[str, tuple[Want, ...]]
 """By class, in a stable order; a class of which only plain machines are wanted isn't in it."""
-
-
-@lru_cache(maxsize=4096)
-def read(text: str) -> Variant | None:
-    """The variant that was written so; None for a text that none was written as. Tags are input."""
-    try:
-        return variant(text)
-    except ValueError:
-        return None
-
-
-def annex_of(text: str) -> str:
-    """The name of the annex that a machine of this variant was launched for; "" for others."""
-    made = read(text) if text else None
-    return "" if made is None else made.annex
 
 
 def most_for(sold: int) -> int:
@@ -187,15 +171,14 @@ def _allowed(name: str, patterns: Iterable[str]) -> bool:
 # -------------------------------------------------------------------------------------- what was bought
 
 
-def refusal(text: str, worker: WorkerClass, image: str) -> Reason | None:
+def refusal(made: Variant, worker: WorkerClass, image: str) -> Reason | None:
     """Why no machine of this variant, with this image, may be launched; None where one may.
 
-    What is on sale was allowed when it was put there. This looks again, at the last moment: a text may be of
-    a snapshot, a tag or a ledger that somebody has written to.
+    What is on sale was allowed when it was put there. This looks again, at the last moment: it may be of a
+    snapshot, a tag or a ledger that somebody has written to.
     """
-    made = read(text)
-    if made is None:
-        return _no(f"{text[:80]!r} is no variant of a class")
+    if made.unreadable:
+        return _no(f"{made.text[:80]!r} is no variant of a class")
     if made.image and image != made.image:
         return _no(f"its variant doesn't have the image {image[:80]!r}")
     named = (
@@ -221,14 +204,12 @@ def _no(text: str) -> Reason:
     return Reason("not-allowed", text)
 
 
-def idle_limit(worker: WorkerClass, text: str) -> float:
+def idle_limit(worker: WorkerClass, made: Variant) -> float:
     """How long a machine of this variant may be without a claim; the class's, where nothing else is said."""
-    made = read(text) if text else None
-    if made is not None and made.annex and made.keep_alive.isascii() and made.keep_alive.isdecimal():
-        return float(made.keep_alive[:12])
-    if made is None or not (made.keep_alive.isascii() and made.keep_alive.isdecimal()):
+    if not (made.keep_alive.isascii() and made.keep_alive.isdecimal()):
         return worker.idle_limit
-    return min(float(made.keep_alive[:12]), worker.keep_alive_max)
+    limit = float(made.keep_alive[:12])
+    return limit if made.annex else min(limit, worker.keep_alive_max)
 
 
 # --------------------------------------------------------------------------------------- what is bought
@@ -242,11 +223,7 @@ def kept_as_asked(
     A machine that is there is room for all of them; one that is bought is bought as its jobs want it, where
     it can be had so.
     """
-    kept = {
-        offer.kind: made.keep_alive
-        for offer in offers
-        if offer.variant and (made := read(offer.variant)) is not None and made.keep_alive
-    }
+    kept = {offer.kind: offer.variant.keep_alive for offer in offers if offer.variant.keep_alive}
     if not kept:
         return table
     times = np.array([kept.get(name, "") for name in table.kinds])
@@ -277,7 +254,7 @@ def not_on_sale(
     for group in asking:
         ask, seen = _ask(group), looked.setdefault(user_of(group), {})
         if ask not in seen and len(seen) < _LOOKED_AT:
-            mine = {(name, made.text) for name, one in policy.classes.items() for made in choices(group, one)}
+            mine = {(name, made) for name, one in policy.classes.items() for made in choices(group, one)}
             seen[ask] = bool(mine) and on_sale.isdisjoint(mine)
         if seen.get(ask, True):
             found[group.key] = (TOO_MANY,)

@@ -12,7 +12,6 @@ from updraft.core.model import Instance, Known, MachineId, MachineRecord, Plan, 
 from updraft.core.model.used import ABSENT, InPool, MachineFacts, Sighting, UserClaim
 from updraft.core.settings import Accounting, Policy
 from updraft.core.sharing.submitters import group_of
-from updraft.core.slots.variants import annex_of, read
 
 _CLAIMED = ("Claimed", "Preempting")
 _ENDED = Reason("ended", "its record says no more")
@@ -106,8 +105,7 @@ class _Look:
     def facts(self, record: MachineRecord) -> MachineFacts:
         """What its record says, and the site of such machines."""
         said, size = self.policy.accounting, record.resources
-        annex = annex_of(record.variant)
-        made = read(record.variant) if annex else None
+        annex = record.variant.annex
         score = _score(record.flavor, said)
         return MachineFacts(
             pool=self._snapshot.pool,
@@ -120,7 +118,7 @@ class _Look:
             image=record.image,
             worker_class=record.worker_class,
             annex=annex,
-            owner=self._owners.get(annex) or ("" if made is None else made.user),
+            owner=self._owners.get(annex) or (record.variant.user if annex else ""),
             cores=size.cpus,
             memory=size.memory,
             gpus=size.gpus,

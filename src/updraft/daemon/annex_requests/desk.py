@@ -15,7 +15,6 @@ from updraft.clouds.base import Driver, leases_of
 from updraft.core.annexes.allowance import allowance_of, refusal, used
 from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexAllowance, Policy
-from updraft.core.slots.variants import annex_of
 from updraft.daemon import annexing
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annexing import Asked
@@ -267,7 +266,7 @@ def shown(annex: Annex, look: Look) -> dict[str, Any]:
     said = {one.key: one for one in look.machines}
     machines = []
     for record in look.snapshot.ledger.machines:
-        if record.ended_at is None and record.variant and annex_of(record.variant) == annex.name:
+        if record.ended_at is None and record.variant and record.variant.annex == annex.name:
             one = said.get(record.key)
             phase, text = (str(one.phase), one.reason.text) if one else ("requested", "just asked for")
             text = f"{phase}: {text}" if one else text

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_VARIANT
-from updraft.core.model import PLAIN, CloudOffer, Kind, Resources
+from updraft.core.model import PLAIN, CloudOffer, Kind, Resources, Variant, variant
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.slots.catalogue import imagine
 from updraft.core.slots.kinds import kind_key
-from updraft.core.slots.variants import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Bought:
     worker_class: str
     generation: str
     launch_key: str
-    variant: str
+    variant: Variant
     identity: str
 
 
@@ -38,7 +37,7 @@ def bought_as(offer: CloudOffer, image: str, tags: Mapping[str, str]) -> Bought:
         worker_class=tags.get(TAG_CLASS, ""),
         generation=tags.get(TAG_GENERATION, ""),
         launch_key=tags.get(TAG_LAUNCH, ""),
-        variant=tags.get(TAG_VARIANT, ""),
+        variant=variant(tags.get(TAG_VARIANT, "")),
         identity=tags.get(TAG_IDENTITY, ""),
     )
 
@@ -68,6 +67,6 @@ def brings(policy: Policy, bought: Bought) -> Kind:
     sold = CloudOffer(
         cloud, bought.zone, bought.flavor, bought.market, bought.resources, bought.price, arch=bought.arch
     )
-    key = kind_key(name, generation, cloud, bought.flavor, bought.variant)
-    made = read(bought.variant) or PLAIN
+    key = kind_key(name, generation, cloud, bought.flavor, bought.variant.text)
+    made = PLAIN if bought.variant.unreadable else bought.variant
     return imagine(replace(worker, generation=generation), sold, bought.image, policy.pool, key, made)

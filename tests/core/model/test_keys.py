@@ -1,7 +1,8 @@
-"""Machines are known by a `MachineId`, in the whole package: by no pair of texts that could be any other."""
+"""Keys are types: a machine is known by its `MachineId` and no bare pair, how it differs by its `Variant`."""
 
 import ast
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 
 import updraft
 from updraft.core import model
-from updraft.core.model import AtWork, MachineId, Plan, Questions, Untaken
-from updraft.ledger.rows import at_work_from_doc, at_work_to_doc, dump
+from updraft.core.model import AtWork, MachineId, MachineRecord, Plan, Questions, Untaken, variant
+from updraft.ledger.rows import at_work_from_doc, at_work_to_doc, dump, machine_from_doc, machine_to_doc
 from updraft.recording.codec import MACHINES, Decoder, Encoder
 
 SOURCE = Path(updraft.__file__).parent
@@ -88,6 +89,18 @@ def test_no_annotation_says_a_pair_of_texts_for_a_machine() -> None:
     assert found == set()
 
 
+@pytest.mark.slow
+def test_no_annotation_says_a_text_for_a_variant() -> None:
+    found = {
+        (module, words)
+        for module, tree in modules()
+        if module.split("/")[0] in ROOMS
+        for name, words in annotated(tree)
+        if name == "variant" and words != "Variant"
+    }
+    assert found == set()
+
+
 def test_it_is_a_pair_that_says_what_it_is_of() -> None:
     assert sorted([WEST, EAST]) == [EAST, WEST] == [("east", "i-2"), ("west", "i-1")]
     assert {EAST: 1}["east", "i-2"] == 1
@@ -115,6 +128,18 @@ def test_a_recording_knows_every_field_that_holds_machine_ids() -> None:
         if "MachineId" in str(field.type)
     }
     assert fields == MACHINES
+
+
+def test_recordings_and_the_ledger_write_the_text_of_a_variant() -> None:
+    machine = MachineRecord(
+        "i-2", "east", "k", "w", "small", "g", 1.0, variant=variant("image=a%2Fb&user=eve")
+    )
+    assert machine.variant.image == "a/b"
+    assert json.loads(machine_to_doc(machine))["variant"] == "image=a%2Fb&user=eve"
+    assert machine_from_doc(machine_to_doc(machine)) == machine
+    written = Encoder().encode(machine)
+    assert written["variant"] == "image=a%2Fb&user=eve"
+    assert Decoder().decode(written) == machine
 
 
 def test_the_ledger_writes_the_ids_of_each_cloud_and_reads_machine_ids() -> None:
