@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from updraft.core.leftovers import SPARED, Belonging, Fate, Judged, Kind, Site, chosen, judged, unknown
+from updraft.core.leftovers import (
+    SPARED,
+    Belonging,
+    Judged,
+    Kind,
+    LeftoverState,
+    Site,
+    chosen,
+    judged,
+    unknown,
+)
 
 NOW, MINE, OTHER = 1e9, "0123456789ab", "ba9876543210"
 OLD = NOW - 30 * 86400
@@ -18,54 +28,54 @@ def thing(kind: Kind = Kind.SNAPSHOT, **changes: object) -> Belonging:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def fate(one: Belonging, site: Site = SITE) -> tuple[Fate, str]:
+def fate(one: Belonging, site: Site = SITE) -> tuple[LeftoverState, str]:
     (found,) = judged([one], site)
     return found.fate, found.reason.code
 
 
 @pytest.mark.parametrize("kind", [Kind.SNAPSHOT, Kind.VOLUME, Kind.MACHINE, Kind.ADDRESS, Kind.PORT])
 def test_what_nothing_uses_is_left(kind: Kind) -> None:
-    assert fate(thing(kind)) == (Fate.LEFT, "left-over")
+    assert fate(thing(kind)) == (LeftoverState.LEFT, "left-over")
 
 
 @pytest.mark.parametrize("kind", [Kind.IMAGE, Kind.GROUP, Kind.KEY_PAIR])
 def test_what_people_make_to_keep_is_only_unused(kind: Kind) -> None:
-    assert fate(thing(kind)) == (Fate.UNUSED, "unused")
+    assert fate(thing(kind)) == (LeftoverState.UNUSED, "unused")
 
 
 def test_an_image_that_failed_or_was_never_finished_is_left() -> None:
-    assert fate(thing(Kind.IMAGE, broken=True, made_at=NOW)) == (Fate.LEFT, "half-made")
-    assert fate(thing(Kind.IMAGE, unfinished=True)) == (Fate.LEFT, "half-made")
-    assert fate(thing(Kind.IMAGE, unfinished=True, made_at=NOW - 60)) == (Fate.KEPT, "young")
-    assert fate(thing(Kind.IMAGE, unfinished=True, made_at=None)) == (Fate.KEPT, "age-unknown")
+    assert fate(thing(Kind.IMAGE, broken=True, made_at=NOW)) == (LeftoverState.LEFT, "half-made")
+    assert fate(thing(Kind.IMAGE, unfinished=True)) == (LeftoverState.LEFT, "half-made")
+    assert fate(thing(Kind.IMAGE, unfinished=True, made_at=NOW - 60)) == (LeftoverState.KEPT, "young")
+    assert fate(thing(Kind.IMAGE, unfinished=True, made_at=None)) == (LeftoverState.KEPT, "age-unknown")
 
 
 def test_what_is_used_or_named_stays() -> None:
-    assert fate(thing(used_by="image ami-1")) == (Fate.KEPT, "in-use")
+    assert fate(thing(used_by="image ami-1")) == (LeftoverState.KEPT, "in-use")
     for word in ("x-1", "mine"):
         site = replace(SITE, named={("lab", word): "class default"})
-        assert fate(thing(Kind.IMAGE, name="mine"), site) == (Fate.KEPT, "named")
+        assert fate(thing(Kind.IMAGE, name="mine"), site) == (LeftoverState.KEPT, "named")
     elsewhere = replace(SITE, named={("far", "x-1"): "class default"})
-    assert fate(thing(Kind.IMAGE), elsewhere)[0] is Fate.UNUSED
+    assert fate(thing(Kind.IMAGE), elsewhere)[0] is LeftoverState.UNUSED
 
 
 def test_an_age_that_nobody_tells_is_not_old() -> None:
-    assert fate(thing(made_at=None)) == (Fate.UNUSED, "age-unknown")
+    assert fate(thing(made_at=None)) == (LeftoverState.UNUSED, "age-unknown")
 
 
 def test_a_name_alone_proves_nothing() -> None:
-    assert fate(thing(identity="")) == (Fate.REFUSED, "not-proven")
-    assert fate(thing(identity=OTHER)) == (Fate.REFUSED, "another-pool")
-    assert fate(thing(), replace(SITE, identity="")) == (Fate.REFUSED, "another-pool")
+    assert fate(thing(identity="")) == (LeftoverState.REFUSED, "not-proven")
+    assert fate(thing(identity=OTHER)) == (LeftoverState.REFUSED, "another-pool")
+    assert fate(thing(), replace(SITE, identity="")) == (LeftoverState.REFUSED, "another-pool")
     noted = replace(SITE, noted=frozenset({("lab", "snapshot", "x-1")}))
-    assert fate(thing(identity=""), noted) == (Fate.LEFT, "left-over")
-    assert fate(thing(identity=OTHER), noted) == (Fate.REFUSED, "another-pool")
+    assert fate(thing(identity=""), noted) == (LeftoverState.LEFT, "left-over")
+    assert fate(thing(identity=OTHER), noted) == (LeftoverState.REFUSED, "another-pool")
     assert judged([thing(pool="other"), thing(pool="", identity="")], SITE) == ()
 
 
 def test_what_is_in_use_stays_whoever_made_it() -> None:
-    assert fate(thing(identity="", used_by="machine i")) == (Fate.KEPT, "in-use")
-    assert fate(thing(identity=OTHER, used_by="machine i")) == (Fate.REFUSED, "another-pool")
+    assert fate(thing(identity="", used_by="machine i")) == (LeftoverState.KEPT, "in-use")
+    assert fate(thing(identity=OTHER, used_by="machine i")) == (LeftoverState.REFUSED, "another-pool")
 
 
 def test_ids_choose_and_what_may_not_go_is_refused() -> None:
@@ -121,7 +131,7 @@ def test_only_what_is_ours_and_unused_goes(things: list[Belonging], site: Site, 
     going, refused = chosen(found, ids)
     assert all(_may_go(one, site) for one in going)
     if not ids:
-        assert all(one.fate is Fate.LEFT for one in going)
+        assert all(one.fate is LeftoverState.LEFT for one in going)
         young = [
             one
             for one in going

@@ -1,6 +1,7 @@
 """What is looked up in bulk is what a plain search finds: claims, cool-downs, origins, changed records.
 
-Covers `fates`, `entries`, `census`, `lifecycle`, `cooldowns`, `claimed` and `room`: what is looked up there.
+Covers `dispositions`, `entries`, `census`, `lifecycle`, `cooldowns`, `claimed` and `room`: what is looked up
+there.
 """
 
 from dataclasses import replace
@@ -27,11 +28,11 @@ from updraft.core.demand.claimed import matched
 from updraft.core.demand.fitting import turns
 from updraft.core.demand.room import Demand
 from updraft.core.limits.budget import budget
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import Origins
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
+from updraft.core.machines.dispositions import Look, jobs_there
 from updraft.core.machines.entries import idle_claims
-from updraft.core.machines.fates import Look, jobs_there
 from updraft.core.machines.lifecycle import changed
 from updraft.core.matching.verdicts import table_of
 from updraft.core.model import (
@@ -250,9 +251,9 @@ def test_one_of_a_flavor_that_is_not_on_sale_may_be_as_large_as_any_and_cost_any
     look = snapshot(offers=[offer("small"), offer("large", resources=LARGE, price=0.36), elsewhere])
     foreign = adopt(instance("i-3", flavor="unheard-of"), look)
     assert (foreign.price, foreign.resources) == (None, LARGE)
-    lost, roll, rules = replace(look, ledger=LedgerView(machines=(foreign,))), Roll(), policy()
-    roll.look(lost, rules)
-    assert budget(roll, (), (), frozenset(), lost, rules).pool.cores == LARGE.cpus
+    lost, cache, rules = replace(look, ledger=LedgerView(machines=(foreign,))), MachineCache(), policy()
+    cache.look(lost, rules)
+    assert budget(cache, (), (), frozenset(), lost, rules).pool.cores == LARGE.cpus
     nothing = snapshot(offers=[elsewhere])
     assert adopt(instance("i-3", flavor="unheard-of"), nothing).resources == Resources()
 
@@ -271,7 +272,7 @@ def test_a_changed_record_is_a_replaced_one() -> None:
 def test_nothing_is_written_anew_of_a_machine_to_which_nothing_happens() -> None:
     kept = record("i-1", joined_at=NOW - 50, last_claimed_at=NOW - 40, job_starts=3, seen_at=NOW - 60)
     look = snapshot(instances=[instance("i-1")], slots=[slot("i-1")], records=[kept])
-    (machine,) = Roll().look(look, Policy("test", {})).machines
+    (machine,) = MachineCache().look(look, Policy("test", {})).machines
     assert machine.record is kept
 
 
@@ -282,7 +283,7 @@ def test_jobs_are_found_by_the_machine_that_their_slot_names() -> None:
         RunningJob("s1", "3.0", "slot1_2@i-1@i-1", "ann", NOW),
     )
     look = snapshot(instances=[instance("i-1")], schedds={"s1": Known(ScheddView((), jobs), NOW)})
-    (machine,) = Roll().look(look, Policy("test", {})).machines
+    (machine,) = MachineCache().look(look, Policy("test", {})).machines
     found = jobs_there(machine, Look(look, Policy("test", {})))
     assert found is not None
     assert [job.job_id for job in found] == ["1.0", "3.0"]

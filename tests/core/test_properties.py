@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.rigs.snapshots import DOWN, NOW, pick, policies, snapshots
 from updraft.core.limits.pace import joins_left
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.cooldowns import cooldowns, image_key, outstanding
 from updraft.core.model import (
     BudgetPeriod,
@@ -40,7 +40,7 @@ def _ends(made: Plan) -> set[tuple[str, str]]:
 
 
 def _census(snapshot: Snapshot, policy: Policy) -> dict[tuple[str, str], Machine]:
-    return {(m.cloud, m.id): m for m in Roll().look(snapshot, policy).machines}
+    return {(m.cloud, m.id): m for m in MachineCache().look(snapshot, policy).machines}
 
 
 def _heard_of(machine: Machine, policy: Policy) -> bool:
@@ -135,7 +135,7 @@ def test_2_a_machine_with_a_live_lease_is_not_taken_for_vanished(snapshot: Snaps
 def test_4_limits_hold_with_all_that_was_asked_for(snapshot: Snapshot, policy: Policy) -> None:
     """Rules 3 and 4: existing, promised and new machines together stay within every limit."""
     made = plan(snapshot, policy)
-    seen = Roll().look(snapshot, policy).machines
+    seen = MachineCache().look(snapshot, policy).machines
     over = set(made.settled)
     waiting = [o for o in outstanding(snapshot.ledger, seen) if o.launch.key not in over]
     living = [m for m in seen if m.phase is not Phase.GONE]
@@ -207,7 +207,7 @@ def test_4_no_plan_buys_where_a_budget_is_spent_or_would_be_within_the_hour(
     snapshot, policy = replace(snapshot, spent=source), replace(policy, spending=limits, groups_trusted=True)
     made = plan(snapshot, policy)
     new = [(a.offer, a.count) for a in made.actions if isinstance(a, Launch)]
-    seen = Roll().look(snapshot, policy).machines
+    seen = MachineCache().look(snapshot, policy).machines
     coming = [o for o in outstanding(snapshot.ledger, seen) if o.launch.key not in set(made.settled)]
     living = [m.record for m in seen if m.phase is not Phase.GONE]
     for limit in limits:
@@ -328,7 +328,7 @@ def test_each_machine_has_at_most_one_fate_and_each_action_a_reason(
 @given(snapshots(), policies())
 def test_jobs_are_requeued_only_from_machines_that_are_gone(snapshot: Snapshot, policy: Policy) -> None:
     """Only the cloud's word gives jobs back to the queue, or that they are on hold for us already."""
-    made, seen = plan(snapshot, policy), {m.id: m for m in Roll().look(snapshot, policy).machines}
+    made, seen = plan(snapshot, policy), {m.id: m for m in MachineCache().look(snapshot, policy).machines}
     for action in made.actions:
         if isinstance(action, RequeueJobs) and action.machine:
             assert seen[action.machine].phase is Phase.GONE

@@ -275,7 +275,7 @@ def ends(made: Plan) -> set[object]:
 def test_what_is_left_out_is_named_each_time(
     culprit: Item, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(some: Snapshot, by: Policy, roll: object = None) -> Plan:
+    def broken(some: Snapshot, by: Policy, cache: object = None) -> Plan:
         if culprit in shown(some):
             raise ZeroDivisionError("planned")
         return plan(some, by)

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
-from updraft.core.leftovers import Fate
+from updraft.core.leftovers import LeftoverState
 
 _SHOWN = 3
-_WORDS: Mapping[Fate, str] = {
-    Fate.LEFT: "left over",
-    Fate.UNUSED: "not used by anything",
-    Fate.REFUSED: "labelled with the pool's name but not proven to be its own",
+_WORDS: Mapping[LeftoverState, str] = {
+    LeftoverState.LEFT: "left over",
+    LeftoverState.UNUSED: "not used by anything",
+    LeftoverState.REFUSED: "labelled with the pool's name but not proven to be its own",
 }
 
 
@@ -25,7 +25,7 @@ def judge(answer: Answer) -> Iterator[Finding]:
         names = [f"{one.kind} {one.name or one.id} in {one.cloud}" for one in things]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         text = f"{', '.join(names[:_SHOWN])}{more}: {_WORDS[fate]}"
-        if things and fate is Fate.LEFT:
+        if things and fate is LeftoverState.LEFT:
             yield area.warning("leftovers", text, "`updraft leftovers --remove` removes it")
         elif things:
             yield area.ok("leftovers", f"{text}; `updraft leftovers` lists it")

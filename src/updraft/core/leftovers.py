@@ -27,7 +27,7 @@ class Kind(StrEnum):
     KEY_PAIR = "key-pair"
 
 
-class Fate(StrEnum):
+class LeftoverState(StrEnum):
     """What is to become of it: only what is `left` goes without being named one by one."""
 
     LEFT = "left"
@@ -94,7 +94,7 @@ class Judged:
     """A thing with what is to become of it, and why."""
 
     thing: Belonging
-    fate: Fate
+    fate: LeftoverState
     reason: Reason
 
 
@@ -112,9 +112,9 @@ def chosen(found: Iterable[Judged], ids: Iterable[str] = ()) -> tuple[tuple[Judg
     """
     every, wanted = tuple(found), frozenset(ids)
     if not wanted:
-        return tuple(one for one in every if one.fate is Fate.LEFT), ()
+        return tuple(one for one in every if one.fate is LeftoverState.LEFT), ()
     named = [one for one in every if wanted & {one.thing.id, one.thing.name}]
-    going = tuple(one for one in named if one.fate in (Fate.LEFT, Fate.UNUSED))
+    going = tuple(one for one in named if one.fate in (LeftoverState.LEFT, LeftoverState.UNUSED))
     return going, tuple(one for one in named if one not in going)
 
 
@@ -124,24 +124,24 @@ def unknown(found: Iterable[Judged], ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in dict.fromkeys(ids) if one not in there)
 
 
-def _fate(one: Belonging, site: Site) -> tuple[Fate, Reason]:
+def _fate(one: Belonging, site: Site) -> tuple[LeftoverState, Reason]:
     doubt = _doubt(one, site)
     if doubt is not None:
-        return Fate.REFUSED, doubt
+        return LeftoverState.REFUSED, doubt
     keep = next(_keep(one, site), None)
     if keep is not None:
-        return Fate.KEPT, keep
+        return LeftoverState.KEPT, keep
     if one.broken or one.unfinished:
-        return Fate.LEFT, Reason("half-made", "it failed, or was never finished")
+        return LeftoverState.LEFT, Reason("half-made", "it failed, or was never finished")
     if one.kind in _PEOPLES:
-        return Fate.UNUSED, Reason(
+        return LeftoverState.UNUSED, Reason(
             "unused", "nothing here uses or names it: it goes only where its id is given"
         )
     if one.kind in SPARED and one.made_at is None:
-        return Fate.UNUSED, Reason(
+        return LeftoverState.UNUSED, Reason(
             "age-unknown", "nothing uses it, and the cloud doesn't say since when it is there"
         )
-    return Fate.LEFT, Reason("left-over", "nothing uses it any more")
+    return LeftoverState.LEFT, Reason("left-over", "nothing uses it any more")
 
 
 def _doubt(one: Belonging, site: Site) -> Reason | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from updraft.core.annexes.use import bound_to_annexes
 from updraft.core.buying.shopping import Shopping
 from updraft.core.buying.tiers import buy_by_priority
-from updraft.core.buying.wanting import Wanted, wanted
+from updraft.core.buying.wanting import Shortfall, wanted
 from updraft.core.demand.claimed import matched
 from updraft.core.demand.doubts import at_fault, barred, doubters, serving
 from updraft.core.demand.filling import Filling, fill
@@ -209,7 +209,7 @@ def _serving(buying: Counted, table: VerdictTable, snapshot: Snapshot) -> dict[s
 
 
 def _shopped(
-    want: Wanted, table: VerdictTable, snapshot: Snapshot, policy: Policy, money: Budget, who: Standing
+    want: Shortfall, table: VerdictTable, snapshot: Snapshot, policy: Policy, money: Budget, who: Standing
 ) -> tuple[Shopping, Reasons]:
     """What is bought for these, and why groups get less or nothing, by their keys."""
     if not want.groups:

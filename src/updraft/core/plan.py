@@ -21,10 +21,10 @@ from updraft.core.demand.room import demand
 from updraft.core.limits.budget import budget, tried
 from updraft.core.limits.purses import told
 from updraft.core.limits.standings import SpendingBudgets, spending_budgets, spending_warnings
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding, outstanding, settled
-from updraft.core.machines.fates import Fate, Look
+from updraft.core.machines.dispositions import Disposition, Look
 from updraft.core.machines.leaving import left_on_hold
 from updraft.core.machines.scalein import ScaleIn, scale_in
 from updraft.core.machines.staying import staying, surplus
@@ -60,34 +60,34 @@ class There:
     settled: tuple[str, ...]
 
 
-def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
+def plan(snapshot: Snapshot, policy: Policy, cache: MachineCache | None = None) -> Plan:
     """What to do about this snapshot, and why; the module's docstring has the stages.
 
-    `roll` remembers what was made of each machine at the last decision, and is brought up to date: with one,
+    `cache` remembers what was made of each machine at the last decision, and is brought up to date: with one,
     a decision takes less time, and is the same.
     """
-    roll = Roll() if roll is None else roll
+    cache = MachineCache() if cache is None else cache
     snapshot, annexes_offers = parted(snapshot)
-    there = recognise(roll, snapshot, policy)
+    there = recognise(cache, snapshot, policy)
     machines = there.census.machines
     spending = spending_budgets(snapshot, policy, machines, there.coming)
     look = Look(snapshot, policy, surplus(machines, policy), _overspent(spending, machines, policy))
-    stays = staying(roll, look)
-    records = _records(roll, stays.fates, snapshot.now)
-    resting = tried(roll, records, snapshot, policy)
-    money = budget(roll, there.coming, *resting, snapshot, policy, spending)
-    annexes = annexed(annexes_offers, machines, there.coming, snapshot, policy, money, roll.held)
+    stays = staying(cache, look)
+    records = _records(cache, stays.dispositions, snapshot.now)
+    resting = tried(cache, records, snapshot, policy)
+    money = budget(cache, there.coming, *resting, snapshot, policy, spending)
+    annexes = annexed(annexes_offers, machines, there.coming, snapshot, policy, money, cache.held)
     queue = demand(snapshot, policy)
-    pool = Pool(queue, stays.room, (*there.coming, *annexes.coming), there.census, roll.held)
+    pool = Pool(queue, stays.room, (*there.coming, *annexes.coming), there.census, cache.held)
     placing = place(pool, snapshot, policy, money)
     promised = _promised(there.coming)
     wishes = minimum(stays.undecided, promised, placing.shopping, snapshot, policy, money)
     gone = scale_in(
         stays.undecided, promised, placing.needed, queue.complete, snapshot, policy, placing.pressing
     )
-    ends = _ends(stays.fates, snapshot)
+    ends = _ends(stays.dispositions, snapshot)
     bought = launches(placing.shopping, (*annexes.wishes, *wishes), snapshot)
-    odd = warnings(there.census, stays.fates, roll, snapshot)
+    odd = warnings(there.census, stays.dispositions, cache, snapshot)
     odd += tuple(fault(name, groups) for (_, name), groups in sorted(placing.faulty.items()))
     spent = told(spending, machines, there.coming)
     return Plan(
@@ -95,13 +95,13 @@ def plan(snapshot: Snapshot, policy: Policy, roll: Roll | None = None) -> Plan:
         records=records,
         settled=there.settled,
         groups=placing.outlooks,
-        machines=_outlooks(roll, stays.fates, gone, doubters(placing.untaken)),
+        machines=_outlooks(cache, stays.dispositions, gone, doubters(placing.untaken)),
         cooldowns=money.rests,
         warnings=(*odd, *spending_warnings(spending, spent), *left_out(queue, snapshot), *snapshot.left_out),
         annexes=annexes.outlooks,
         spending=spent,
-        at_work=None if snapshot.ledger.at_work is None else roll.at_work,
-        questions=_questions(roll, look),
+        at_work=None if snapshot.ledger.at_work is None else cache.at_work,
+        questions=_questions(cache, look),
         untaken=placing.untaken,
     )
 
@@ -113,12 +113,12 @@ def _overspent(
     return spending.overspent(machines) if spending is not None and policy.drain_when_spent else {}
 
 
-def recognise(roll: Roll, snapshot: Snapshot, policy: Policy) -> There:
+def recognise(cache: MachineCache, snapshot: Snapshot, policy: Policy) -> There:
     """Which machines there are by what cloud, pool and ledger say, and which launches may bring more."""
-    census = roll.look(snapshot, policy)
+    census = cache.look(snapshot, policy)
     # Of the launches only those that may still bring something have a say here.
-    waits = replace(snapshot.ledger, launches=roll.open)
-    over = settled(roll.open, snapshot, policy.timings)
+    waits = replace(snapshot.ledger, launches=cache.open)
+    over = settled(cache.open, snapshot, policy.timings)
     coming = tuple(item for item in outstanding(waits, census.machines) if item.launch.key not in over)
     return There(census, coming, tuple(sorted(over)))
 
@@ -131,17 +131,17 @@ class Planning:
     """
 
     def __init__(self, tell: Callable[[Exception], None] = lambda _error: None) -> None:
-        self._roll: Roll | None = None
+        self._cache: MachineCache | None = None
         self._sparing: Sparing[Plan] = Sparing(tell)
 
     def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
         """What to do about this snapshot: what `plan` says."""
         # A decision that fails halfway leaves nothing behind that the next one would believe.
-        roll, self._roll = self._roll or Roll(), None
+        cache, self._cache = self._cache or MachineCache(), None
 
         def first(some: Snapshot, by: Policy) -> Plan:
-            made = plan(some, by, roll)
-            self._roll = roll
+            made = plan(some, by, cache)
+            self._cache = cache
             return made
 
         made = self._sparing.made(first, plan, snapshot, policy)
@@ -149,15 +149,15 @@ class Planning:
         return replace(made, warnings=(*made.warnings, *found)) if found else made
 
 
-def _questions(roll: Roll, look: Look) -> Questions:
+def _questions(cache: MachineCache, look: Look) -> Questions:
     """What the next look is to ask besides: all that an end wants to know and this look didn't say."""
     doubted = [
         (one.key, one.machine.record)
-        for one in roll.others
+        for one in cache.others
         if in_doubt(one.machine.record, look.snapshot, look.policy)
     ]
     joined = {key for key, record in doubted if record.joined_at is not None}
-    joined.update(one.key for one in roll.others if one.doubt is not None)
+    joined.update(one.key for one in cache.others if one.doubt is not None)
     return Questions(frozenset(key for key, _ in doubted), frozenset(joined | look.asked_for))
 
 
@@ -174,11 +174,11 @@ def _adopted(census: Census) -> list[Action]:
     return [Adopt(m.id, m.cloud, _CAME_BACK if m.record.end else _TAGGED) for m in census.adopted]
 
 
-def _ends(fates: Mapping[MachineId, Fate], snapshot: Snapshot) -> list[Action]:
+def _ends(dispositions: Mapping[MachineId, Disposition], snapshot: Snapshot) -> list[Action]:
     """What the rules of leaving do; machines of one cloud that end for one reason end by one call."""
     single: list[Action] = []
     ends: dict[tuple[str, Reason], list[str]] = {}
-    for found in fates.values():
+    for found in dispositions.values():
         for action in found.actions:
             if isinstance(action, Terminate):
                 ends.setdefault((action.cloud, action.reason), []).extend(action.machines)
@@ -188,30 +188,35 @@ def _ends(fates: Mapping[MachineId, Fate], snapshot: Snapshot) -> list[Action]:
     return [*single, *left_on_hold(snapshot, single), *batches]
 
 
-def _records(roll: Roll, fates: Mapping[MachineId, Fate], now: float) -> tuple[MachineRecord, ...]:
+def _records(
+    cache: MachineCache, dispositions: Mapping[MachineId, Disposition], now: float
+) -> tuple[MachineRecord, ...]:
     """Records that differ from the ledger's, those of machines that are over included."""
     changed = []
-    for key in sorted({*roll.renewed, *fates}):
-        record, found = roll.entries[key].machine.record, fates.get(key)
+    for key in sorted({*cache.renewed, *dispositions}):
+        record, found = cache.entries[key].machine.record, dispositions.get(key)
         if found is not None and found.ended:
             record = replace(record, ended_at=now, end=record.end or found.reason)
         elif found is not None and (found.failed or any(isinstance(a, Terminate) for a in found.actions)):
             record = replace(record, end=record.end or found.reason)
-        known = roll.records.get(key)
+        known = cache.records.get(key)
         if known is not record and known != record:
             changed.append(record)
     return tuple(changed)
 
 
 def _outlooks(
-    roll: Roll, fates: Mapping[MachineId, Fate], gone: ScaleIn, doubted: Mapping[MachineId, int]
+    cache: MachineCache,
+    dispositions: Mapping[MachineId, Disposition],
+    gone: ScaleIn,
+    doubted: Mapping[MachineId, int],
 ) -> tuple[MachineOutlook, ...]:
     told = dict(gone.outlooks)
-    for key, own in fates.items():
-        machine = roll.entries[key].machine
+    for key, own in dispositions.items():
+        machine = cache.entries[key].machine
         told[key] = MachineOutlook(machine.id, machine.cloud, machine.phase, own.reason, own.deadline)
-    entries = roll.entries
+    entries = cache.entries
     for key in doubted.keys() & entries.keys():
         known = told.get(key, entries[key].outlook)
         told[key] = replace(known, reason=in_doubt_of(known.reason, doubted[key]))
-    return tuple([told[key] if key in told else entries[key].outlook for key in roll.keys])
+    return tuple([told[key] if key in told else entries[key].outlook for key in cache.keys])

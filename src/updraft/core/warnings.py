@@ -4,31 +4,31 @@ from collections.abc import Container, Mapping
 
 from updraft.core.annexes.progress import unknown
 from updraft.core.limits.pace import slowed
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import Census, of_others
-from updraft.core.machines.fates import Fate
+from updraft.core.machines.dispositions import Disposition
 from updraft.core.model import Known, MachineId, Reason, Slot, Snapshot
 
 
 def warnings(
-    census: Census, fates: Mapping[MachineId, Fate], roll: Roll, snapshot: Snapshot
+    census: Census, dispositions: Mapping[MachineId, Disposition], cache: MachineCache, snapshot: Snapshot
 ) -> tuple[Reason, ...]:
     known = {one.id for one in census.machines}
     found = [*of_others(census.others), *(_unexplained(slot, known) for slot in census.unexplained)]
-    for (_, machine), text in sorted(roll.unread.items()):
+    for (_, machine), text in sorted(cache.unread.items()):
         why = f"machine {machine}: {text[:80]!r} is no variant of a class; it is no room until it has joined"
         found.append(Reason("odd-variant", why))
     for one in census.machines:
         if one.instance is not None and one.instance.unknown_state:
             said = f"its cloud says that it is {one.instance.unknown_state!r}, which nobody here knows"
             found.append(Reason("unknown-state", f"machine {one.id}: {said}: it counts as running"))
-    for (_, machine), own in sorted(fates.items()):
+    for (_, machine), own in sorted(dispositions.items()):
         if own.warn:
             found.append(Reason(own.reason.code, f"machine {machine}: {own.reason.text}"))
     found.extend(
         Reason(one.doubt.code, f"machine {one.machine.id}: {one.doubt.text}")
-        for one in roll.others
-        if one.doubt is not None and one.key not in fates
+        for one in cache.others
+        if one.doubt is not None and one.key not in dispositions
     )
     found.extend(unknown(census.machines, snapshot.annexes))
     if snapshot.pace.most is not None:

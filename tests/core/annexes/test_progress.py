@@ -31,7 +31,7 @@ from tests.rigs.snapshots import (
 )
 from updraft.core.annexes.progress import left_of_itself
 from updraft.core.machines.annex_leaving import GRACE
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.model import (
     PLAIN,
@@ -127,8 +127,8 @@ def test_the_end_of_a_lease_is_certain(shown: Snapshot, rules: Policy) -> None:
     ended = {(one.cloud, m) for one in made.actions if isinstance(one, Terminate) for m in one.machines}
     over = {one.name for one in shown.annexes if one.until + GRACE <= NOW}
     begun = {one.name for one in shown.annexes if one.until <= NOW}
-    roll = Roll()
-    for machine in roll.look(shown, rules).machines:
+    cache = MachineCache()
+    for machine in cache.look(shown, rules).machines:
         kept = machine.record
         name = kept.variant.annex
         if (name in over or (name in begun and not machine.busy)) and machine.phase != "gone":
@@ -173,7 +173,7 @@ def test_jobs_never_buy_the_machines_of_an_annex_and_limits_hold_over_both(
     for launch in made:
         assert launch.offer.variant.annex == ("" if launch.annex is None else launch.annex.name)
     assert len({launch.key for launch in made}) == len(made)
-    there = len([m for m in Roll().look(shown, rules).machines if m.phase != "gone"])
+    there = len([m for m in MachineCache().look(shown, rules).machines if m.phase != "gone"])
     most = rules.limits.machines
     if most is not None and made:
         assert there + sum(launch.count for launch in made) <= most
@@ -197,10 +197,10 @@ def test_unknown_is_not_zero(shown: Snapshot, rules: Policy) -> None:
 
 @given(worlds(), policies())
 def test_a_decision_that_remembers_is_the_same(shown: Snapshot, rules: Policy) -> None:
-    roll = Roll()
-    plan(shown, rules, roll)
+    cache = MachineCache()
+    plan(shown, rules, cache)
     later = replace(shown, annexes=tuple(replace(one, until=NOW - 1) for one in shown.annexes))
-    assert plan(later, rules, roll) == plan(later, rules)
+    assert plan(later, rules, cache) == plan(later, rules)
 
 
 class AnnexWorld(World):

@@ -22,10 +22,10 @@ from tests.rigs.snapshots import (
     snapshots,
     worker,
 )
-from updraft.core.buying.launches import Wish, intended, launches, minimum
+from updraft.core.buying.launches import PlannedLaunch, intended, launches, minimum
 from updraft.core.buying.shopping import Purchase, Shopping
 from updraft.core.limits.budget import budget
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.cooldowns import image_key
 from updraft.core.machines.entries import Entry
 from updraft.core.model import (
@@ -51,10 +51,10 @@ def wished(
     shown: Snapshot, rules: Policy, promised: int = 0, shopping: Shopping = NOTHING
 ) -> list[tuple[str, int]]:
     """The offers and counts that a minimum asks for."""
-    roll = Roll()
-    roll.look(shown, rules)
-    staying: list[Entry] = list(roll.entries.values())
-    money = budget(roll, (), (), PROVEN, shown, rules)
+    cache = MachineCache()
+    cache.look(shown, rules)
+    staying: list[Entry] = list(cache.entries.values())
+    money = budget(cache, (), (), PROVEN, shown, rules)
     found = minimum(staying, {"default": promised}, shopping, shown, rules, money)
     return [(wish.offer.key, wish.count) for wish in found]
 
@@ -145,7 +145,7 @@ def test_of_a_silent_schedds_jobs_no_owner_is_named() -> None:
 def test_purchases_come_first_then_wishes_each_with_a_key_of_its_own() -> None:
     mine, kept = annex(), Reason("annex", "a test wants it")
     shopping = Shopping((Purchase(offer("large"), 2, {}), Purchase(offer(), 0, {})))
-    made = launches(shopping, (Wish(offer(), 3, kept, mine),), snapshot())
+    made = launches(shopping, (PlannedLaunch(offer(), 3, kept, mine),), snapshot())
     stamp = f"{int(NOW * 1000):x}"
     assert made == [
         Launch(f"default-{stamp}-0", offer("large"), 2, made[0].reason),

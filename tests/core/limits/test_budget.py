@@ -29,7 +29,7 @@ from tests.rigs.snapshots import (
 from updraft.core.limits.budget import Budget, budget
 from updraft.core.limits.ceilings import Use
 from updraft.core.limits.pace import joins_left
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.cooldowns import image_key, outstanding
 from updraft.core.model import (
     CloudView,
@@ -74,9 +74,9 @@ def of(
     shown: Snapshot, rules: Policy, rests: tuple[Cooldown, ...] = (), proven: frozenset[str] = PROVEN
 ) -> Budget:
     """The budget of a decision about this snapshot."""
-    roll = Roll()
-    waiting = outstanding(shown.ledger, roll.look(shown, rules).machines)
-    return budget(roll, waiting, rests, proven, shown, rules)
+    cache = MachineCache()
+    waiting = outstanding(shown.ledger, cache.look(shown, rules).machines)
+    return budget(cache, waiting, rests, proven, shown, rules)
 
 
 def two_there(**changes: object) -> Snapshot:

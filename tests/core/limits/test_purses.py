@@ -17,7 +17,7 @@ from tests.rigs.snapshots import (
 )
 from updraft.core.limits.purses import PaidCaps, burn_of_people
 from updraft.core.limits.standings import spending_budgets
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.model import (
     BudgetPeriod,
     BudgetScope,
@@ -118,7 +118,7 @@ def running(*claims: tuple[str, int], price: float | None = 0.1) -> Snapshot:
 
 
 def burn(seen: Snapshot, rules: Policy) -> dict[str, float | None]:
-    machines = Roll().look(seen, rules).machines
+    machines = MachineCache().look(seen, rules).machines
     found = spending_budgets(seen, rules, machines, ())
     assert found is not None
     burn_of_people(found, machines, ())
@@ -149,7 +149,7 @@ def test_who_shares_a_machine_shares_its_price() -> None:
     """And pays for all of it where the other may not."""
     seen = pool(jobs("alice", 1), jobs("bob", 1))
     rules = policy(spending=(replace(ALICE, most=0.05), replace(ALICE, name="bob", most=0.05)))
-    machines = Roll().look(seen, rules).machines
+    machines = MachineCache().look(seen, rules).machines
     budgets = spending_budgets(seen, rules, machines, ())
     caps = PaidCaps(rules, budgets=budgets)
     one, other = jobs("alice", 1), jobs("bob", 1)

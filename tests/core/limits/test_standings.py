@@ -7,7 +7,7 @@ import pytest
 
 from tests.rigs.snapshots import DOWN, NOW, group, instance, offer, policy, record, slot, snapshot, worker
 from updraft.core.limits.standings import SpendingBudgets, spending_budgets, spending_warnings, within
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.model import (
     Annex,
     BudgetPeriod,
@@ -56,7 +56,7 @@ def waiting(number: int) -> list[JobGroup]:
 
 def stands(seen: Snapshot, *limits: SpendingLimit, rules: Policy | None = None) -> SpendingBudgets:
     by = replace(rules or policy(), spending=limits)
-    made = spending_budgets(seen, by, Roll().look(seen, by).machines, ())
+    made = spending_budgets(seen, by, MachineCache().look(seen, by).machines, ())
     assert made is not None
     return made
 
@@ -199,7 +199,7 @@ def test_only_machines_of_what_is_spent_are_drained() -> None:
     other = SpendingLimit(BudgetScope.CLASS, "gpu", DAILY, 0.0)
     drained = policy(spending=(other,), drain_when_spent=True)
     found = stands(seen, other, rules=drained)
-    machines = Roll().look(seen, drained).machines
+    machines = MachineCache().look(seen, drained).machines
     assert found.overspent(machines) == {}
     mine = SpendingLimit(BudgetScope.CLOUD, "c1", DAILY, 10.0)
     assert set(stands(seen, mine).overspent(machines)) == {("c1", "m1")}

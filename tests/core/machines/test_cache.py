@@ -21,7 +21,7 @@ from tests.rigs.snapshots import (
     snapshots,
     worker,
 )
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.model import (
     AtWork,
     Child,
@@ -120,7 +120,7 @@ POLICIES = (
 def test_what_is_remembered_changes_no_decision(
     looks: list[tuple[list[tuple[str, str]], int, int]], first: int, kept: bool
 ) -> None:
-    site, roll, policy = Site(), Roll(), POLICIES[first]
+    site, cache, policy = Site(), MachineCache(), POLICIES[first]
     if not kept:
         site.at_work = None
     for happens, idle, state in looks:
@@ -131,7 +131,7 @@ def test_what_is_remembered_changes_no_decision(
             seen = replace(seen, collector=Unknown(DOWN, site.now))
         elif state == CHANGED:
             policy = POLICIES[(first + 1) % 3]
-        made = plan(seen, policy, roll)
+        made = plan(seen, policy, cache)
         assert made == plan(seen, policy)
         if state != UNWRITTEN:
             site.remember(made)
@@ -142,35 +142,35 @@ def test_what_is_remembered_changes_no_decision(
 @settings(deadline=None)
 @given(st.lists(snapshots(), min_size=2, max_size=3), policies())
 def test_nor_does_what_is_remembered_of_another_world(worlds: list[Snapshot], policy: Policy) -> None:
-    roll = Roll()
+    cache = MachineCache()
     for world in worlds:
-        assert plan(world, policy, roll) == plan(world, policy)
+        assert plan(world, policy, cache) == plan(world, policy)
 
 
 def test_machines_that_are_as_they_were_are_the_same_objects() -> None:
     """Or remembering would be of no use."""
-    site, roll, policy = Site(), Roll(), POLICIES[0]
+    site, cache, policy = Site(), MachineCache(), POLICIES[0]
     for _ in range(2):
-        site.remember(plan(site.look(0), policy, roll))
-    before = dict(roll.entries)
+        site.remember(plan(site.look(0), policy, cache))
+    before = dict(cache.entries)
     site.step("i-3", "idle")
-    plan(site.look(0), policy, roll)
-    assert {key for key, one in roll.entries.items() if one is not before[key]} == {("c1", "i-3")}
+    plan(site.look(0), policy, cache)
+    assert {key for key, one in cache.entries.items() if one is not before[key]} == {("c1", "i-3")}
 
 
 def test_who_was_at_work_is_idle_since_the_last_look() -> None:
-    site, roll, policy = Site(), Roll(), POLICIES[0]
-    first = plan(site.look(0), policy, roll)
+    site, cache, policy = Site(), MachineCache(), POLICIES[0]
+    first = plan(site.look(0), policy, cache)
     site.remember(first)
     assert first.at_work == {("c1", f"i-{n}") for n in (1, 3, 5, 7, 9)}
     for _ in range(3):
         site.now += 100.0
-        again = plan(site.look(0), policy, roll)
+        again = plan(site.look(0), policy, cache)
         site.remember(again)
         assert not again.records, "that busy machines are still busy needs no record"
     site.step("i-1", "idle")
     site.now += 100.0
-    (changed,) = plan(site.look(0), policy, roll).records
+    (changed,) = plan(site.look(0), policy, cache).records
     assert (changed.id, changed.last_claimed_at, changed.gaps) == (
         "i-1",
         site.now - 100.0,
@@ -179,12 +179,12 @@ def test_who_was_at_work_is_idle_since_the_last_look() -> None:
 
 
 def test_who_was_at_work_when_the_pool_fell_silent_was_so_until_then() -> None:
-    site, roll, policy = Site(), Roll(), POLICIES[0]
+    site, cache, policy = Site(), MachineCache(), POLICIES[0]
     for _ in range(2):
-        site.remember(plan(site.look(0), policy, roll))
+        site.remember(plan(site.look(0), policy, cache))
         site.now += 50.0
     silent = replace(site.look(0), collector=Unknown(DOWN, site.now))
-    made = plan(silent, policy, roll)
+    made = plan(silent, policy, cache)
     assert made.at_work == frozenset()
     assert {one.id: one.last_claimed_at for one in made.records} == {
         f"i-{n}": NOW + 50.0 for n in (1, 3, 5, 7, 9)
@@ -192,22 +192,22 @@ def test_who_was_at_work_when_the_pool_fell_silent_was_so_until_then() -> None:
 
 
 def test_what_was_not_written_down_is_said_again() -> None:
-    site, roll, policy = Site(), Roll(), POLICIES[0]
+    site, cache, policy = Site(), MachineCache(), POLICIES[0]
     for _ in range(2):
-        site.remember(plan(site.look(0), policy, roll))
+        site.remember(plan(site.look(0), policy, cache))
     site.step("i-0", "worked")
     for _ in range(2):
-        (record,) = plan(site.look(0), policy, roll).records
+        (record,) = plan(site.look(0), policy, cache).records
         assert (record.id, record.job_starts) == ("i-0", 4)
 
 
 def test_a_ledger_that_knows_of_nobody_at_work_is_told() -> None:
-    site, roll, policy = Site(), Roll(), POLICIES[0]
+    site, cache, policy = Site(), MachineCache(), POLICIES[0]
     for _ in range(2):
-        site.remember(plan(site.look(0), policy, roll))
+        site.remember(plan(site.look(0), policy, cache))
     site.now += 60.0
     site.at_work = AtWork(frozenset(), NOW)
-    assert {one.last_claimed_at for one in plan(site.look(0), policy, roll).records} == {site.now}
+    assert {one.last_claimed_at for one in plan(site.look(0), policy, cache).records} == {site.now}
 
 
 def test_a_decision_that_failed_halfway_leaves_nothing_behind() -> None:

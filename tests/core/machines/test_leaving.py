@@ -18,10 +18,10 @@ from tests.rigs.snapshots import (
     snapshots,
     worker,
 )
-from updraft.core.machines.cache import Roll
-from updraft.core.machines.fates import Fate, Look
+from updraft.core.machines.cache import MachineCache
+from updraft.core.machines.dispositions import Disposition, Look
 from updraft.core.machines.handover import ABSENCE
-from updraft.core.machines.leaving import RULES, closed_for_good, fate, left_on_hold
+from updraft.core.machines.leaving import RULES, closed_for_good, disposition, left_on_hold
 from updraft.core.machines.lifecycle import SPOT_NOTICE
 from updraft.core.model import (
     CloudState,
@@ -77,7 +77,7 @@ def became(
     state: CloudState = CloudState.RUNNING,
     patience: float | None = None,
     **changes: object,
-) -> Fate | None:
+) -> Disposition | None:
     """The fate of one machine in this phase; `busy` None: it has no slot. `changes` are its record's."""
     kept = record("i-1", **({"joined_at": NOW - 3500, "last_claimed_at": NOW - 9} | changes))
     slots = () if busy is None else (slot("i-1", busy, draining=phase is Phase.DRAINING),)
@@ -85,10 +85,10 @@ def became(
         children = tuple(replace(child, retirement=patience) for child in slots[0].children)
         slots = (replace(slots[0], children=children),)
     machine = Machine("i-1", "c1", phase, "default", "small", GENERATION, kept, instance("i-1", state), slots)
-    return fate(machine, Look(shown or snapshot(), rules or policy(), surplus))
+    return disposition(machine, Look(shown or snapshot(), rules or policy(), surplus))
 
 
-def told(found: Fate | None) -> tuple[str, ...]:
+def told(found: Disposition | None) -> tuple[str, ...]:
     """The reason's code and the names of what is done."""
     assert found is not None
     return (found.reason.code, *(type(action).__name__.lower() for action in found.actions))
@@ -468,8 +468,8 @@ def test_whatever_is_seen_each_rule_acts_on_its_machine_alone_and_within_what_is
     shown: Snapshot, rules: Policy
 ) -> None:
     look = Look(shown, rules)
-    for machine in Roll().look(shown, rules).machines:
-        found = fate(machine, look)
+    for machine in MachineCache().look(shown, rules).machines:
+        found = disposition(machine, look)
         if found is None:
             assert machine.phase is Phase.JOINED
             continue

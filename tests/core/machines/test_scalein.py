@@ -18,7 +18,7 @@ from tests.rigs.snapshots import (
     snapshots,
     worker,
 )
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.entries import by_rank
 from updraft.core.machines.pressing import CALM, Pressing
 from updraft.core.machines.scalein import ScaleIn, scale_in
@@ -64,9 +64,9 @@ def decided(
     pressing: Pressing = CALM,
 ) -> ScaleIn:
     """What is decided of all machines of this snapshot that have joined."""
-    roll = Roll()
-    roll.look(shown, rules)
-    entries = [one for one in roll.entries.values() if one.machine.phase is Phase.JOINED]
+    cache = MachineCache()
+    cache.look(shown, rules)
+    entries = [one for one in cache.entries.values() if one.machine.phase is Phase.JOINED]
     staying = sorted(entries, key=by_rank)
     return scale_in(staying, {"default": promised}, needed, complete, shown, rules, pressing)
 
@@ -111,7 +111,7 @@ def test_it_says_when_the_machine_would_go() -> None:
 
 def test_nothing_goes_on_a_cloud_that_is_silent() -> None:
     shown = pool(joined("i-1"))
-    seen = Roll()
+    seen = MachineCache()
     seen.look(shown, policy())
     staying = list(seen.entries.values())
     down = Unknown(DOWN, NOW)
@@ -192,9 +192,9 @@ def test_whatever_is_there_only_idle_machines_go_that_nothing_holds(
     pressing: Pressing,
     needed: set[tuple[str, str]],
 ) -> None:
-    roll = Roll()
-    roll.look(shown, rules)
-    machines = {one.key: one.machine for one in roll.entries.values() if one.machine.phase is Phase.JOINED}
+    cache = MachineCache()
+    cache.look(shown, rules)
+    machines = {one.key: one.machine for one in cache.entries.values() if one.machine.phase is Phase.JOINED}
     found = decided(shown, rules, needed=frozenset(needed), complete=complete, pressing=pressing)
     gone = [(drain.cloud, drain.machine) for drain in found.drains]
     assert len(set(gone)) == len(gone)

@@ -14,7 +14,7 @@ from tests.rigs.lyingworld import ABSURD, FAR, LEASE, SCHEDDS, Lies, Machine, Wo
 from tests.rigs.snapshots import DOWN, NOW, gone, instance, pick, policy, record, slot, snapshot, worker
 from updraft.core.limits.budget import budget
 from updraft.core.machines.annex_leaving import GRACE
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.lifecycle import LET_GO
 from updraft.core.machines.witnesses import in_doubt, is_over, longest_lease
 from updraft.core.model import (
@@ -267,9 +267,9 @@ def test_4_what_lives_counts_against_limits_whatever_the_sources_say(
         told = replace(moment.lies, lost_ads=lost, ledger_lost=False)
         if replace(moment, lies=told).passes(world):
             seen = world.look(told)
-            roll = Roll()
-            roll.look(seen, world.policy)
-            counted = budget(roll, (), (), frozenset(), seen, world.policy).pool.machines
+            cache = MachineCache()
+            cache.look(seen, world.policy)
+            counted = budget(cache, (), (), frozenset(), seen, world.policy).pool.machines
             assert counted >= sum(one.there and one.up for one in made.values())
             world.carry_out(world.decide_on(seen))
 
@@ -370,7 +370,7 @@ def test_one_that_joined_and_was_never_listed_takes_two_words_too() -> None:
 def test_one_that_is_there_by_its_id_is_not_over() -> None:
     assert not over(gone("i-1"), said=instance("i-1"))
     (seen,) = (
-        Roll()
+        MachineCache()
         .look(snapshot(records=[gone("i-1")], slots=[FRESH], found={"i-1": instance("i-1")}), policy())
         .machines
     )
@@ -394,7 +394,7 @@ def test_who_was_heard_of_since_is_asked_for_anew(silent: bool) -> None:
     shown = snapshot(records=[gone("i-1")], slots=[replace(FRESH, heard=NOW - 1)], found={"i-1": None})
     if silent:
         shown = replace(shown, clouds={"c1": replace(shown.clouds["c1"], machines=Unknown(DOWN, NOW))})
-    (seen,) = Roll().look(shown, policy()).machines
+    (seen,) = MachineCache().look(shown, policy()).machines
     assert (seen.phase, seen.record.gone_since, seen.record.gone_heard) == ("joined", NOW, NOW - 1)
 
 
@@ -411,7 +411,7 @@ def test_nothing_waits_until_a_clock_that_was_set_back_is_as_late_again() -> Non
     )
     drain = DrainRecord(DrainMode.EMPTY, NOW + 4000, EMPTIED.reason, NOW + 4001)
     (seen,) = (
-        Roll()
+        MachineCache()
         .look(snapshot(instances=[instance("i-1")], records=[record("i-1", drain=drain, **ahead)]), policy())
         .machines
     )
@@ -622,7 +622,7 @@ def calls_in_the_source(*names: str) -> set[tuple[str, str, str]]:
 def test_ends_are_made_on_one_road_only() -> None:
     """As docs/explanation/safety.md says it. `plan._actions` puts the ends of one cloud together."""
     assert calls_in_the_source("Terminate", "Forget", "RequeueJobs") == {
-        ("Terminate", "core/machines/fates.py", "_terminate"),
+        ("Terminate", "core/machines/dispositions.py", "_terminate"),
         ("Terminate", "core/plan.py", "_ends"),
         ("Forget", "core/machines/leaving.py", "_gone"),
         ("RequeueJobs", "core/machines/leaving.py", "_given_back"),
@@ -632,9 +632,11 @@ def test_ends_are_made_on_one_road_only() -> None:
     ends = {
         (module, name)
         for _, module, name in calls_in_the_source("_terminate")
-        if module == "core/machines/fates.py"
+        if module == "core/machines/dispositions.py"
     }
-    assert ends == {("core/machines/fates.py", name) for name in ("end", "end_by_deadline", "end_by_hand")}
+    assert ends == {
+        ("core/machines/dispositions.py", name) for name in ("end", "end_by_deadline", "end_by_hand")
+    }
     by_clock = {(module, name) for _, module, name in calls_in_the_source("end_by_deadline", "end_by_hand")}
     assert by_clock == {
         ("core/machines/leaving.py", "_draining"),

@@ -9,7 +9,7 @@ from updraft.app import wiring
 from updraft.app.clouds import named_clouds, network_of
 from updraft.checks.asking import ask
 from updraft.config.model import Settings
-from updraft.core.leftovers import Belonging, Fate, Judged, Kind, Site, judged
+from updraft.core.leftovers import Belonging, Judged, Kind, LeftoverState, Site, judged
 from updraft.core.model import Reason
 from updraft.documents import Document
 from updraft.errors import CloudError, LedgerError, ProblemFound
@@ -32,7 +32,7 @@ class LeftoverRow(Document):
     name: Annotated[str, "Its name, empty where it has none."]
     made: Annotated[float | None, "When it was made."]
     fate: Annotated[
-        Fate,
+        LeftoverState,
         "left: --remove removes it; unused: only where its id is given; kept: in use, named, or young; "
         "refused: it isn't proven to be this pool's.",
     ]
@@ -168,7 +168,11 @@ def found_within(settings: Settings, deadline: float = 6.0) -> tuple[Judged, ...
 def left_over(settings: Settings) -> str:
     """A sentence on what else of the pool's is in the clouds; what isn't known is said."""
     looked = look(settings)
-    said = [called(one) for one in looked.found if one.fate in (Fate.LEFT, Fate.UNUSED, Fate.REFUSED)]
+    said = [
+        called(one)
+        for one in looked.found
+        if one.fate in (LeftoverState.LEFT, LeftoverState.UNUSED, LeftoverState.REFUSED)
+    ]
     said += [f"perhaps {what} in {cloud}, which doesn't answer" for cloud, what in looked.errors]
     if not said:
         return "nothing else that updraft made is left in the clouds"

@@ -8,7 +8,7 @@ import click
 
 from updraft.app.call import Call
 from updraft.cli.output import Column, ago, confirm, console, count, json_option, say_json, table, waiting
-from updraft.core.leftovers import Fate, Judged, chosen, unknown
+from updraft.core.leftovers import Judged, LeftoverState, chosen, unknown
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def _tell(
     removing: bool,
     as_json: bool,
 ) -> None:
-    shown = [one for one in looked.found if everything or one.fate is not Fate.KEPT or one.thing.id in ids]
+    shown = [
+        one for one in looked.found if everything or one.fate is not LeftoverState.KEPT or one.thing.id in ids
+    ]
     if as_json:
         from updraft.app.operating.leftovers import Leftovers, Unanswered
 

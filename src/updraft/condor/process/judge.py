@@ -21,7 +21,7 @@ import pebble
 from updraft.condor.process.children import forked, prepare
 from updraft.core.matching.bulk import Work
 from updraft.core.matching.memory import Memo
-from updraft.core.matching.oracle import Answer, Library, Question, Wanted
+from updraft.core.matching.oracle import Answer, Library, NeededQuestion, Question
 from updraft.core.matching.verdicts import VerdictTable
 from updraft.core.model import JobGroup, Kind, Reason
 
@@ -56,7 +56,7 @@ class _Owner:
     alone: bool = False
     killed: bool = False
     unserved: bool = False
-    todo: list[Wanted] = field(default_factory=list)
+    todo: list[NeededQuestion] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class _Cycle:
         self.why: dict[int, str] = {}
         """For lines that wait for an answer: why there is none."""
 
-    def answer(self, wanted: Sequence[Wanted]) -> bool:
+    def answer(self, wanted: Sequence[NeededQuestion]) -> bool:
         """Have these questions answered as far as possible; False where nothing was learned."""
         self._learned = False
         self._sort(wanted)
@@ -228,7 +228,7 @@ class _Cycle:
         self._judge.keep(self._owners.values())
         return self._learned
 
-    def _sort(self, wanted: Sequence[Wanted]) -> None:
+    def _sort(self, wanted: Sequence[NeededQuestion]) -> None:
         """To each owner the questions that stand in the way of groups of theirs."""
         lines = {line: self._work.owners(line) for one in wanted for line in one.rows}
         fresh = {name for names in lines.values() for name in names} - self._owners.keys()
@@ -244,7 +244,7 @@ class _Cycle:
                     for name in lines[line]:
                         mine.setdefault(name, []).append(line)
                 for name, some in mine.items():
-                    self._owners[name].todo.append(Wanted(one.question, tuple(some)))
+                    self._owners[name].todo.append(NeededQuestion(one.question, tuple(some)))
 
     def _serve(self, owner: _Owner) -> None:
         open_ones = []
@@ -255,7 +255,7 @@ class _Cycle:
                 self._learned = True
             elif size < _BATCH:
                 size += sum(map(len, question.others)) + len(question.job)
-                open_ones.append(Wanted(question, one.rows))
+                open_ones.append(NeededQuestion(question, one.rows))
         batches = [[one] for one in open_ones] if owner.alone else [open_ones] if open_ones else []
         for at, batch in enumerate(batches):
             # One by one, each has its share, so that the culprit doesn't take the others' time as well.
@@ -278,7 +278,7 @@ class _Cycle:
         # Once nobody hangs (those that do are resting), the owner's questions go together again.
         owner.alone = owner.killed or (owner.alone and owner.unserved)
 
-    def _book(self, batch: Sequence[Wanted], outcome: _Outcome, limit: float) -> None:
+    def _book(self, batch: Sequence[NeededQuestion], outcome: _Outcome, limit: float) -> None:
         self._learned = self._learned or any(outcome.answers)
         if outcome.slow is None:
             return
@@ -289,7 +289,7 @@ class _Cycle:
                     self._judge.put_to_rest(one.question, self._now, limit)
                 self._leave([one], self._over_budget())
 
-    def _lost(self, batch: Sequence[Wanted], limit: float) -> None:
+    def _lost(self, batch: Sequence[NeededQuestion], limit: float) -> None:
         """The child was killed over this batch: with one question in it, that is the culprit."""
         if len(batch) == 1:
             self._judge.put_to_rest(batch[0].question, self._now, limit)
@@ -301,7 +301,7 @@ class _Cycle:
         budget = self._judge.budget
         return f"its owner's groups need more than the {budget:.1f} s of evaluation that they may take"
 
-    def _leave(self, batch: Iterable[Wanted], text: str) -> None:
+    def _leave(self, batch: Iterable[NeededQuestion], text: str) -> None:
         for one in batch:
             for line in one.rows:
                 self.why.setdefault(line, text)

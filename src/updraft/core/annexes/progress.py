@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from updraft.core.annexes.use import may_have
-from updraft.core.buying.launches import Wish, intended
+from updraft.core.buying.launches import PlannedLaunch, intended
 from updraft.core.demand.holdings import caps
 from updraft.core.demand.room import Room
 from updraft.core.limits.budget import Budget
@@ -50,7 +50,7 @@ _CLOSING = Reason("destroy", "all machines of the pool are to go")
 class Annexed:
     """What is bought for annexes; `coming` is the same as launches on their way; how each annex stands."""
 
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[PlannedLaunch, ...] = ()
     coming: tuple[Outstanding, ...] = ()
     outlooks: tuple[AnnexOutlook, ...] = ()
 
@@ -116,7 +116,7 @@ def annexed(
         return NOTHING
     there = _counted(machines, waiting, snapshot, policy)
     bounds = _Bounds(machines, waiting, snapshot, policy, held, money.spending)
-    wishes: list[Wish] = []
+    wishes: list[PlannedLaunch] = []
     outlooks: list[AnnexOutlook] = []
     for annex in sorted(snapshot.annexes, key=lambda one: (one.since, one.name)):
         has = there[annex.name]
@@ -180,7 +180,7 @@ def _bought(
     policy: Policy,
     money: Budget,
     bounds: "_Bounds",
-) -> tuple[list[Wish], Reason | None]:
+) -> tuple[list[PlannedLaunch], Reason | None]:
     """Machines to launch for an annex, of its cheapest offers, and what stops the rest."""
     missing = _missing(annex, has)
     if missing <= 0 or annex.over(snapshot.now):
@@ -190,7 +190,7 @@ def _bought(
     if not isinstance(snapshot.collector, Known):
         return [], _POOL_UNKNOWN
     fitting, stop = _fitting(annex, offers, policy)
-    wishes: list[Wish] = []
+    wishes: list[PlannedLaunch] = []
     for offer in fitting:
         count = missing if annex.machines else -(-missing // max(1, offer.resources.cpus))
         most, why = bounds.most(annex, offer)
@@ -199,7 +199,7 @@ def _bought(
         if granted:
             bounds.take(annex, offer, granted)
             reason = Reason("annex", f"annex {annex.name} was asked for until {moment(annex.until)}")
-            wishes.append(Wish(offer, granted, reason, annex))
+            wishes.append(PlannedLaunch(offer, granted, reason, annex))
             missing -= granted if annex.machines else granted * offer.resources.cpus
         if missing <= 0:
             return wishes, None
@@ -291,7 +291,9 @@ def _owner(annex: Annex, offer: Offer) -> JobGroup:
 # -------------------------------------------------------------------------------------- how each one stands
 
 
-def _outlook(annex: Annex, has: _Has, mine: Sequence[Wish], stop: Reason | None, now: float) -> AnnexOutlook:
+def _outlook(
+    annex: Annex, has: _Has, mine: Sequence[PlannedLaunch], stop: Reason | None, now: float
+) -> AnnexOutlook:
     launching = sum(wish.count for wish in mine)
     bought = _Has(has.machines + launching, has.cores + sum(w.count * w.offer.resources.cpus for w in mine))
     missing = 0 if annex.over(now) else max(0, _missing(annex, bought))

@@ -12,7 +12,7 @@ from updraft.core.settings import Policy, WorkerClass
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlannedLaunch:
     """So many machines of an offer, for a reason; for an annex, if there is one."""
 
     offer: Offer
@@ -28,7 +28,7 @@ def minimum(
     snapshot: Snapshot,
     policy: Policy,
     money: Budget,
-) -> tuple[Wish, ...]:
+) -> tuple[PlannedLaunch, ...]:
     """Machines to keep each class's minimum: of its cheapest offer that may be bought."""
     if policy.closing or not isinstance(snapshot.collector, Known):
         return ()
@@ -39,7 +39,7 @@ def minimum(
         if not purchase.offer.variant:
             name = purchase.offer.worker_class
             counts[name] = counts.get(name, 0) + purchase.count
-    wishes: list[Wish] = []
+    wishes: list[PlannedLaunch] = []
     for name, worker in sorted(policy.classes.items()):
         missing = worker.min_machines - counts.get(name, 0)
         if missing > 0:
@@ -58,9 +58,9 @@ def _lift(
     missing: int,
     offers: Sequence[Offer],
     allowed: Callable[[Offer, int], tuple[int, Reason | None]],
-) -> list[Wish]:
+) -> list[PlannedLaunch]:
     """Wishes for `missing` machines of a class, of the first offers that may be bought."""
-    wishes: list[Wish] = []
+    wishes: list[PlannedLaunch] = []
     for offer in offers:
         if missing <= 0:
             break
@@ -68,18 +68,20 @@ def _lift(
         if count:
             least = counted(worker.min_machines, "machine")
             reason = Reason("below-minimum", f"class {worker.name} keeps at least {least}")
-            wishes.append(Wish(offer, count, reason))
+            wishes.append(PlannedLaunch(offer, count, reason))
             missing -= count
     return wishes
 
 
-def launches(shopping: Shopping, others: Sequence[Wish], snapshot: Snapshot) -> list[Launch]:
+def launches(shopping: Shopping, others: Sequence[PlannedLaunch], snapshot: Snapshot) -> list[Launch]:
     """One launch for each offer; its key is made of the class and of the decision's time.
 
     `others` are machines that no waiting job is the reason for.
     """
     owners = _owners(snapshot)
-    wishes = [Wish(p.offer, p.count, _why(p.holds, owners)) for p in shopping.purchases if p.count > 0]
+    wishes = [
+        PlannedLaunch(p.offer, p.count, _why(p.holds, owners)) for p in shopping.purchases if p.count > 0
+    ]
     wishes.extend(others)
     stamp = f"{int(snapshot.now * 1000):x}"
     return [

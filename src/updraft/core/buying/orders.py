@@ -14,7 +14,7 @@ from updraft.core.sharing.submitters import weight
 
 
 @dataclass(slots=True, eq=False)
-class Order:
+class PurchaseOrder:
     """A line on its way: `count` machines are still to be asked for, `got` were granted.
 
     `rows` and `numbers` are its content by rows of the sale, `cores` what the jobs of one machine ask for, by
@@ -34,7 +34,7 @@ class Order:
 
 def as_order(
     line: Line, row: Mapping[str, int], groups: Sequence[JobGroup], cpus: Ints, place: int = 0
-) -> Order:
+) -> PurchaseOrder:
     """A line as it is asked for part by part. `row` finds the groups, a job of which takes `cpus`."""
     rows = [row[key] for key in line.content]
     cores: dict[str, int] = {}
@@ -45,7 +45,7 @@ def as_order(
     lead = groups[row[line.lead]].submitter
     # Whoever fills up a machine with jobs of high priority doesn't make these wait for his turn.
     first = max(cores, key=lambda name: (weight(name), name == lead))
-    return Order(line.offer, line.content, line.count, first, np.array(rows), numbers, cores, place)
+    return PurchaseOrder(line.offer, line.content, line.count, first, np.array(rows), numbers, cores, place)
 
 
 class Queues:
@@ -56,7 +56,7 @@ class Queues:
 
     def __init__(
         self,
-        orders: Sequence[Order],
+        orders: Sequence[PurchaseOrder],
         slices: Slices | None,
         turn: Callable[[str], Turn],
         rank: Mapping[str, int],
@@ -76,7 +76,7 @@ class Queues:
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    def next(self) -> list[Order]:
+    def next(self) -> list[PurchaseOrder]:
         """Orders of the submitter who comes next, the first of them at the end."""
         if self._at not in self._queues or (self._slices and self._slices.due()):
             first = {at: queue.first(self._turn) for at, queue in self._queues.items()}
@@ -98,10 +98,10 @@ class Queues:
 class _Queue:
     """Orders for machines that the same jobs can use: submitters by turns, each one's as they were listed."""
 
-    _orders: dict[str, list[Order]] = field(default_factory=dict)
+    _orders: dict[str, list[PurchaseOrder]] = field(default_factory=dict)
     _turns: list[tuple[Turn, int, str]] = field(default_factory=list)
 
-    def add(self, order: Order) -> None:
+    def add(self, order: PurchaseOrder) -> None:
         """One more order, which comes before those of its submitter that were added."""
         self._orders.setdefault(order.submitter, []).append(order)
 
@@ -117,7 +117,7 @@ class _Queue:
         then, rank, name = self._turns[0]
         return then, rank, self._orders[name][-1].place
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[PurchaseOrder]:
         """The orders of the submitter who comes first."""
         return self._orders[self._turns[0][2]]
 

@@ -17,7 +17,7 @@ import numpy as np
 from updraft.core.buying.greedy import Line
 from updraft.core.buying.listing import Listing, few, machines
 from updraft.core.buying.market import Flags, Ints, sale
-from updraft.core.buying.orders import Order, Queues, as_order
+from updraft.core.buying.orders import PurchaseOrder, Queues, as_order
 from updraft.core.buying.reach import within_reach
 from updraft.core.buying.slices import Slices
 from updraft.core.demand.fitting import ENDLESS, Demand, Vector, fit, room, take
@@ -96,7 +96,7 @@ class _Shop:
         self.stock: Ints = np.array(
             [ENDLESS if offer.left is None else max(0, offer.left) for offer in this.offers], dtype=np.int64
         )
-        self.bought: list[Order] = []
+        self.bought: list[PurchaseOrder] = []
         self.reasons: dict[int, Reason] = {}
         self.capped: dict[str, dict[Reason, None]] = {}
         self.barred: set[tuple[int, str]] = set()
@@ -193,7 +193,7 @@ class _Shop:
             queues.go_on()
         return refused
 
-    def _order(self, line: Line, place: int = 0) -> Order:
+    def _order(self, line: Line, place: int = 0) -> PurchaseOrder:
         return as_order(line, self.row, self.sale.groups, self.cpus, place)
 
     def _turn(self, submitter: str) -> tuple[int, float]:
@@ -210,7 +210,7 @@ class _Shop:
     def _turn_of(self, submitter: str, bought: Mapping[str, int]) -> tuple[int, float]:
         return self.who.rank(submitter, bought) if self.several else (0, 0.0)
 
-    def _cut(self, queue: list[Order]) -> int:
+    def _cut(self, queue: list[PurchaseOrder]) -> int:
         """How many machines of a queue's last order caps allow; jobs beyond them are taken out of it."""
         order = queue[-1]
         if self.who.caps is None:
@@ -232,7 +232,7 @@ class _Shop:
     def _jobs(self, content: Mapping[str, int]) -> list[tuple[JobGroup, int]]:
         return [(self.sale.groups[self.row[key]], number) for key, number in content.items()]
 
-    def _ask(self, order: Order, most: int) -> int:
+    def _ask(self, order: PurchaseOrder, most: int) -> int:
         """Ask for a part of an order, up to `most`, and book what is granted: so many machines."""
         cores = max(1, self.sale.offers[order.offer].resources.cpus)
         share = max(1, self.spent.get(order.submitter, 0) // (_PART * cores)) if self.several else order.count
@@ -251,7 +251,7 @@ class _Shop:
         self.stock[at] -= granted
         return granted
 
-    def _book(self, order: Order, count: int) -> None:
+    def _book(self, order: PurchaseOrder, count: int) -> None:
         if not order.got:
             self.bought.append(order)
         order.got += count
@@ -263,7 +263,7 @@ class _Shop:
         if self.who.caps is not None:
             self.who.caps.take(self.sale.offers[order.offer], self._jobs(order.content), count)
 
-    def _settle(self, order: Order) -> None:
+    def _settle(self, order: PurchaseOrder) -> None:
         """An order that no more is asked for: its jobs wait no longer."""
         self.left[order.rows] -= order.numbers * order.got
 

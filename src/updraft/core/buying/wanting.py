@@ -21,7 +21,7 @@ from updraft.core.sharing.submitters import short, user_of, weight
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Shortfall:
     """Jobs of each group to buy for, and what held the others back."""
 
     groups: tuple[tuple[JobGroup, int], ...] = ()
@@ -37,7 +37,7 @@ def wanted(
     snapshot: Snapshot,
     policy: Policy,
     who: Standing,
-) -> Wanted:
+) -> Shortfall:
     """What to buy for, of the jobs that are `left` after those placed `here` and on what is `coming`.
 
     `queue` are the groups of all that wait: what was placed counts for users who want more of something else.
@@ -59,7 +59,7 @@ def wanted(
         found[group.key] = number
         if stops:
             held[group.key] = stops
-    return Wanted(tuple((group, found[group.key]) for group, _ in left if found[group.key] > 0), held)
+    return Shortfall(tuple((group, found[group.key]) for group, _ in left if found[group.key] > 0), held)
 
 
 def _placed(filling: Filling, key: str) -> int:

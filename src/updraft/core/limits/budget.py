@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from updraft.core.limits.ceilings import MANY, Use, left_of, quota_room, room
 from updraft.core.limits.pace import joins_left, slowed
 from updraft.core.limits.standings import SpendingBudgets
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import largest
 from updraft.core.machines.cooldowns import Outstanding, booted, cooldowns, image_key
 from updraft.core.machines.witnesses import borne_out
@@ -221,16 +221,16 @@ def _offer_key(offer: Offer) -> str:
 
 
 def tried(
-    roll: Roll, records: Sequence[MachineRecord], snapshot: Snapshot, policy: Policy
+    cache: MachineCache, records: Sequence[MachineRecord], snapshot: Snapshot, policy: Policy
 ) -> tuple[tuple[Cooldown, ...], frozenset[str]]:
     """What rests after failures, and the images that are proven, once these records are in the ledger."""
-    images = {image for image, count in roll.proven.items() if count > 0}
+    images = {image for image, count in cache.proven.items() if count > 0}
     images.update(
         (r.worker_class, booted(r.image, r.variant), r.cloud) for r in records if r.joined_at is not None
     )
     proven = frozenset(image_key(*each) for each in images)
     failing = any(r.joined_at is None and r.end is not None for r in records)
-    if not (failing or roll.failing or roll.refused):
+    if not (failing or cache.failing or cache.refused):
         return (), proven
     return cooldowns(_written(snapshot.ledger, records), snapshot.now, policy.timings), proven
 
@@ -243,7 +243,7 @@ def _written(ledger: LedgerView, records: Sequence[MachineRecord]) -> LedgerView
 
 
 def budget(
-    roll: Roll,
+    cache: MachineCache,
     waiting: Sequence[Outstanding],
     rests: tuple[Cooldown, ...],
     proven: frozenset[str],
@@ -260,10 +260,10 @@ def budget(
     if (joins := joins_left(snapshot.pace, snapshot.ledger, snapshot.now)) is not None:
         made.joins, made.slow = joins, slowed(snapshot.pace)
     asked = {cloud: _asked(view) for cloud, view in snapshot.clouds.items()}
-    counts = Counter([one.account for one in roll.settled])
+    counts = Counter([one.account for one in cache.settled])
     latest = min((min(times) for times in asked.values()), default=_NEVER[0])
-    young = [one for one in roll.settled if one.machine.record.requested_at > latest]
-    for one in (*roll.others, *young):
+    young = [one for one in cache.settled if one.machine.record.requested_at > latest]
+    for one in (*cache.others, *young):
         machine = one.machine
         if machine.phase is Phase.GONE and borne_out(machine, snapshot, policy):
             continue

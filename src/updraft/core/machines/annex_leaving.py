@@ -1,6 +1,14 @@
 """How the machines of an annex leave: at the end of its lease for certain, before it when it is stopped."""
 
-from updraft.core.machines.fates import Fate, Look, cloud_answers, drained, end, end_by_deadline, end_by_hand
+from updraft.core.machines.dispositions import (
+    Disposition,
+    Look,
+    cloud_answers,
+    drained,
+    end,
+    end_by_deadline,
+    end_by_hand,
+)
 from updraft.core.machines.lifecycle import LEASE
 from updraft.core.model import Annex, Machine, Phase, Reason
 from updraft.core.reasons import moment
@@ -10,7 +18,7 @@ GRACE = 30.0
 """Seconds after the end of a lease in which a machine, which knows it too, lets its jobs save their work."""
 
 
-def of_annex(machine: Machine, look: Look) -> Fate | None:
+def of_annex(machine: Machine, look: Look) -> Disposition | None:
     """What becomes of a machine because of its annex; None where that is no reason to go.
 
     The end of a lease is a matter of the clock alone: no source has to be known for it, and who doesn't
@@ -28,7 +36,7 @@ def of_annex(machine: Machine, look: Look) -> Fate | None:
         and drain.reason.code == LEASE
         and not annex.kill_jobs
     ):
-        return Fate(Reason("lease-closing", "its lease ends soon: no job begins there any more"))
+        return Disposition(Reason("lease-closing", "its lease ends soon: no job begins there any more"))
     if annex.stopped is not None:
         return _stopped(machine, look, annex, annex.stopped)
     return None
@@ -44,14 +52,14 @@ def _reason(annex: Annex) -> Reason:
     return Reason(LEASE_OVER, f"the lease of annex {annex.name} ended at {moment(annex.until)}")
 
 
-def _over(machine: Machine, look: Look, annex: Annex) -> Fate:
+def _over(machine: Machine, look: Look, annex: Annex) -> Disposition:
     reason = _reason(annex)
     if machine.busy and look.now < annex.until + GRACE:
-        return Fate(reason, deadline=annex.until + GRACE)
+        return Disposition(reason, deadline=annex.until + GRACE)
     return end_by_deadline(machine, look, reason)
 
 
-def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Fate | None:
+def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Disposition | None:
     """It is closed to new jobs, and ends when it is empty; with its jobs where that was asked for."""
     if annex.kill_jobs:
         return end_by_hand(machine, look, reason)

@@ -1,8 +1,8 @@
 """All machines, with what was made of each at the last decision: used again where nothing has changed.
 
-Most machines are joined, at work, and the same at one look as at the last one. `Roll.look` finds what is a
-new object in the snapshot, makes those machines anew, and those that time alone could change; the rest, the
-*settled*, are as they were. It is a memory and nothing else: a decision with a new roll is the same one.
+Most machines are joined, at work, and the same at one look as at the last one. `MachineCache.look` finds the
+objects of the snapshot that are new, makes those machines anew, and those that time alone could change; the
+rest, the *settled*, are as they were. With an empty cache the decision is the same, and takes longer.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _OPEN = (LaunchState.INTENDED, LaunchState.UNKNOWN)
 
 
-class _Seen(Generic[T]):
+class _LastListed(Generic[T]):
     """The objects of one list at the last look."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Seen(Generic[T]):
 
 
 @dataclass(slots=True)
-class Roll:
+class MachineCache:
     """One decision after the other looks at it; see the module's docstring.
 
     `entries` are all machines by their keys, `keys` these in order. `settled` are the settled ones, by rank;
@@ -83,10 +83,10 @@ class Roll:
     _ended: dict[MachineId, MachineRecord] = field(default_factory=dict)
     _instances: dict[MachineId, Instance] = field(default_factory=dict)
     _others: set[MachineId] = field(default_factory=set)
-    _seen_records: _Seen[MachineRecord] = field(default_factory=_Seen)
+    _seen_records: _LastListed[MachineRecord] = field(default_factory=_LastListed)
     _launches: tuple[LaunchRecord, ...] = ()
-    _seen_slots: _Seen[Slot] = field(default_factory=_Seen)
-    _seen_instances: dict[str, _Seen[Instance]] = field(default_factory=dict)
+    _seen_slots: _LastListed[Slot] = field(default_factory=_LastListed)
+    _seen_instances: dict[str, _LastListed[Instance]] = field(default_factory=dict)
     _policy: Policy | None = None
     _jumped_at: float | None = None
     _unwritten: list[MachineId] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Roll:
 
     def _read_instances(self, snapshot: Snapshot, todo: set[MachineId]) -> None:
         for name, view in snapshot.clouds.items():
-            seen = self._seen_instances.setdefault(name, _Seen())
+            seen = self._seen_instances.setdefault(name, _LastListed())
             fresh, gone = seen.turn(view.machines.value if isinstance(view.machines, Known) else ())
             for instance in gone:
                 self._instances.pop(MachineId(name, instance.id), None)

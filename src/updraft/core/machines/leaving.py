@@ -1,7 +1,8 @@
 """What becomes of each machine, whatever the queue says: ended, drained for a cause, lost, or left alone.
 
-One rule after the other looks at a machine; the first that has an opinion decides. A rule returns a `Fate`:
-what to do now (perhaps nothing), why, and by when. Scaling in for want of work is in `scalein`.
+One rule after the other looks at a machine; the first that has an opinion decides. A rule returns a
+`Disposition`: what to do now (perhaps nothing), why, and by when. Scaling in for want of work is in
+`scalein`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,8 +10,8 @@ from dataclasses import replace
 
 from updraft.core.machines.annex_leaving import lease_over, of_annex
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, boot_deadline
-from updraft.core.machines.fates import (
-    Fate,
+from updraft.core.machines.dispositions import (
+    Disposition,
     Look,
     Rule,
     cloud_answers,
@@ -47,13 +48,13 @@ from updraft.core.settings import CLOUD_DRAINED
 OPERATOR = "operator"
 
 
-def fate(machine: Machine, look: Look) -> Fate | None:
+def disposition(machine: Machine, look: Look) -> Disposition | None:
     """The first rule's opinion; None where the machine may stay."""
     if machine.record.let_go is not None and (found := _let_go(machine, look)) is not None:
         return found
     foreign = not_ours(machine.instance, look.policy)
     if foreign is not None and machine.phase is not Phase.GONE:
-        return Fate(foreign, warn=True)
+        return Disposition(foreign, warn=True)
     if machine.record.variant and (found := of_annex(machine, look)) is not None:
         return found
     if machine.record.wanted_drain is not None and (found := _killed(machine, look)) is not None:
@@ -70,7 +71,7 @@ def fate(machine: Machine, look: Look) -> Fate | None:
 # --------------------------------------------------------------------------------------- who is let go
 
 
-def _let_go(machine: Machine, look: Look) -> Fate | None:
+def _let_go(machine: Machine, look: Look) -> Disposition | None:
     """An operator wants it to stay and be ours no longer: its drain is taken back first, its tags go then.
 
     Before every other rule: once its tags are gone its cloud lists it no more, and that is not its end. One
@@ -81,16 +82,16 @@ def _let_go(machine: Machine, look: Look) -> Fate | None:
     if reason is None or ended or record.terminate_asked_at is not None or closed_for_good(record):
         return None
     if not cloud_answers(machine, look):
-        return Fate(reason)
+        return Disposition(reason)
     foreign = not_ours(machine.instance, look.policy)
     if foreign is not None and foreign.code == ANOTHERS:
-        return Fate(reason, ended=True)  # its tags are another's, and stay
+        return Disposition(reason, ended=True)  # its tags are another's, and stay
     if record.drain is not None and machine.slots:
-        return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
-    return Fate(reason, (Disown(machine.id, machine.cloud, reason),))
+        return Disposition(reason, (Undrain(machine.id, machine.cloud, reason),))
+    return Disposition(reason, (Disown(machine.id, machine.cloud, reason),))
 
 
-def _killed(machine: Machine, look: Look) -> Fate | None:
+def _killed(machine: Machine, look: Look) -> Disposition | None:
     """An operator has said that it goes with its jobs: nobody else is asked, and its startd may be dead."""
     wanted = machine.record.wanted_drain
     if machine.phase is Phase.GONE or wanted is None or wanted.deadline is None or look.now < wanted.deadline:
@@ -101,7 +102,7 @@ def _killed(machine: Machine, look: Look) -> Fate | None:
 # ------------------------------------------------------------------------------------------ who is gone
 
 
-def _gone(machine: Machine, look: Look) -> Fate | None:
+def _gone(machine: Machine, look: Look) -> Disposition | None:
     """The cloud says that it is over: its ads go at once, its jobs go back to the queue."""
     if machine.phase is not Phase.GONE:
         return None
@@ -118,7 +119,7 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         actions.append(Forget(machine.id, machine.cloud, names, reason))
     emptied = record.drain is not None and record.drain.mode is DrainMode.EMPTY and record.drain.accepted_at
     if record.joined_at is None or emptied:
-        return Fate(reason, tuple(actions), ended=True)
+        return Disposition(reason, tuple(actions), ended=True)
     # What its owner, or whoever held it, wants out of the queue is none to give back.
     jobs = tuple(job for job in jobs_known(machine, look) if not job.leaving)
     actions.extend(_given_back(machine, jobs, reason, look))
@@ -127,11 +128,11 @@ def _gone(machine: Machine, look: Look) -> Fate | None:
         since = record.missing_since or look.now
         waited = look.running.asked and look.now - since >= look.policy.timings.schedd_patience
         text = f"{reason.text}; not every schedd has said which jobs it believes to run there"
-        return Fate(Reason(reason.code, text), tuple(actions), ended=waited and known and not jobs)
+        return Disposition(Reason(reason.code, text), tuple(actions), ended=waited and known and not jobs)
     if not jobs and not known:
         text = f"{reason.text}; it counts until the pool is known well enough to bear that out"
-        return Fate(Reason(reason.code, text), tuple(actions))
-    return Fate(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone" and ours)
+        return Disposition(Reason(reason.code, text), tuple(actions))
+    return Disposition(reason, tuple(actions), ended=not jobs, warn=reason.code == "gone" and ours)
 
 
 _NOT_US = "another controller acted until then"
@@ -176,7 +177,7 @@ def left_on_hold(snapshot: Snapshot, actions: Iterable[Action]) -> tuple[Requeue
     )
 
 
-def _failed(machine: Machine, look: Look) -> Fate | None:
+def _failed(machine: Machine, look: Look) -> Disposition | None:
     """The cloud says that it is broken."""
     if machine.phase is not Phase.FAILED:
         return None
@@ -186,26 +187,26 @@ def _failed(machine: Machine, look: Look) -> Fate | None:
     return replace(found, failed=machine.record.joined_at is None)
 
 
-def _ending(machine: Machine, look: Look) -> Fate | None:
+def _ending(machine: Machine, look: Look) -> Disposition | None:
     """On its way out: closed by our drain and seen gone from the pool, or shut down from inside."""
     if machine.phase is not Phase.ENDING:
         return None
     state = machine.instance.state if machine.instance else None
     why = machine.record.end or Reason("powered-off", "it was shut down from inside")
     if state is CloudState.STOPPING:
-        return Fate(why)
+        return Disposition(why)
     if state is CloudState.TERMINATED:
-        return Fate(Reason(why.code, f"{why.text}; its cloud is asked for it by its id"))
+        return Disposition(Reason(why.code, f"{why.text}; its cloud is asked for it by its id"))
     if state is CloudState.STOPPED:
         return end(machine, look, why)
     drain = machine.record.drain
     reason = drain.reason if drain is not None else why
     if not cloud_answers(machine, look):
-        return Fate(reason)
+        return Disposition(reason)
     return end(machine, look, reason)
 
 
-def _lost(machine: Machine, look: Look) -> Fate | None:
+def _lost(machine: Machine, look: Look) -> Disposition | None:
     """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either.
 
     One whose ads are there and too old has been waited for; how old they are is told by a clock.
@@ -219,9 +220,9 @@ def _lost(machine: Machine, look: Look) -> Fate | None:
     patience = 0.0 if retiring or old else look.policy.timings.end_patience
     text = told.text if told else _how_lost(machine, since, look)
     if old and look.unsettled:
-        return Fate(Reason("lost", f"{text}; the clock has jumped: it is waited for"), warn=True)
+        return Disposition(Reason("lost", f"{text}; the clock has jumped: it is waited for"), warn=True)
     if look.now - since < patience or not cloud_answers(machine, look):
-        return Fate(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
+        return Disposition(Reason("lost", f"{text}; it is given {patience:.0f} s to come back"), warn=True)
     gone = told or Reason("vanished", f"{text}, and no job has a lease there")
     return end(machine, look, gone, Reason("lost", text))
 
@@ -240,13 +241,15 @@ def _how_lost(machine: Machine, since: float, look: Look) -> str:
 # ------------------------------------------------------------------------------------------- who is late
 
 
-def _booting(machine: Machine, look: Look) -> Fate | None:
+def _booting(machine: Machine, look: Look) -> Disposition | None:
     """Not joined yet: it has a deadline, and the absence of its ad must be worth something."""
     if machine.phase not in (Phase.REQUESTED, Phase.BOOTING):
         return None
     record = machine.record
     if record.joined_at is not None:
-        return Fate(Reason("pool-unknown", "it had joined; the pool is not known well enough to say more"))
+        return Disposition(
+            Reason("pool-unknown", "it had joined; the pool is not known well enough to say more")
+        )
     deadline = boot_deadline(record, look.worker(machine), look.policy, look.snapshot)
     if record.wanted_drain is not None or look.policy.closing:
         reason = record.wanted_drain.reason if record.wanted_drain else _CLOSING
@@ -254,7 +257,7 @@ def _booting(machine: Machine, look: Look) -> Fate | None:
         if found.actions:
             return found
     if look.now < deadline or look.unsettled:
-        return Fate(
+        return Disposition(
             Reason("booting", f"it has until {deadline - look.now:.0f} s from now to join"), deadline=deadline
         )
     waited = look.now - record.requested_at
@@ -265,30 +268,32 @@ def _booting(machine: Machine, look: Look) -> Fate | None:
 # ------------------------------------------------------------------------------------------- who drains
 
 
-def _draining(machine: Machine, look: Look) -> Fate | None:
+def _draining(machine: Machine, look: Look) -> Disposition | None:
     """Closed: ends when it is empty, or at its deadline; a busy drain can be taken back."""
     drain = machine.record.drain
     if machine.phase is not Phase.DRAINING:
         return None
     if drain is None:
-        return Fate(Reason("foreign-drain", "somebody else drains it: left alone"))
+        return Disposition(Reason("foreign-drain", "somebody else drains it: left alone"))
     if not cloud_answers(machine, look):
-        return Fate(drain.reason, deadline=drain.deadline)
+        return Disposition(drain.reason, deadline=drain.deadline)
     if drain.accepted_at is None:  # nobody but its startd can say whether it is closed
         mode = DrainMode.BUSY if machine.busy else DrainMode.EMPTY
-        return Fate(drain.reason, (Drain(machine.id, machine.cloud, mode, drain.reason, drain.deadline),))
+        return Disposition(
+            drain.reason, (Drain(machine.id, machine.cloud, mode, drain.reason, drain.deadline),)
+        )
     if not machine.busy:
         leaving = drain.mode is DrainMode.EMPTY
         leaving = leaving and look.now - drain.accepted_at < look.policy.timings.end_patience
-        return Fate(drain.reason) if leaving else end(machine, look, drain.reason)
+        return Disposition(drain.reason) if leaving else end(machine, look, drain.reason)
     drain = replace(drain, deadline=_soonest(machine, drain, look))
     if drain.deadline is not None and look.now >= drain.deadline:
         text = f"{drain.reason.text}; its deadline has passed and jobs still ran"
         return end_by_deadline(machine, look, Reason("deadline", text))
     if _takes_back(machine, look):
         reason = Reason("taken-back", "what it was drained for is over: it may work on")
-        return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
-    return Fate(drain.reason, deadline=drain.deadline)
+        return Disposition(reason, (Undrain(machine.id, machine.cloud, reason),))
+    return Disposition(drain.reason, deadline=drain.deadline)
 
 
 def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
@@ -316,23 +321,23 @@ def _takes_back(machine: Machine, look: Look) -> bool:
     return drain.reason.code == CLOUD_DRAINED and look.policy.rule(machine.cloud).leaving is None
 
 
-def _unfinished(machine: Machine, look: Look) -> Fate | None:
+def _unfinished(machine: Machine, look: Look) -> Disposition | None:
     """A drain was written down and perhaps never asked for (a crash): look again, then finish or drop it."""
     drain = machine.record.drain
     if machine.phase is not Phase.JOINED or drain is None:
         return None
     if drain.accepted_at is not None or not machine.slots or not cloud_answers(machine, look):
-        return Fate(drain.reason, deadline=drain.deadline)
+        return Disposition(drain.reason, deadline=drain.deadline)
     if drain.mode is DrainMode.BUSY:
         return drained(machine, look, drain.reason, drain.deadline)
     reason = Reason("reconsidered", "its drain was not finished: it is looked at anew")
-    return Fate(reason, (Undrain(machine.id, machine.cloud, reason),))
+    return Disposition(reason, (Undrain(machine.id, machine.cloud, reason),))
 
 
 _CLOSING = Reason("destroy", "all machines of the pool are to go")
 
 
-def _cause(machine: Machine, look: Look) -> Fate | None:
+def _cause(machine: Machine, look: Look) -> Disposition | None:
     """A cause to go that is not want of work: by hand, all of it, too old, drifted, over a lowered limit."""
     if machine.phase is not Phase.JOINED or not machine.slots or not cloud_answers(machine, look):
         return None

@@ -2,7 +2,7 @@
 
 `merged` puts the three things together that are known of a machine (its cloud's word, its pool's and the
 ledger's) and brings the record up to date: joined, silent, missing, drained, and when it last had a claim
-(`_heard`), from which idle counts. It decides nothing. `cache.Roll` does it for all machines.
+(`_heard`), from which idle counts. It decides nothing. `cache.MachineCache` does it for all machines.
 """
 
 from collections.abc import Mapping

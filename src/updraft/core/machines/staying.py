@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
+from updraft.core.machines.dispositions import Disposition, Look
 from updraft.core.machines.entries import Entry, by_rank, entry, keep_first, on_the_way
-from updraft.core.machines.fates import Fate, Look
-from updraft.core.machines.leaving import fate
+from updraft.core.machines.leaving import disposition
 from updraft.core.machines.witnesses import ANOTHERS, UNTAGGED
 from updraft.core.model import Machine, MachineId, Phase, Undrain
 from updraft.core.settings import Policy
@@ -20,65 +20,73 @@ _SOON = 1.0  # seconds: of what is due so soon the exact rule is asked
 
 @dataclass(frozen=True, slots=True)
 class Staying:
-    """`fates` is what becomes of those that a rule moves, in the order of their keys.
+    """`dispositions` is what becomes of those that a rule moves, in the order of their keys.
 
     `undecided` are those that may stay and count towards a minimum; `room` these, and machines that aren't
     ours to end or whose drain is taken back. Both have first what is worth keeping.
     """
 
-    fates: Mapping[MachineId, Fate]
+    dispositions: Mapping[MachineId, Disposition]
     undecided: Sequence[Entry]
     room: Sequence[Entry]
 
 
-def staying(roll: Roll, look: Look) -> Staying:
-    """Divide the machines of this look; `roll` has looked at its snapshot."""
-    fates = _fates(roll, look)
-    undecided = _undecided(roll, fates)
-    others = [*_reopened(roll, fates), *_untouched(roll, fates)]
-    return Staying(fates, undecided, sorted((*undecided, *others), key=by_rank) if others else undecided)
+def staying(cache: MachineCache, look: Look) -> Staying:
+    """Divide the machines of this look; `cache` has looked at its snapshot."""
+    dispositions = _dispositions(cache, look)
+    undecided = _undecided(cache, dispositions)
+    others = [*_reopened(cache, dispositions), *_untouched(cache, dispositions)]
+    return Staying(
+        dispositions, undecided, sorted((*undecided, *others), key=by_rank) if others else undecided
+    )
 
 
-def _fates(roll: Roll, look: Look) -> dict[MachineId, Fate]:
+def _dispositions(cache: MachineCache, look: Look) -> dict[MachineId, Disposition]:
     """What becomes of machines whatever the queue says, in the order of their keys.
 
     A settled one stays until its lifetime is over, unless a limit was lowered or a budget is spent.
     """
     soon = look.now + _SOON
     moved = look.surplus or look.overspent
-    late = [one.key for one in roll.settled if moved or one.due <= soon]
-    asked = sorted((*late, *(one.key for one in roll.others))) if late else [one.key for one in roll.others]
-    return {key: found for key in asked if (found := fate(roll.entries[key].machine, look)) is not None}
+    late = [one.key for one in cache.settled if moved or one.due <= soon]
+    asked = sorted((*late, *(one.key for one in cache.others))) if late else [one.key for one in cache.others]
+    return {
+        key: found for key in asked if (found := disposition(cache.entries[key].machine, look)) is not None
+    }
 
 
-def _undecided(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
+def _undecided(cache: MachineCache, dispositions: Mapping[MachineId, Disposition]) -> list[Entry]:
     """Machines that count as room and towards a minimum, those worth keeping first."""
-    some = [one for one in roll.others if _stays(one.machine, fates.get(one.key))]
-    kept = [one for one in roll.settled if one.key not in fates] if fates else roll.settled
+    some = [one for one in cache.others if _stays(one.machine, dispositions.get(one.key))]
+    kept = [one for one in cache.settled if one.key not in dispositions] if dispositions else cache.settled
     return sorted((*kept, *some), key=by_rank) if some else kept
 
 
-def _stays(machine: Machine, found: Fate | None) -> bool:
+def _stays(machine: Machine, found: Disposition | None) -> bool:
     """Does it count as room and towards a minimum? Those on their way do, while nothing ends them."""
     if found is None:
         return machine.phase is Phase.JOINED
     return on_the_way(machine) and not found.actions and not found.ended
 
 
-def _reopened(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
+def _reopened(cache: MachineCache, dispositions: Mapping[MachineId, Disposition]) -> list[Entry]:
     """Machines whose drain is taken back now: they are room again, and are not idle for want of work yet."""
     found = []
-    for key, own in fates.items():
+    for key, own in dispositions.items():
         if any(isinstance(action, Undrain) for action in own.actions):
-            machine = roll.entries[key].machine
+            machine = cache.entries[key].machine
             slots = tuple(replace(slot, draining=False) for slot in machine.slots)
             found.append(entry(replace(machine, slots=slots)))
     return found
 
 
-def _untouched(roll: Roll, fates: Mapping[MachineId, Fate]) -> list[Entry]:
+def _untouched(cache: MachineCache, dispositions: Mapping[MachineId, Disposition]) -> list[Entry]:
     """Machines that aren't ours to end any more, and whose room is there all the same."""
-    found = (roll.entries[key] for key, own in fates.items() if own.reason.code in (UNTAGGED.code, ANOTHERS))
+    found = (
+        cache.entries[key]
+        for key, own in dispositions.items()
+        if own.reason.code in (UNTAGGED.code, ANOTHERS)
+    )
     return [one for one in found if one.machine.phase is Phase.JOINED]
 
 

@@ -15,7 +15,7 @@ from updraft.core.matching.block import Block
 from updraft.core.matching.cells import Mask
 from updraft.core.matching.match import REASONS, asked, too_big, undecided
 from updraft.core.matching.memory import Memo
-from updraft.core.matching.oracle import Library, Wanted, merged
+from updraft.core.matching.oracle import Library, NeededQuestion, merged
 from updraft.core.matching.refusals import refused
 from updraft.core.matching.tables import Facts, Places, reached
 from updraft.core.matching.verdicts import MISSING, UNDECIDED, Counts, VerdictTable
@@ -57,13 +57,13 @@ class Work:
         self._found = memo.copies[np.ix_(self._rows, self._columns)]
 
     def owners(self, line: int) -> tuple[str, ...]:
-        """Whose groups a row of `Wanted.rows` stands for; groups that are alike share a row."""
+        """Whose groups a row of `NeededQuestion.rows` stands for; groups that are alike share a row."""
         if not self._owners:
             for group, at in zip(self.groups, self._line.tolist(), strict=True):
                 self._owners.setdefault(at, {})[group.owner] = None
         return tuple(self._owners[line])
 
-    def step(self) -> list[Wanted]:
+    def step(self) -> list[NeededQuestion]:
         """Decide what can be decided, and return the questions that stand in the way of the rest."""
         open_pairs = self._found == MISSING
         rows, columns = np.flatnonzero(open_pairs.any(axis=1)), np.flatnonzero(open_pairs.any(axis=0))
@@ -91,7 +91,7 @@ class Work:
         self._keep(rows, columns, found, timed)
         wanted = self.memo.oracle.wanted
         self.memo.oracle.wanted = []
-        return merged(Wanted(one.question, tuple(rows[list(one.rows)].tolist())) for one in wanted)
+        return merged(NeededQuestion(one.question, tuple(rows[list(one.rows)].tolist())) for one in wanted)
 
     def _keep(self, rows: Places, columns: Places, found: Counts, timed: Mask | None) -> None:
         place = np.ix_(rows, columns)

@@ -51,7 +51,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NeededQuestion:
     """A question with the rows (places of job groups) that can't be decided without it."""
 
     question: Question
@@ -65,7 +65,7 @@ class Oracle:
     lexicon: Lexicon
     limit: int = 500_000
     answers: dict[Key, tuple[int, float]] = field(default_factory=dict)
-    wanted: list[Wanted] = field(default_factory=list)
+    wanted: list[NeededQuestion] = field(default_factory=list)
     followed: int = 0
     """How many attributes were followed for the expression that is being evaluated."""
     _numbers: dict[object, int] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() and name.isascii() else f"'{name}'"
 
 
-def merged(wanted: Iterable[Wanted]) -> list[Wanted]:
+def merged(wanted: Iterable[NeededQuestion]) -> list[NeededQuestion]:
     """Each question once, whoever it stands in the way of."""
     slots: dict[tuple[str, bool, str], dict[Key, str]] = {}
     rows: dict[tuple[str, bool, str], dict[int, None]] = {}
@@ -172,7 +172,7 @@ def merged(wanted: Iterable[Wanted]) -> list[Wanted]:
         slots.setdefault(mark, {}).update(zip(question.keys, question.others, strict=True))
         rows.setdefault(mark, {}).update(dict.fromkeys(one.rows))
     return [
-        Wanted(Question(*mark, tuple(others.values()), tuple(others)), tuple(rows[mark]))
+        NeededQuestion(Question(*mark, tuple(others.values()), tuple(others)), tuple(rows[mark]))
         for mark, others in slots.items()
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from updraft.core.matching.cells import Cells, Mask
 from updraft.core.matching.clauses import Node, names_in
-from updraft.core.matching.oracle import Key, Oracle, Question, Wanted
+from updraft.core.matching.oracle import Key, NeededQuestion, Oracle, Question
 from updraft.core.matching.tables import PENDING, Codes, Numbers, Places, Side
 
 LEFT = frozenset({"cpus", "memory", "disk", "gpus", "numdynamicslots", "availablegpus"})
@@ -165,7 +165,7 @@ class Pairs:
         places = tuple(self.jobs.places[rows].tolist()) if missing else ()
         for job_text, some in missing.items():
             question = Question(query.text, query.slots, job_text, tuple(some.values()), tuple(some))
-            oracle.wanted.append(Wanted(question, places))
+            oracle.wanted.append(NeededQuestion(question, places))
         codes = np.array([code for code, _ in answers], dtype=np.int8)
         return codes, np.array([number for _, number in answers])
 

@@ -7,7 +7,7 @@ what hasn't changed, and since the decision is left out where nothing can come o
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from updraft.core.machines.cache import Roll
+from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.witnesses import doubted_after
 from updraft.core.model import AtWork
 from updraft.core.plan import plan as core_plan
@@ -114,7 +114,7 @@ class World:
     def _remember_decisions(self) -> None:
         """Make less anew for each decision, and none where nothing can come of it: the planner allows it."""
         self.ledger.at_work = AtWork(frozenset(), self._conditions.begins)
-        self.decide = partial(core_plan, roll=Roll())
+        self.decide = partial(core_plan, cache=MachineCache())
         if not self._conditions.thorough:
             self._steady = Steady(self._policy, self.ledger, self.clouds, self.agenda)
 

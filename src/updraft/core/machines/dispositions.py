@@ -24,7 +24,7 @@ ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is as
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class Disposition:
     """What becomes of a machine: actions now, the reason, by when; `ended` True where it is over.
 
     `failed` that it counts as a launch that failed, though it can't be ended yet.
@@ -88,7 +88,7 @@ class Look:
         return self._annexes.get(machine.record.variant.annex) if self._annexes else None
 
 
-Rule = Callable[[Machine, Look], Fate | None]
+Rule = Callable[[Machine, Look], Disposition | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Running:
     said: frozenset[str]
 
 
-def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None) -> Fate:
+def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None) -> Disposition:
     """End it where the cloud and the pool both bear it out; else say who objects.
 
     `held` is how that is called, where it isn't the reason of the end.
@@ -113,27 +113,29 @@ def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None
         return _terminate(machine, look, reason)
     shown = held or reason
     # What no schedd was asked before is found out by the next look: that is no news.
-    return Fate(Reason(shown.code, f"{shown.text}; {why.text}: reported only"), warn=look.running.asked)
+    return Disposition(
+        Reason(shown.code, f"{shown.text}; {why.text}: reported only"), warn=look.running.asked
+    )
 
 
-def end_by_deadline(machine: Machine, look: Look, reason: Reason) -> Fate:
+def end_by_deadline(machine: Machine, look: Look, reason: Reason) -> Disposition:
     """End it, whatever the pool says: a deadline has passed that the policy or a person has named."""
     foreign = not_ours(machine.instance, look.policy)
     if foreign is not None:
-        return Fate(foreign, warn=True)
+        return Disposition(foreign, warn=True)
     if look.unsettled:
         text = f"{reason.text}; but this host's clock has jumped: no deadline is acted on for a while"
-        return Fate(Reason("clock-jumped", text), warn=True)
+        return Disposition(Reason("clock-jumped", text), warn=True)
     return _terminate(machine, look, reason)
 
 
-def end_by_hand(machine: Machine, look: Look, reason: Reason) -> Fate:
+def end_by_hand(machine: Machine, look: Look, reason: Reason) -> Disposition:
     """End it, whatever the pool and the clock say: a person has said that it goes now, with its jobs."""
     foreign = not_ours(machine.instance, look.policy)
-    return Fate(foreign, warn=True) if foreign is not None else _terminate(machine, look, reason)
+    return Disposition(foreign, warn=True) if foreign is not None else _terminate(machine, look, reason)
 
 
-def _terminate(machine: Machine, look: Look, reason: Reason) -> Fate:
+def _terminate(machine: Machine, look: Look, reason: Reason) -> Disposition:
     """Ask for its end, unless that was asked for and no look since shows that it was in vain."""
     asked, failed = machine.record.terminate_asked_at, machine.record.end_failed
     told = reason
@@ -142,9 +144,9 @@ def _terminate(machine: Machine, look: Look, reason: Reason) -> Fate:
             "end-failed", f"{reason.text}; its cloud did not take the order to end it: {failed.text}"
         )
     if asked is not None and _looked_at(machine.cloud, look) - asked < ASK_AGAIN:
-        return Fate(told, warn=failed is not None)
+        return Disposition(told, warn=failed is not None)
     order = Terminate((machine.id,), machine.cloud, reason)
-    return Fate(told, (order,), warn=failed is not None)
+    return Disposition(told, (order,), warn=failed is not None)
 
 
 def _looked_at(cloud: str, look: Look) -> float:
@@ -190,7 +192,7 @@ def cloud_answers(machine: Machine, look: Look) -> bool:
     return view is not None and isinstance(view.machines, Known)
 
 
-def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Fate:
+def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Disposition:
     """Atomically where it is empty; else closed to new jobs, with a deadline if there is one.
 
     A graceful drain throws a job off at once that asked for less retirement than the machine gives
@@ -200,9 +202,9 @@ def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None
     now_or_never = deadline is not None and look.now >= deadline and not look.unsettled
     if mode is DrainMode.BUSY and not now_or_never and _impatient(machine, look):
         text = f"{reason.text}; a job on it would be thrown off by a drain: it waits until it is empty"
-        return Fate(Reason("impatient-job", text), deadline=deadline)
+        return Disposition(Reason("impatient-job", text), deadline=deadline)
     ends = deadline if mode is DrainMode.BUSY else None
-    return Fate(reason, (Drain(machine.id, machine.cloud, mode, reason, ends),), ends)
+    return Disposition(reason, (Drain(machine.id, machine.cloud, mode, reason, ends),), ends)
 
 
 def _impatient(machine: Machine, look: Look) -> bool:
