@@ -18,6 +18,7 @@ from tests.rigs.rig import POOL
 from tests.waiting import deadline
 from updraft.act import Actor, Lanes
 from updraft.clouds.base import LaunchRequest, Pace
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site
 from updraft.clouds.paced import Paced
 from updraft.core.model import (
@@ -118,13 +119,13 @@ def world(tmp_path: Path) -> Iterator[World]:
         # What a power cut would leave isn't looked at here, and the disk would be most of the time.
         ledger._connection.execute("PRAGMA synchronous = OFF")
         pace = Pace(machines=10.0, offers=60.0, quota=60.0)
-        drivers = {name: Paced(SlowCloud(site), pace) for name, site in many.sites.items()}
+        clouds = {name: Cloud(name, Paced(SlowCloud(site), pace)) for name, site in many.sites.items()}
         observer = Observer(
-            policy=many.policy, pool=many.pool, drivers=drivers, ledger=ledger
+            policy=many.policy, pool=many.pool, clouds=clouds, ledger=ledger
         )  # fmt: skip
         preparer = Preparer(ledger=ledger, matcher=Everything(), kinds=KINDS)
         actor = Actor(
-            policy=many.policy, pool=many.pool, drivers=drivers,
+            policy=many.policy, pool=many.pool, clouds=clouds,
             user_data=lambda launch, _: launch.key.encode(), ledger=ledger, clock=many.clock,
             lanes=Lanes(deadline=2 * PATIENCE),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.clouds.made import finding
 from tests.rigs.forms import validate
 from tests.waiting import patience
 from updraft import config
@@ -475,8 +476,7 @@ def test_an_image_that_is_not_listed_is_looked_for(
     site: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strangers = ImageInfo("ami-2", "debian", "available", "x86_64", "another")
-    by_id = {strangers.id: strangers}
-    monkeypatch.setattr(FakeCloud, "image", lambda self, wanted: by_id.get(wanted), raising=False)
+    finding(monkeypatch, strangers)
     write(site, image="ami-2")
     assert found(capsys)[0] == 0
     write(site, image="ami-3")

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.rigs.clouds.harness import Harness, request
-from updraft.clouds.base import TAG_POOL, Driver
-from updraft.clouds.imaging import Imaging, MachineImage, imaging_of
+from updraft.clouds.base import TAG_POOL, Machines
+from updraft.clouds.cloud import Cloud
+from updraft.clouds.imaging import Imaging, MachineImage
 from updraft.errors import BadRequest, CloudUnavailable
 
 TAGS = {TAG_POOL: "conformance", "updraft:from": "a plain image"}
@@ -24,14 +25,17 @@ class ImagingConformance:
         raise NotImplementedError("a driver's test class brings its harness")
 
     @pytest.fixture
-    def driver(self, harness: Harness) -> Driver:
-        return harness.driver("conformance")
+    def cloud(self, harness: Harness) -> Cloud:
+        return harness.made("conformance")
 
     @pytest.fixture
-    def images(self, driver: Driver) -> Imaging:
-        found = imaging_of(driver)
-        assert found is not None
-        return found
+    def driver(self, cloud: Cloud) -> Machines:
+        return cloud.machines
+
+    @pytest.fixture
+    def images(self, cloud: Cloud) -> Imaging:
+        assert cloud.images is not None
+        return cloud.images
 
     def ready(self, harness: Harness, images: Imaging, image: str) -> MachineImage:
         def seen() -> Any:
@@ -49,7 +53,7 @@ class ImagingConformance:
         made = images.upload(name, images.forms[0], BytesIO(self.file), len(self.file), TAGS)
         return self.ready(harness, images, made)
 
-    def of_a_machine(self, harness: Harness, driver: Driver, images: Imaging) -> MachineImage:
+    def of_a_machine(self, harness: Harness, driver: Machines, images: Imaging) -> MachineImage:
         (made,) = driver.launch(request(harness))
         harness.wait(
             lambda: any(one.id == made.id and one.state == "running" for one in driver.machines()), "it runs"
@@ -57,7 +61,7 @@ class ImagingConformance:
         return self.ready(harness, images, images.create(made.id, "of-a-machine", TAGS))
 
     def test_an_image_of_a_machine_can_be_launched(
-        self, harness: Harness, driver: Driver, images: Imaging
+        self, harness: Harness, driver: Machines, images: Imaging
     ) -> None:
         made = self.of_a_machine(harness, driver, images)
         assert (made.info.name, made.pool, made.tags["updraft:from"]) == (
@@ -69,7 +73,7 @@ class ImagingConformance:
         assert len(driver.launch(request(harness, image=made.info.id))) == 1
 
     def test_making_an_image_neither_stops_nor_ends_the_machine(
-        self, harness: Harness, driver: Driver, images: Imaging
+        self, harness: Harness, driver: Machines, images: Imaging
     ) -> None:
         self.of_a_machine(harness, driver, images)
         assert [one.state for one in driver.machines()] == ["running"]
@@ -79,7 +83,7 @@ class ImagingConformance:
             images.create("i-00000000000000000", "nothing", TAGS)
 
     def test_a_halted_machine_rests_until_it_is_ended(
-        self, harness: Harness, driver: Driver, images: Imaging
+        self, harness: Harness, driver: Machines, images: Imaging
     ) -> None:
         (made,) = driver.launch(request(harness))
         harness.wait(lambda: any(one.state == "running" for one in driver.machines()), "it runs")
@@ -109,7 +113,7 @@ class ImagingConformance:
         with pytest.raises(BadRequest):
             images.download("nothing-of-this-name", BytesIO())
 
-    def test_shared_with_another(self, harness: Harness, driver: Driver, images: Imaging) -> None:
+    def test_shared_with_another(self, harness: Harness, driver: Machines, images: Imaging) -> None:
         image = self.of_a_machine(harness, driver, images)
         images.share(image.info.id, self.stranger)
         images.share(image.info.id, self.stranger)  # twice is once
@@ -118,7 +122,7 @@ class ImagingConformance:
         assert found.shared == (self.stranger,)
 
     def test_a_deleted_image_is_gone_and_twice_is_success(
-        self, harness: Harness, driver: Driver, images: Imaging
+        self, harness: Harness, driver: Machines, images: Imaging
     ) -> None:
         image = self.of_a_machine(harness, driver, images).info.id
         images.delete(image)

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.rigs.clouds.harness import Harness, request
-from updraft.clouds.base import TAG_POOL, Driver
-from updraft.clouds.networking import BOTH, TAG_ROLE, Networking, Rule, group_source, networking_of
+from updraft.clouds.base import TAG_POOL, Machines
+from updraft.clouds.cloud import Cloud
+from updraft.clouds.networking import BOTH, TAG_ROLE, Networking, Rule, group_source
 from updraft.clouds.rules import Parties, change, covers, difference, for_head, for_workers
 from updraft.errors import BadRequest, CloudUnavailable
 
@@ -34,14 +35,17 @@ class NetworkConformance:
         raise NotImplementedError("a driver's test class brings its harness")
 
     @pytest.fixture
-    def driver(self, harness: Harness) -> Driver:
-        return harness.driver("conformance")
+    def cloud(self, harness: Harness) -> Cloud:
+        return harness.made("conformance")
 
     @pytest.fixture
-    def groups(self, driver: Driver) -> Networking:
-        found = networking_of(driver)
-        assert found is not None
-        return found
+    def driver(self, cloud: Cloud) -> Machines:
+        return cloud.machines
+
+    @pytest.fixture
+    def groups(self, cloud: Cloud) -> Networking:
+        assert cloud.network is not None
+        return cloud.network
 
     def test_a_new_group_lets_everything_out_and_nothing_in(self, groups: Networking) -> None:
         made = groups.make("conformance-head", TAGS)
@@ -150,7 +154,7 @@ class NetworkConformance:
             assert not difference(wanted, after.rules)
 
     def test_a_machine_that_runs_has_an_address(
-        self, harness: Harness, driver: Driver, groups: Networking
+        self, harness: Harness, driver: Machines, groups: Networking
     ) -> None:
         (made,) = driver.launch(request(harness))
         harness.wait(lambda: any(one.state == "running" for one in driver.machines()), "it runs")

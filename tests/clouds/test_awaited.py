@@ -1,10 +1,12 @@
 """A cloud that can't be asked yet: said once, asked again, and then there."""
 
+from dataclasses import replace
+
 import pytest
 
 from updraft.clouds.awaited import Awaited
-from updraft.clouds.base import Aged, Driver, Pace
-from updraft.clouds.fake import from_settings
+from updraft.clouds.base import Aged, Leases, Pace
+from updraft.clouds.cloud import Cloud, Owner, cloud_of
 from updraft.clouds.paced import Paced
 from updraft.errors import AuthFailed, CloudError, CloudUnavailable
 
@@ -17,11 +19,11 @@ class Site:
         self.made = 0
         self.said: list[str] = []
 
-    def make(self) -> Driver:
+    def make(self) -> Cloud:
         if self.fault is not None:
             raise self.fault
         self.made += 1
-        return from_settings("here", "demo", {})
+        return cloud_of("here", "fake", Owner("demo"), {})
 
     def say(self, error: CloudError | None) -> None:
         self.said.append("there" if error is None else str(error))
@@ -56,7 +58,13 @@ def test_it_goes_on_when_it_can_and_is_made_once() -> None:
 def test_an_answer_from_memory_keeps_its_age() -> None:
     site, now = Site(), [0.0]
     site.fault = None
-    cloud = Awaited("here", lambda: Paced(site.make(), Pace(), lambda: now[0]), site.say)
+
+    def make() -> Cloud:
+        made = site.make()
+        paced = Paced(made.machines, Pace(), lambda: now[0])
+        return replace(made, machines=paced, memory=paced)
+
+    cloud = Awaited("here", make, site.say)
     assert cloud.aged_machines().age == 0.0
     now[0] = 3.0
     assert cloud.aged_machines().age == 3.0
@@ -70,3 +78,14 @@ def test_a_cloud_that_was_there_from_the_start_is_no_news() -> None:
     site.fault = None
     assert Awaited("here", site.make, site.say).machines() == ()
     assert site.said == []
+
+
+def test_what_it_is_like_is_known_once_it_is_there() -> None:
+    site = Site()
+    awaited = Awaited("here", site.make, site.say)
+    cloud = awaited.cloud
+    assert (cloud.name, cloud.machines, cloud.memory) == ("here", awaited, awaited)
+    assert cloud.traits.leases() == Leases()
+    site.fault = None
+    cloud.machines.machines()
+    assert cloud.traits.leases() == Leases(told=True, ended=True)

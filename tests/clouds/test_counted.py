@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rigs.pools.virtualpool import Clock
-from updraft.clouds.base import Driver, Pace, catalogue_of, layers
+from updraft.clouds.base import Machines, Pace
 from updraft.clouds.counted import CallTally, CloudCall, Counted
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.clouds.paced import Paced
@@ -29,7 +29,7 @@ class Slow(FakeCloud):
 
 def test_calls_are_counted_and_taken_once() -> None:
     clock, tally = Clock(), CallTally()
-    driver: Driver = Counted(Slow(clock), tally, clock)
+    driver: Machines = Counted(Slow(clock), tally, clock)
     assert driver.machines() == driver.machines() == ()
     driver.offers()
     driver.quota()
@@ -61,10 +61,3 @@ def test_an_answer_from_memory_is_no_call() -> None:
     driver.machines()
     driver.machines()
     assert tally.taken()[CloudCall("c1", "machines")][0] == 1
-
-
-def test_what_a_driver_can_besides_is_found_behind_it() -> None:
-    cloud = Slow(Clock())
-    driver = Counted(cloud, CallTally())
-    assert list(layers(driver)) == [driver, cloud]
-    assert catalogue_of(driver) is catalogue_of(cloud)

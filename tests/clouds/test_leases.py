@@ -1,27 +1,20 @@
-"""What drivers say of leases, through whatever they are wrapped in."""
+"""What clouds say of leases."""
 
 import pytest
 
-from updraft.clouds.base import Leases, leases_of
+from tests.rigs.clouds.made import made
+from updraft.clouds.base import Leases
+from updraft.clouds.cloud import Traits
 from updraft.clouds.local import driver as local
-from updraft.clouds.openstack import from_settings as openstack
-from updraft.clouds.prices import Priced
-
-
-class Plain:
-    """A driver that says nothing of leases."""
-
-    name = "plain"
 
 
 def test_a_driver_that_says_nothing_promises_nothing() -> None:
-    assert leases_of(Plain()) == Leases()  # type: ignore[arg-type]
-    assert leases_of(Priced(Plain(), {}, "c")) == Leases()  # type: ignore[arg-type]
+    assert Traits().leases() == Leases(told=False, ended=False)
 
 
 def test_the_local_cloud_tells_and_ends() -> None:
-    made = local.LocalDriver("here", "pool", None)  # type: ignore[arg-type]
-    assert leases_of(Priced(made, {}, "here")) == Leases(told=True, ended=True)
+    here = local.LocalDriver("here", "pool", None)  # type: ignore[arg-type]
+    assert here.cloud.traits.leases() == Leases(told=True, ended=True)
 
 
 @pytest.mark.parametrize(("drive", "told"), [(None, True), (False, True), (True, False)])
@@ -36,4 +29,5 @@ def test_openstack_tells_unless_metadata_are_on_a_drive(
     }.items():
         monkeypatch.setenv(f"OS_AUTH_{name}" if name == "URL" else f"OS_{name}", value)
     settings = {} if drive is None else {"config_drive": drive}
-    assert leases_of(openstack("os", "pool", settings)) == Leases(told=told, ended=False)
+    leases = made("openstack", "os", "pool", settings).cloud.traits.leases()
+    assert leases == Leases(told=told, ended=False)

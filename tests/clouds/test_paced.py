@@ -51,7 +51,7 @@ def test_a_slow_cloud_rests_twice_as_long_as_it_took(
     harness: FakeHarness, paced: Paced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paced.launch(request(harness))
-    asked, answer = [], paced.driver.machines
+    asked, answer = [], paced._machines.machines
 
     def slow() -> object:
         asked.append(harness.now)
@@ -60,7 +60,7 @@ def test_a_slow_cloud_rests_twice_as_long_as_it_took(
             raise CloudUnavailable("timed out")
         return answer()
 
-    monkeypatch.setattr(paced.driver, "machines", slow)
+    monkeypatch.setattr(paced._machines, "machines", slow)
     begun = harness.now
     for _ in range(12):
         try:
@@ -129,7 +129,7 @@ def test_an_answer_asked_for_before_a_change_is_not_kept(harness: FakeHarness) -
         def __getattr__(self, name: str) -> object:
             return getattr(driver, name)
 
-    paced.driver = Slow()  # type: ignore[assignment]
+    paced._machines = Slow()  # type: ignore[assignment]
     assert paced.machines() == ()
     assert len(paced.machines()) == 1
 

@@ -61,7 +61,7 @@ class Seeing:
         self._rig = rig
         self._rules = rules or policy()
         self._observer = Observer(
-            policy=self._rules, pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger, asking=VIRTUAL
+            policy=self._rules, pool=rig.pool, clouds={"c1": rig.cloud}, ledger=rig.ledger, asking=VIRTUAL
         )
         self.preparer = Preparer(
             ledger=rig.ledger,

@@ -81,13 +81,13 @@ class MatchingRig(Rig):
         if self.ledger is not None:
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
-        parts = Parts(self.rules, self.pool, {"c1": self.driver}, self.user_data)
+        parts = Parts(self.rules, self.pool, {"c1": self.cloud}, self.user_data)
         self.observer = Observer(
-            policy=self.rules, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL
+            policy=self.rules, pool=self.pool, clouds=parts.clouds, ledger=ledger, asking=VIRTUAL
         )  # fmt: skip
         self.preparer = Preparer(ledger=ledger, matcher=Judging(), stopwatch=VIRTUAL.stopwatch)
         self.actor = Actor(
-            policy=self.rules, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
+            policy=self.rules, pool=self.pool, clouds=parts.clouds, user_data=parts.user_data,
             ledger=ledger, clock=self.clock, lanes=Lanes(width=0),
         )  # fmt: skip
         return Daemon(

@@ -8,7 +8,7 @@ import pytest
 from tests.rigs.rig import Rig
 from updraft.app import serving, wiring
 from updraft.app.call import Call
-from updraft.clouds.watched import WatchedDriver
+from updraft.clouds.watched import WatchedMachines
 from updraft.condor.watched import WatchedPool
 from updraft.config import load, place
 from updraft.core.model import Launch
@@ -48,7 +48,7 @@ def written(tmp_path: Path, act: str) -> Path:
 def test_it_plans_launches_and_makes_none(rig: Rig) -> None:
     pool, cloud = rig.pool, rig.driver
     rig.pool = WatchedPool(pool)  # type: ignore[assignment]
-    rig.driver = WatchedDriver(cloud)  # type: ignore[assignment]
+    rig.driver = WatchedMachines(cloud)  # type: ignore[assignment]
     herald = Herald(rig.pool, "me", "here", rig.clock, barred=WATCHES)
     pool.queues["schedd"].idle = 8
     daemon = rig.start(herald=herald)
@@ -72,7 +72,7 @@ def test_the_settings_alone_make_all_parts_of_the_daemon_harmless(tmp_path: Path
     parts = wiring.make_parts(settings)
     try:
         assert isinstance(parts.pool, WatchedPool)
-        assert all(isinstance(one, WatchedDriver) for one in parts.drivers.values())
+        assert all(isinstance(one.machines, WatchedMachines) for one in parts.clouds.values())
         identity = kept(tmp_path, Host())
         assert serving._herald(settings, parts.pool, identity, lambda: True).barred == WATCHES
     finally:
@@ -83,7 +83,7 @@ def test_who_acts_has_the_real_ones(tmp_path: Path) -> None:
     parts = wiring.make_parts(load(written(tmp_path, "true")))
     try:
         assert not isinstance(parts.pool, WatchedPool)
-        assert not any(isinstance(one, WatchedDriver) for one in parts.drivers.values())
+        assert not any(isinstance(one.machines, WatchedMachines) for one in parts.clouds.values())
     finally:
         parts.close()
 

@@ -18,8 +18,9 @@ from tests.rigs.sim.simtools import engine, shape
 from updraft import config, importers
 from updraft.app import wiring
 from updraft.cli import main
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site, site_settings
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.core.slots.choice import chosen
 from updraft.sim.rivals import cloud_scheduler, csv2
 from updraft.sim.rivals.elastiq import ElastiqRule, Numbers
@@ -82,13 +83,13 @@ def launches(old: Old, pool: StubPool, folder: Path, patch: pytest.MonkeyPatch, 
     file = folder / "updraft.toml"
     file.write_text(importers.run([DATA / name for name in old.files]).toml)
 
-    def fake(settings: Settings, name: str, cloud: Cloud, _calls: None = None) -> FakeCloud:
+    def fake(settings: Settings, name: str, cloud: CloudTable, _calls: None = None) -> Cloud:
         patterns: Any = cloud.settings.get("flavors", ["*"])
         made = site_settings(name, {"flavors": old.sold(patterns)})
-        return FakeCloud(Site(name, made, _now), settings.pool.name)
+        return FakeCloud(Site(name, made, _now), settings.pool.name).cloud
 
     patch.setattr(wiring, "HTCondorPool", lambda _access: pool)
-    patch.setattr(wiring, "make_driver", fake)
+    patch.setattr(wiring, "make_cloud", fake)
     assert main.call(["--config", str(file), "plan", "--json"]) == 0
     document: Mapping[str, Any] = json.loads(capsys.readouterr().out)
     bought = [one["text"] for one in document["actions"] if one["reason"]["code"] == "demand"]

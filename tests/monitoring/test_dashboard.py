@@ -14,6 +14,7 @@ import pytest
 from tests.monitoring.test_rules import FOLDER, queries
 from tests.rigs.manyclouds import ManyClouds
 from tests.rigs.monitoring.prometheus import PATIENCE, Prometheus, prometheus, tool
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.counted import CallTally, Counted
 from updraft.clouds.fake import FakeCloud
 from updraft.clouds.fake.faults import Fault
@@ -49,11 +50,13 @@ class Living:
         )
         self.world.clock.forward(time.time() - 700 - world.clock())
         tally = CallTally()
-        drivers = {name: Counted(FakeCloud(site, "test"), tally) for name, site in world.sites.items()}
+        clouds = {
+            name: Cloud(name, Counted(FakeCloud(site, "test"), tally)) for name, site in world.sites.items()
+        }
         world.restart()
         daemon, parts = world.daemon, world.daemon.parts
-        daemon._observer.reconfigure(parts.policy, parts.pool, drivers)
-        daemon._actor.reconfigure(parts.policy, parts.pool, drivers, parts.user_data)
+        daemon._observer.reconfigure(parts.policy, parts.pool, clouds)
+        daemon._actor.reconfigure(parts.policy, parts.pool, clouds, parts.user_data)
         assert world.ledger is not None
         daemon._seen = TurnCounter(world.ledger, tally).watch
         world.sites["b"].faults.add(Fault("no-capacity", times=1))

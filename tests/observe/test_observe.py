@@ -36,7 +36,7 @@ def observer(rig: Rig, asking: Asking = VIRTUAL, **deadlines: float) -> Observer
     rig.start()
     assert rig.ledger is not None
     return Observer(
-        policy=policy(), pool=rig.pool, drivers={"c1": rig.driver}, ledger=rig.ledger,
+        policy=policy(), pool=rig.pool, clouds={"c1": rig.cloud}, ledger=rig.ledger,
         deadlines=Deadlines(**deadlines), asking=asking,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from keystoneauth1.adapter import Adapter
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
 from tests.rigs.clouds.ec2api import EC2ApiHarness, Wire, watched
 from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.realcloud import Project
@@ -37,7 +37,7 @@ def harness(url: str, wire: Wire, project: Project, admin: Adapter | None) -> It
     made.clean()
 
 
-class TestEC2Api(Untagged, DriverConformance):
+class TestEC2Api(Untagged, MachinesConformance):
     @pytest.fixture
     def harness(self, harness: EC2ApiHarness) -> EC2ApiHarness:
         return harness

@@ -14,7 +14,8 @@ from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.selling.places import Places
-from updraft.clouds.openstack.settings import checked_settings
+from updraft.clouds.openstack.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.core.leftovers import Kind
 from updraft.core.model import CloudState
 from updraft.errors import BadRequest, CloudError, CloudUnavailable
@@ -24,7 +25,7 @@ OWN, OTHER = "0123456789ab", "ba9876543210"
 
 
 def at(harness: RealHarness) -> Connection:
-    return Connection("cloud", checked_settings("cloud", harness.settings))
+    return Connection("cloud", checked_settings(Settings, "cloud", harness.settings))
 
 
 def ended(harness: RealHarness, driver: Any) -> None:
@@ -78,7 +79,9 @@ def test_what_another_identity_left_is_told_of_and_let_be(
 ) -> None:
     pool, bare = harness.pool("conformance"), f"{TAG_POOL}={harness.pool('conformance')}"
     harness.settings["port"] = {}
-    (network,) = Places("cloud", checked_settings("cloud", harness.settings), at(harness)).networks()
+    (network,) = Places(
+        "cloud", checked_settings(Settings, "cloud", harness.settings), at(harness)
+    ).networks()
     marks = {bare: "", f"{bare} {TAG_IDENTITY}={OWN}": OWN, f"{bare} {TAG_IDENTITY}={OTHER}": OTHER}
     made = {
         neutron.made("ports", network_id=network, description=mark)["id"]: identity
@@ -91,9 +94,9 @@ def test_what_another_identity_left_is_told_of_and_let_be(
         }
         moment = [1000.0]
         driver = OpenStackDriver(
-            "cloud", pool, checked_settings("cloud", harness.settings), at(harness), lambda: moment[0]
-        )
-        driver.identity = OWN
+            "cloud", pool, checked_settings(Settings, "cloud", harness.settings), at(harness),
+            lambda: moment[0], identity=OWN,
+        )  # fmt: skip
         driver.machines()
         moment[0] += 301
         driver.machines()
@@ -127,9 +130,8 @@ def test_ports_of_a_launch_that_never_arrived_are_swept_up_by_a_successor(
         harness.driver("conformance", OWN).launch(request(harness))
     assert len(neutron.of_pool("ports", pool)) == 1, "nobody knows whether a machine has it"
     moment = [1000.0]
-    settings = checked_settings("cloud", harness.settings)
-    later = OpenStackDriver("cloud", pool, settings, at(harness), lambda: moment[0])
-    later.identity = OWN
+    settings = checked_settings(Settings, "cloud", harness.settings)
+    later = OpenStackDriver("cloud", pool, settings, at(harness), lambda: moment[0], identity=OWN)
     later.machines()
     assert len(neutron.of_pool("ports", pool)) == 1, "its launch may be under way still"
     moment[0] += 301

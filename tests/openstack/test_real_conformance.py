@@ -2,18 +2,18 @@
 
 import pytest
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
 from tests.rigs.clouds.realcloud import RealHarness
-from updraft.clouds.base import Driver
+from updraft.clouds.base import Machines
 
 pytestmark = pytest.mark.openstack
 
 
-class TestRealOpenStack(DriverConformance):
+class TestRealOpenStack(MachinesConformance):
     @pytest.fixture
     def harness(self, harness: RealHarness) -> RealHarness:
         return harness
 
-    def test_offers_are_sane(self, harness: RealHarness, driver: Driver) -> None:
+    def test_offers_are_sane(self, harness: RealHarness, driver: Machines) -> None:
         assert driver.offers()
         super().test_offers_are_sane(harness, driver)

@@ -14,7 +14,7 @@ from tests.rigs.clouds.realcloud import Project, RealHarness
 from tests.rigs.clouds.realneutron import Neutron
 from updraft.cli import main
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
-from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source, networking_of
+from updraft.clouds.networking import TAG_ROLE, Group, Networking, Rule, group_source
 from updraft.clouds.openstack.reading import described_of
 from updraft.clouds.rules import Parties, change, difference, for_head, for_workers
 from updraft.core.leftovers import Kind
@@ -28,9 +28,7 @@ OWN = "0123456789ab"
 
 @pytest.fixture
 def groups(harness: RealHarness) -> Networking:
-    found = networking_of(harness.driver("conformance"))
-    assert found is not None
-    return found
+    return harness.driver("conformance").networking
 
 
 @pytest.fixture

@@ -66,14 +66,14 @@ class ManyClouds:
         """Another controller on the same ledger; the one before is gone."""
         self.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
-        drivers = {name: FakeCloud(site, POOL) for name, site in self.sites.items()}
-        parts = Parts(self.policy, self.pool, drivers, lambda launch, _: launch.key.encode())
+        clouds = {name: FakeCloud(site, POOL).cloud for name, site in self.sites.items()}
+        parts = Parts(self.policy, self.pool, clouds, lambda launch, _: launch.key.encode())
         observer = Observer(
-            policy=self.policy, pool=self.pool, drivers=drivers, ledger=ledger, asking=VIRTUAL
+            policy=self.policy, pool=self.pool, clouds=clouds, ledger=ledger, asking=VIRTUAL
         )  # fmt: skip
         preparer = Preparer(ledger=ledger, matcher=Everything(), kinds=KINDS, stopwatch=VIRTUAL.stopwatch)
         actor = Actor(
-            policy=self.policy, pool=self.pool, drivers=drivers, user_data=parts.user_data, ledger=ledger,
+            policy=self.policy, pool=self.pool, clouds=clouds, user_data=parts.user_data, ledger=ledger,
             clock=self.clock, lanes=Lanes(width=0), step=lambda _: None,
         )  # fmt: skip
         self.daemon = Daemon(

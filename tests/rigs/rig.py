@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.rigs.pools.virtualpool import KINDS, Clock, Everything, VirtualPool
 from updraft.act import Actor, Lanes, UserData
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.core.model import Launch, Plan, Snapshot
 from updraft.core.plan import plan
@@ -72,6 +73,10 @@ class Rig:
         self._set_by = 0.0
 
     @property
+    def cloud(self) -> Cloud:
+        return Cloud("c1", self.driver)
+
+    @property
     def queue(self) -> object:
         return self.pool.queues["schedd"]
 
@@ -91,16 +96,16 @@ class Rig:
             self.ledger.close()
         self.ledger = ledger = Ledger(self.state / "ledger.db")
         self.using = using or policy()
-        parts = Parts(self.using, self.pool, {"c1": self.driver}, self.user_data)
+        parts = Parts(self.using, self.pool, {"c1": self.cloud}, self.user_data)
         self.observer = Observer(
-            policy=parts.policy, pool=self.pool, drivers=parts.drivers, ledger=ledger, asking=VIRTUAL,
+            policy=parts.policy, pool=self.pool, clouds=parts.clouds, ledger=ledger, asking=VIRTUAL,
             spending=lambda now, people: spent(self.state / "ledger.db", now, people=people),
         )  # fmt: skip
         self.preparer = Preparer(
             ledger=ledger, matcher=self.matcher, kinds=KINDS, stopwatch=VIRTUAL.stopwatch
         )
         self.actor = Actor(
-            policy=parts.policy, pool=self.pool, drivers=parts.drivers, user_data=parts.user_data,
+            policy=parts.policy, pool=self.pool, clouds=parts.clouds, user_data=parts.user_data,
             ledger=ledger, clock=clock or self.clock, lanes=Lanes(width=0), step=step,
         )  # fmt: skip
         return Daemon(

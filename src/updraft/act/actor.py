@@ -21,8 +21,9 @@ from updraft.clouds.base import (
     TAG_POOL,
     TAG_RETIRING,
     TAG_VARIANT,
-    Driver,
+    Machines,
 )
+from updraft.clouds.cloud import Cloud
 from updraft.condor.base import Pool
 from updraft.core.model import (
     Action,
@@ -59,7 +60,7 @@ class Actor:
         *,
         policy: Policy,
         pool: Pool,
-        drivers: Mapping[str, Driver],
+        clouds: Mapping[str, Cloud],
         user_data: UserData,
         ledger: Ledger,
         clock: Callable[[], float],
@@ -71,14 +72,14 @@ class Actor:
         self._lanes = lanes or Lanes()
         self._step = step
         self._leases = Leases()
-        self.reconfigure(policy, pool, drivers, user_data)
+        self.reconfigure(policy, pool, clouds, user_data)
 
     def reconfigure(
-        self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver], user_data: UserData
+        self, policy: Policy, pool: Pool, clouds: Mapping[str, Cloud], user_data: UserData
     ) -> None:
         """Go on with a changed configuration."""
         self._pool = pool
-        self._drivers = dict(drivers)
+        self._clouds = dict(clouds)
         self._pool_tags = pool_tags(policy)
         self._launcher = Launcher(
             policy=policy,
@@ -125,7 +126,7 @@ class Actor:
     def _tell_leases(self, snapshot: Snapshot) -> Iterable[Task]:
         def tell(cloud: str, until: float, ids: tuple[str, ...]) -> None:
             try:
-                self._leases.tell(self._driver, cloud, until, ids, snapshot.now)
+                self._leases.tell(self._machines, cloud, until, ids, snapshot.now)
             except Exception as error:
                 self._event("failed", cloud, why(error), {"wanted": "tell machines of their lease"})
 
@@ -146,7 +147,7 @@ class Actor:
         try:
             match action:
                 case Launch():
-                    self._launcher.launch(action, self._driver(action.offer.cloud))
+                    self._launcher.launch(action, self._machines(action.offer.cloud))
                 case Drain():
                     if action.mode is DrainMode.BUSY or action.cloud not in unmarked:
                         self._drain(action, seen)
@@ -186,7 +187,7 @@ class Actor:
         def tag(cloud: str, ids: list[str]) -> None:
             self._step("drain: before the tag")
             try:
-                self._driver(cloud).tag(ids, {TAG_RETIRING: "yes"})
+                self._machines(cloud).tag(ids, {TAG_RETIRING: "yes"})
             except Exception as error:
                 self._event("failed", cloud, why(error), {"wanted": "tag machines as retiring"})
                 return
@@ -231,7 +232,7 @@ class Actor:
         """The startd said no: the machine stays, and every sign of the drain goes."""
         self._step("drain: refused")
         if action.mode is DrainMode.EMPTY:
-            self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
+            self._machines(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
             self._step("drain: untagged")
         record = self._ledger.record(action.cloud, action.machine)
         wanted = record.wanted_drain if record else None
@@ -267,24 +268,24 @@ class Actor:
         self._step("undrain: asked")
         instance = seen.instances.get(action.key)
         if instance is not None and instance.retiring:
-            self._driver(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
+            self._machines(action.cloud).tag((action.machine,), {TAG_RETIRING: None})
         self._ledger.change(action.cloud, (action.machine,), drain=None, unanswered_since=None)
         self._event("undrain", action.machine, action.reason)
 
     def _terminate(self, action: Terminate, seen: Sightings) -> None:
-        driver = self._driver(action.cloud)
+        machines = self._machines(action.cloud)
         ids = tuple(machine for machine in action.machines if seen.ours(action.cloud, machine))
         for stranger in set(action.machines) - set(ids):
             text = f"{stranger} is not known as ours, and is left alone"
             self._event("failed", stranger, Reason("not-ours", text))
         if not ids:
             return
-        said = keep_consoles(driver, action.cloud, ids, self._ledger, self._clock)
+        said = keep_consoles(machines, action.cloud, ids, self._ledger, self._clock)
         self._step("terminate: before the record")
         self._ledger.change(action.cloud, ids, terminate_asked_at=self._clock())
         self._step("terminate: recorded")
         try:
-            driver.terminate(ids)
+            machines.terminate(ids)
         except Exception as error:
             with self._ledger.together():
                 first = set(ids) - set(self._not_ended(action.cloud, ids))
@@ -309,7 +310,7 @@ class Actor:
                 TAG_GENERATION: action.generation,
                 **self._pool_tags,
             }
-            self._driver(action.cloud).tag(
+            self._machines(action.cloud).tag(
                 (action.machine,), {name: text or None for name, text in tags.items()}
             )
             self._step("adopt: tagged")
@@ -318,9 +319,9 @@ class Actor:
     def _disown(self, action: Disown) -> None:
         tags = (TAG_RETIRING, TAG_VARIANT, TAG_GENERATION, TAG_LAUNCH, TAG_CLASS, TAG_IDENTITY, TAG_POOL)
         # The pool's tag goes last and by itself: while it is there, a crash leaves the machine ours.
-        self._driver(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
+        self._machines(action.cloud).tag((action.machine,), dict.fromkeys(tags[:-1]))
         self._step("disown: half")
-        self._driver(action.cloud).tag((action.machine,), {TAG_POOL: None})
+        self._machines(action.cloud).tag((action.machine,), {TAG_POOL: None})
         self._step("disown: untagged")
         self._ledger.change(action.cloud, (action.machine,), ended_at=self._clock(), end=action.reason)
         self._event("disown", action.machine, action.reason)
@@ -337,9 +338,9 @@ class Actor:
 
     # ------------------------------------------------------------------------------------------ inside
 
-    def _driver(self, cloud: str) -> Driver:
+    def _machines(self, cloud: str) -> Machines:
         try:
-            return self._drivers[cloud]
+            return self._clouds[cloud].machines
         except KeyError:
             raise UpdraftError(
                 f"cloud {cloud} is not in the configuration: nothing can be done there"

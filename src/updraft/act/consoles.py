@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from updraft.act.launching import why
-from updraft.clouds.base import Driver
+from updraft.clouds.base import Machines
 from updraft.core.model import Reason
 from updraft.ledger import Ledger
 
@@ -25,7 +25,7 @@ def boot_failure(console: str) -> str:
 
 
 def keep_consoles(
-    driver: Driver, cloud: str, ids: Iterable[str], ledger: Ledger, clock: Callable[[], float]
+    machines: Machines, cloud: str, ids: Iterable[str], ledger: Ledger, clock: Callable[[], float]
 ) -> Mapping[str, Reason]:
     """What machines that never joined have printed is lost with them; to fail at that stops nothing.
 
@@ -36,7 +36,7 @@ def keep_consoles(
     silent = [r.id for r in records if r and r.joined_at is None and r.terminate_asked_at is None]
     for machine in silent[:AT_ONCE]:
         try:
-            text = driver.console(machine)
+            text = machines.console(machine)
         except Exception as error:
             ledger.event(clock(), "failed", machine, why(error), {"wanted": "its console output"})
             continue

@@ -12,8 +12,8 @@ from updraft.clouds.base import (
     TAG_LEASE,
     TAG_POOL,
     TAG_VARIANT,
-    Driver,
     LaunchRequest,
+    Machines,
 )
 from updraft.condor.base import Pool
 from updraft.condor.tokens.workers import boot_life, claims, life
@@ -63,7 +63,7 @@ class Launcher:
         self._clock = clock
         self._step = step
 
-    def launch(self, action: Launch, driver: Driver) -> None:
+    def launch(self, action: Launch, machines: Machines) -> None:
         """Write the intent, ask the cloud, write the outcome. A failure is an outcome."""
         intent = intent_of(action, self._clock())
         self._step("launch: before the intent")
@@ -76,7 +76,7 @@ class Launcher:
             return
         self._step("launch: prepared")
         try:
-            made = driver.launch(request)
+            made = machines.launch(request)
         except CloudUnavailable as error:
             self._failed(action, LaunchState.UNKNOWN, why(error))
         except CloudError as error:

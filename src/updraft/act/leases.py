@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from updraft.clouds.base import TAG_LEASE, Driver
+from updraft.clouds.base import TAG_LEASE, Machines
 from updraft.core.model import Known, MachineId, Snapshot
 
 AGAIN = 30.0  # seconds until what failed is tried again
@@ -32,12 +32,12 @@ class Leases:
         return {key: tuple(ids) for key, ids in found.items()}
 
     def tell(
-        self, driver: Callable[[str], Driver], cloud: str, until: float, ids: Iterable[str], now: float
+        self, machines: Callable[[str], Machines], cloud: str, until: float, ids: Iterable[str], now: float
     ) -> None:
-        """Write the end of the lease on these machines. Raises what the driver raises."""
+        """Write the end of the lease on these machines. Raises what the cloud raises."""
         ids = tuple(ids)
         self._failed[cloud] = now
-        driver(cloud).tag(ids, {TAG_LEASE: str(int(until))})
+        machines(cloud).tag(ids, {TAG_LEASE: str(int(until))})
         del self._failed[cloud]
         self._told.update((MachineId(cloud, one), until) for one in ids)
 

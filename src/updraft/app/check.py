@@ -38,8 +38,8 @@ def findings(file: Path) -> list[Finding]:
         site = Site(
             file=file,
             settings=settings,
-            drivers={
-                name: partial(wiring.make_driver, settings, name, cloud)
+            clouds={
+                name: partial(wiring.make_cloud, settings, name, cloud)
                 for name, cloud in settings.clouds.items()
             },
             probe=probe,

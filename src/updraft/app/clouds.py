@@ -7,7 +7,6 @@ from typing import TypeVar
 from updraft.app import wiring
 from updraft.app.call import Call
 from updraft.checks.asking import ask
-from updraft.clouds.networking import networking_of, why_no_networking
 from updraft.config import load
 from updraft.config.model import Settings
 from updraft.errors import ConfigError, UsageError
@@ -44,11 +43,10 @@ def rows_of(
 
 def network_of(settings: Settings, cloud: str) -> Network | str:
     """The groups of this cloud; a sentence where it has none."""
-    driver = wiring.make_driver(settings, cloud, settings.clouds[cloud])
-    groups = networking_of(driver)
-    if groups is None:
-        return why_no_networking(driver)
-    return Network(settings, cloud, groups, wiring.identity(settings))
+    made = wiring.make_cloud(settings, cloud, settings.clouds[cloud])
+    if made.network is None:
+        return made.traits.no_network
+    return Network(settings, cloud, made.network, wiring.identity(settings))
 
 
 def live_console(call: Call, cloud: str, machine: str) -> tuple[str, str]:
@@ -62,10 +60,11 @@ def live_console(call: Call, cloud: str, machine: str) -> tuple[str, str]:
         return "", "updraft.toml can't be read: `updraft config check` says why"
     if cloud not in settings.clouds:
         return "", f"updraft.toml has no cloud {cloud} any more"
-    question = {
-        "console": lambda: wiring.make_driver(settings, cloud, settings.clouds[cloud]).console(machine)
-    }
-    answer = ask(question, _CONSOLE_DEADLINE)["console"]
+
+    def console() -> str:
+        return wiring.make_cloud(settings, cloud, settings.clouds[cloud]).machines.console(machine)
+
+    answer = ask({"console": console}, _CONSOLE_DEADLINE)["console"]
     if answer.error is not None:
         return "", str(answer.error)
     return (scrub(answer.value), "") if answer.value.strip() else ("", "its cloud shows nothing of it yet")

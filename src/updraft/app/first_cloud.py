@@ -4,14 +4,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from updraft import config
 from updraft.checks.asking import ask
-from updraft.clouds.base import Catalogue, Driver, ImageFinder, ImageInfo, catalogue_of, image_finder_of
+from updraft.clouds.base import Catalogue, ImageFinder, ImageInfo
+from updraft.clouds.cloud import Owner, cloud_of
 from updraft.clouds.ec2.settings import rc_environment
 from updraft.clouds.local import process
-from updraft.config.drivers import driver_entry, driver_names, settings_model
+from updraft.config.drivers import settings_model
 from updraft.core.leftovers import Kind
 from updraft.core.model import CloudOffer
 from updraft.errors import UpdraftError, UsageError
@@ -67,23 +68,20 @@ def _of_running_cloud() -> dict[str, str]:
 
 def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen:
     """What the cloud has. Raises UsageError where these settings can't be a cloud's."""
-    entry = driver_entry(driver)
-    if entry is None:
-        raise UsageError(f'there is no driver "{driver}"; installed are {", ".join(driver_names())}')
     try:
-        made = cast(Driver, entry.load()(name, pool, dict(settings)))
+        made = cloud_of(name, driver, Owner(pool), settings)
     except UsageError:
         raise
     except UpdraftError as error:
         return Seen(error=str(error))
-    catalogue = catalogue_of(made)
-    questions: dict[str, Any] = {"offers": made.offers}
+    catalogue = made.catalogue
+    questions: dict[str, Any] = {"offers": made.machines.offers}
     if catalogue is not None:
         questions |= {"images": catalogue.images, "key_pairs": catalogue.key_pairs}
     answers = ask(questions, DEADLINE)
     failed = next((str(one.error) for one in answers.values() if one.error is not None), "")
     values = {what: answer.value or () for what, answer in answers.items()}
-    return Seen(**values, catalogue=catalogue, error=failed, finder=image_finder_of(made))
+    return Seen(**values, catalogue=catalogue, error=failed, finder=made.finder)
 
 
 def narrowed(driver: str, settings: Mapping[str, Any], flavors: Sequence[str]) -> Mapping[str, Any]:
@@ -98,8 +96,7 @@ def narrowed(driver: str, settings: Mapping[str, Any], flavors: Sequence[str]) -
 
 def has_keys(driver: str) -> bool:
     """True where machines of this driver can be given a key pair."""
-    entry = driver_entry(driver)
-    model = None if entry is None else settings_model(entry)
+    model = settings_model(driver)
     return model is not None and KEY_SETTING in model.model_fields
 
 

@@ -23,7 +23,7 @@ from updraft.app.wiring import (
     shown,
 )
 from updraft.bootstrap.worker.handover import PORT
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.counted import CallTally
 from updraft.condor.base import Pool
 from updraft.condor.collector.handover import key_at, seal
@@ -88,10 +88,10 @@ def run_daemon(file: Path, log_form: str, record: Path | None = None) -> None:
                 record_keeper(settings) as recorded,
             ):
 
-                def seen(cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
-                    desk.watch(cycle, policy, drivers)
-                    keeper.watch(cycle, policy, drivers)
-                    counter.watch(cycle, policy, drivers)
+                def seen(cycle: Cycle, policy: Policy, clouds: Mapping[str, Cloud]) -> None:
+                    desk.watch(cycle, policy, clouds)
+                    keeper.watch(cycle, policy, clouds)
+                    counter.watch(cycle, policy, clouds)
                     recorded(cycle)
 
                 decide = Planning(_tell_of_fault)
@@ -182,7 +182,7 @@ def make_daemon(
     actor = Actor(
         policy=parts.policy,
         pool=parts.pool,
-        drivers=parts.drivers,
+        clouds=parts.clouds,
         user_data=parts.user_data,
         ledger=ledger,
         clock=time.time,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import cast
 
 from updraft.act import UserData
 from updraft.app.poolsize import children, heard_every, largest
@@ -20,11 +19,12 @@ from updraft.bootstrap.worker.install import Install
 from updraft.bootstrap.worker.reach import BROKER, BROKER_KEY, BROKER_KEYS, METADATA, Reach
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.awaited import Awaited
-from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, Driver, Identified, Pace
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
+from updraft.clouds.cloud import Cloud, Owner, cloud_of
 from updraft.clouds.counted import CallTally, Counted
 from updraft.clouds.paced import Paced
-from updraft.clouds.prices import Priced
-from updraft.clouds.watched import WatchedDriver
+from updraft.clouds.watched import watched
+from updraft.clouds.wrapping import Priced
 from updraft.condor.access import PoolAccess
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.process.judge import Judge
@@ -32,14 +32,13 @@ from updraft.condor.process.tools import Tools
 from updraft.condor.tokens.revoking import EndedTokens
 from updraft.condor.tokens.workers import life
 from updraft.condor.watched import WatchedPool
-from updraft.config.drivers import driver_entry
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
 from updraft.core.model import Launch, Spent, Variant
 from updraft.daemon import Parts
 from updraft.daemon.handover import Shown
 from updraft.daemon.preparing import Preparer, Remembers
-from updraft.errors import CloudError, PoolError, UsageError
+from updraft.errors import CloudError, PoolError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
 from updraft.ledger.reader import Queries
@@ -56,17 +55,17 @@ def make_parts(
     *,
     watches: bool = False,
 ) -> Parts:
-    """The policy, the pool, the drivers and the user-data that the settings lead to.
+    """The policy, the pool, the clouds and the user-data that the settings lead to.
 
-    Where the settings say that updraft only watches, or `watches` does, neither pool nor drivers change
-    anything. A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name,
-    and why; None once it can). `calls` counts what the clouds are asked. Raises UsageError for a driver that
-    isn't there, and ConfigError for wrong settings.
+    Where the settings say that updraft only watches, or `watches` does, neither pool nor clouds are acted on.
+    A cloud that can't be asked yet is asked again until it can, and `say` is told of it (its name, and why;
+    None once it can). `calls` counts what the clouds are asked. Raises UsageError for a driver that isn't
+    there, and ConfigError for wrong settings.
     """
     watches = watches or not settings.pool.act
-    make = _make_watched if watches else make_driver
-    drivers = {
-        name: _driver_or_wait(name, partial(make, settings, name, cloud, calls), say)
+    make = _make_watched if watches else make_cloud
+    made = {
+        name: _cloud_or_wait(name, partial(make, settings, name, cloud, calls), say)
         for name, cloud in settings.clouds.items()
     }
     pool = HTCondorPool(replace(access(settings), own_tokens=own_tokens(settings)))
@@ -76,7 +75,7 @@ def make_parts(
         policy, identity=identity(settings), timings=timings, groups_trusted=groups_trusted(settings)
     )
     port = WatchedPool(pool) if watches else pool
-    return Parts(policy, port, drivers, user_data(settings, pool), pool.close)
+    return Parts(policy, port, made, user_data(settings, pool), pool.close)
 
 
 def identity(settings: Settings) -> str:
@@ -98,7 +97,7 @@ def make_observer(parts: Parts, ledger: Remembered, path: Path | None = None) ->
     def read(now: float, people: bool) -> Spent | None:
         return None if path is None else spent(path, now, people=people)
 
-    return Observer(policy=parts.policy, pool=parts.pool, drivers=parts.drivers, ledger=ledger, spending=read)
+    return Observer(policy=parts.policy, pool=parts.pool, clouds=parts.clouds, ledger=ledger, spending=read)
 
 
 def make_preparer(
@@ -124,31 +123,27 @@ def access(settings: Settings) -> PoolAccess:
     )
 
 
-def _make_watched(settings: Settings, name: str, cloud: Cloud, calls: CallTally | None) -> Driver:
-    return WatchedDriver(make_driver(settings, name, cloud, calls))
+def _make_watched(settings: Settings, name: str, table: CloudTable, calls: CallTally | None) -> Cloud:
+    return watched(make_cloud(settings, name, table, calls))
 
 
-def _driver_or_wait(name: str, make: Callable[[], Driver], say: Say) -> Driver:
+def _cloud_or_wait(name: str, make: Callable[[], Cloud], say: Say) -> Cloud:
     try:
         return make()
     except CloudError:  # most often for want of credentials: they may still come
-        return Awaited(name, make, partial(say, name))
+        return Awaited(name, make, partial(say, name)).cloud
 
 
-def make_driver(settings: Settings, name: str, cloud: Cloud, calls: CallTally | None = None) -> Driver:
-    """The driver of one cloud, with the site's prices over its own; `calls` counts what it is asked."""
-    entry = driver_entry(cloud.driver)
-    if entry is None:
-        raise UsageError(
-            f'there is no driver "{cloud.driver}" for the cloud {name}; install it, or name another'
-        )
-    driver = cast(Driver, entry.load()(name, settings.pool.name, cloud.settings))
-    if isinstance(driver, Identified):
-        driver.identity = identity(settings)
-    pace: Pace | None = getattr(driver, "pace", None)  # of a driver that is not to be asked at each look
-    driver = driver if calls is None else Counted(driver, calls)
-    driver = Priced(driver, cloud.prices, name) if cloud.prices else driver
-    return driver if pace is None else Paced(driver, pace)
+def make_cloud(settings: Settings, name: str, table: CloudTable, calls: CallTally | None = None) -> Cloud:
+    """One cloud of the settings, with the site's prices over its own; `calls` counts what it is asked."""
+    owner = Owner(settings.pool.name, identity(settings))
+    made = cloud_of(name, table.driver, owner, table.settings)
+    machines = made.machines if calls is None else Counted(made.machines, calls)
+    machines = Priced(machines, table.prices) if table.prices else machines
+    if made.traits.pace is None:
+        return replace(made, machines=machines)
+    paced = Paced(machines, made.traits.pace)
+    return replace(made, machines=paced, memory=paced)
 
 
 def user_data(settings: Settings, pool: HTCondorPool) -> UserData:

@@ -7,7 +7,8 @@ from typing import Any
 
 from updraft.checks.asking import Answer, Once
 from updraft.checks.finding import Area, Finding
-from updraft.clouds.base import Catalogue, Driver, ImageInfo, catalogue_of, image_finder_of
+from updraft.clouds.base import Catalogue, ImageInfo
+from updraft.clouds.cloud import Cloud
 from updraft.config.model import Settings
 from updraft.config.tables.worker import WorkerClass
 from updraft.core.model import CloudOffer, Quota
@@ -51,12 +52,12 @@ class ImagesSeen:
     listed: Sequence[ImageInfo]
 
 
-def look_for_images(driver: Driver, wanted: Iterable[str]) -> ImagesSeen | None:
-    """Look for these images; None where the driver tells nothing of images.
+def look_for_images(cloud: Cloud, wanted: Iterable[str]) -> ImagesSeen | None:
+    """Look for these images; None where the cloud tells nothing of images.
 
-    Everything is listed only where the driver can't look for one, or doesn't find it: it may be long.
+    Everything is listed only where the cloud can't look for one, or doesn't find it: it may be long.
     """
-    catalogue, finder = catalogue_of(driver), image_finder_of(driver)
+    catalogue, finder = cloud.catalogue, cloud.finder
     found: dict[str, list[ImageInfo]] = {}
     for name in wanted:
         info = finder.image(name) if finder is not None else None
@@ -69,25 +70,22 @@ def look_for_images(driver: Driver, wanted: Iterable[str]) -> ImagesSeen | None:
     return ImagesSeen({name: infos or images_named(listed, name) for name, infos in found.items()}, listed)
 
 
-def questions(
-    name: str, make: Callable[[], Driver], images: Iterable[str]
-) -> Mapping[str, Callable[[], Any]]:
-    """What to ask of a cloud, by "cloud: question"; `make` makes its driver, once; `images` are wanted."""
-    driver = Once(make)
+def questions(name: str, make: Callable[[], Cloud], images: Iterable[str]) -> Mapping[str, Callable[[], Any]]:
+    """What to ask of a cloud, by "cloud: question"; `make` makes it, once; `images` are wanted."""
+    cloud = Once(make)
 
-    def of_driver(method: str) -> Callable[[], Any]:
-        return lambda: getattr(driver(), method)()
+    def of_catalogue(question: Callable[[Catalogue], Any]) -> Any:
+        catalogue = cloud().catalogue
+        return None if catalogue is None else question(catalogue)
 
-    def of_catalogue(method: str) -> Callable[[], Any]:
-        def put() -> Any:
-            catalogue: Catalogue | None = catalogue_of(driver())
-            return None if catalogue is None else getattr(catalogue, method)()
-
-        return put
-
-    asked = {one: of_driver(one) for one in ("machines", "offers", "quota")}
-    asked |= {one: of_catalogue(one) for one in ("key_pairs", "findings")}
-    asked["images"] = lambda: look_for_images(driver(), images)
+    asked: dict[str, Callable[[], Any]] = {
+        "machines": lambda: cloud().machines.machines(),
+        "offers": lambda: cloud().machines.offers(),
+        "quota": lambda: cloud().machines.quota(),
+        "key_pairs": lambda: of_catalogue(lambda one: one.key_pairs()),
+        "findings": lambda: of_catalogue(lambda one: one.findings()),
+        "images": lambda: look_for_images(cloud(), images),
+    }
     return {f"{name}: {one}": question for one, question in asked.items()}
 
 

@@ -11,7 +11,7 @@ from updraft.checks.asking import Answer, ask
 from updraft.checks.finding import Finding
 from updraft.checks.host import LedgerFacts
 from updraft.checks.role import Held
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.config.model import Settings
 from updraft.core.leftovers import Judged
 from updraft.ledger.identity import this_host
@@ -26,7 +26,7 @@ class Probe(pool.Probe, brokers.Probe, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is looked at. `drivers` make the driver of each cloud; `now` is the time of the look.
+    """What is looked at. `clouds` make each cloud; `now` is the time of the look.
 
     `brokers` find the address of the broker of each class that is reached through one. `held` finds the role
     in the cloud that this machine was launched with, and who may use it; `people` may log in to it. `left`
@@ -36,7 +36,7 @@ class Site:
 
     file: Path
     settings: Settings
-    drivers: Mapping[str, Callable[[], Driver]]
+    clouds: Mapping[str, Callable[[], Cloud]]
     probe: Probe
     signing_key: str
     ledger: LedgerFacts
@@ -59,13 +59,13 @@ def look(site: Site, deadline: float = DEADLINE) -> Iterator[Finding]:
     yield from pool.judge(_pool_facts(site, answers))
     yield from tokens.unseen(site.ledger.unseen)
     yield from brokers.judge({name: answers[f"broker: {name}"] for name in site.brokers})
-    for name in site.drivers:
+    for name in site.clouds:
         own = {which: answers[f"cloud {name}: {which}"] for which in clouds.ASKED}
         yield from clouds.judge(clouds.CloudFacts(name, site.settings, own))
         yield from host.ends(site.ledger, name, site.now)
     if site.left is not None:
         yield from leftovers.judge(answers["left"])
-    for name in sorted({one.cloud for one in site.ledger.not_ending} - site.drivers.keys()):
+    for name in sorted({one.cloud for one in site.ledger.not_ending} - site.clouds.keys()):
         yield from host.ends(site.ledger, name, site.now)
 
 
@@ -79,7 +79,7 @@ def _questions(site: Site, squids: Iterable[str], deadline: float) -> Mapping[st
     if site.left is not None:
         asked["left"] = site.left
     asked |= {f"proxy: {one}": partial(proxies.fetches, one) for one in squids}
-    for name, make in site.drivers.items():
+    for name, make in site.clouds.items():
         images = clouds.images_wanted(site.settings, name)
         asked |= {f"cloud {which}": one for which, one in clouds.questions(name, make, images).items()}
     return asked

@@ -20,7 +20,7 @@ from updraft.cli.main import updraft
 from updraft.cli.schemas import DOCUMENTS, of_verb
 from updraft.cli.verbs import VERBS, installed, load_verb
 from updraft.cli.watching.metrics_page import metrics_parts
-from updraft.config.drivers import driver_entry, driver_names, settings_model
+from updraft.config.drivers import driver_names, settings_model
 from updraft.config.known import TABLES
 from updraft.config.tables.part import Part
 from updraft.config.values.units import spell
@@ -119,12 +119,11 @@ def settings_page() -> str:
 
 
 def _driver_text(name: str) -> str:
-    """What a driver's own keys are: from its settings model, else from what it says of itself."""
+    """What a driver's own keys are, from its settings model."""
     title = f'## [clouds.NAME] with driver = "{name}"'
-    entry = driver_entry(name)
-    model = None if entry is None else settings_model(entry)
+    model = settings_model(name)
     if model is None:
-        return f"{title}\n\n{inspect.cleandoc(entry.load().__doc__ or '') if entry else ''}"
+        return title
     fields = model.model_fields
     rows = [[f"`{key}`", _default(field)] for key, field in fields.items()]
     columns = ["key", "default"]

@@ -5,20 +5,23 @@ meanwhile, for the other clouds, and goes on with this one when it can; until th
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering
-from updraft.clouds.odd import NOTHING, Odd, odd_of, odd_offers_of
-from updraft.core.model import CloudOffer, Instance, Quota
+from updraft.clouds.base import Aged, Leases, Machines
+from updraft.clouds.cloud import Cloud, Traits
+from updraft.clouds.odd import NOTHING, Odd
+from updraft.clouds.wrapping import Wrapper
+from updraft.core.model import Instance, Quota
 from updraft.errors import CloudError
 
-Make = Callable[[], Driver]
+Make = Callable[[], Cloud]
 
 
-class Awaited:
-    """A driver that is made by the first call that can; each call before raises why it can't be.
+class Awaited(Wrapper):
+    """The machines of a cloud that the first call makes that can; each call before raises why it can't be.
 
-    `say` is told why, once as long as that is the same, and None when the driver is there.
+    `say` is told why, once as long as that is the same, and None when the cloud is there.
     """
 
     def __init__(self, name: str, make: Make, say: Callable[[CloudError | None], None]) -> None:
@@ -26,10 +29,15 @@ class Awaited:
         self._make = make
         self._say = say
         self._lock = threading.Lock()
-        self._made: Driver | None = None
+        self._made: Cloud | None = None
         self._told = ""
 
-    def _there(self) -> Driver:
+    @property
+    def cloud(self) -> Cloud:
+        """The cloud as it is meanwhile: its machines, from memory or not, and what it is like."""
+        return Cloud(self.name, self, memory=self, traits=Traits(leases=self._leases))
+
+    def _there(self) -> Cloud:
         with self._lock:
             if self._made is None:
                 try:
@@ -43,54 +51,29 @@ class Awaited:
                     self._say(None)
             return self._made
 
+    def _leases(self) -> Leases:
+        return Leases() if self._made is None else self._made.traits.leases()
+
+    @contextmanager
+    def _asking(self, method: str) -> Iterator[Machines]:
+        yield self._there().machines
+
     @property
     def odd(self) -> Odd:
-        """See `clouds.odd`; nothing before the driver is there."""
-        return NOTHING if self._made is None else odd_of(self._made)
+        """See `Machines`; nothing before the cloud is there."""
+        return NOTHING if self._made is None else self._made.machines.odd
 
     @property
     def odd_offers(self) -> Odd:
-        """The same of what the cloud sells."""
-        return NOTHING if self._made is None else odd_offers_of(self._made)
-
-    def machines(self) -> tuple[Instance, ...]:
-        """See `Driver`."""
-        return self._there().machines()
+        """See `Machines`; nothing before the cloud is there."""
+        return NOTHING if self._made is None else self._made.machines.odd_offers
 
     def aged_machines(self) -> Aged[tuple[Instance, ...]]:
-        """See `Remembering`: an answer from the driver's memory keeps its age."""
-        driver = self._there()
-        return driver.aged_machines() if isinstance(driver, Remembering) else Aged(driver.machines(), 0.0)
+        """See `Remembering`: an answer from the cloud's memory keeps its age."""
+        cloud = self._there()
+        return Aged(cloud.machines.machines(), 0.0) if cloud.memory is None else cloud.memory.aged_machines()
 
     def aged_quota(self) -> Aged[Quota]:
         """See `Remembering`."""
-        driver = self._there()
-        return driver.aged_quota() if isinstance(driver, Remembering) else Aged(driver.quota(), 0.0)
-
-    def look_up(self, ids: Iterable[str]) -> Found:
-        """See `Driver`."""
-        return self._there().look_up(ids)
-
-    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
-        """See `Driver`."""
-        return self._there().launch(request)
-
-    def terminate(self, ids: Iterable[str]) -> None:
-        """See `Driver`."""
-        self._there().terminate(ids)
-
-    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
-        """See `Driver`."""
-        self._there().tag(ids, tags)
-
-    def offers(self) -> tuple[CloudOffer, ...]:
-        """See `Driver`."""
-        return self._there().offers()
-
-    def quota(self) -> Quota:
-        """See `Driver`."""
-        return self._there().quota()
-
-    def console(self, machine: str) -> str:
-        """See `Driver`."""
-        return self._there().console(machine)
+        cloud = self._there()
+        return Aged(cloud.machines.quota(), 0.0) if cloud.memory is None else cloud.memory.aged_quota()

@@ -1,14 +1,15 @@
-"""The contract of a cloud driver, and the tags by which a machine is known to be ours.
+"""The contracts of the machines of a cloud and of its smaller parts, and the tags by which we know our own.
 
-A driver is synchronous, keeps no policy and no clock of its own, retries nothing but a broken connection of
-an idempotent read, and raises only `updraft.errors.CloudError`s, always `from` the cause. Metrics, rate
-limits and dry-run are wrappers around a driver, never branches inside it.
+Whatever keeps it is synchronous, keeps no policy and no clock of its own, retries nothing but a broken
+connection of an idempotent read, and raises only `updraft.errors.CloudError`s, always `from` the cause.
+Metrics, rate limits and dry-run are wrappers around the machines (see `wrapping`), never branches inside.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+from updraft.clouds.odd import Odd
 from updraft.core.leftovers import Belonging, Kind
 from updraft.core.model import CloudOffer, Instance, Quota
 
@@ -52,16 +53,28 @@ class LaunchRequest:
     security_groups: tuple[str, ...] = ()
 
 
-class Driver(Protocol):
-    """A cloud. The comments are the contract; `tests/clouds/conformance.py` holds every driver to it."""
+@runtime_checkable
+class Machines(Protocol):
+    """The machines of a cloud, and what it sells: the part that every cloud has.
+
+    The comments are the contract; `tests/clouds/conformance.py` holds every driver to it.
+    """
 
     name: str
+
+    @property
+    def odd(self) -> Odd:
+        """Why nothing can be made of some items of the last listing, by their ids: see `clouds.odd`."""
+
+    @property
+    def odd_offers(self) -> Odd:
+        """The same of what the cloud sells, by what it calls it."""
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance that carries this pool's tag, also one that the ledger doesn't know; all pages.
 
         Terminated ones may be listed for a while or not at all. One of which nothing can be made is left out,
-        and named in the driver's attribute `odd`: see `clouds.odd`.
+        and named in `odd`.
         """
 
     def look_up(self, ids: Iterable[str]) -> Found:
@@ -90,7 +103,7 @@ class Driver(Protocol):
     def offers(self) -> tuple[CloudOffer, ...]:
         """What can be bought: flavors with cpus, memory, disk, GPUs, architecture, price, zone, market.
 
-        What nothing can be made of is left out, and named in the driver's attribute `odd_offers`.
+        What nothing can be made of is left out, and named in `odd_offers`.
         """
 
     def quota(self) -> Quota:
@@ -117,7 +130,7 @@ class ImageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """What a cloud does for machines with a lease; a driver says it in its attribute `leases`.
+    """What a cloud does for machines with a lease.
 
     `told`: a running machine reads its own tags, as they are now, from the metadata service, so that a later
     lease reaches it. `ended`: a machine that powers itself off is ended by that, and not only stopped.
@@ -129,7 +142,7 @@ class Leases:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many seconds a driver's last answers may serve while nothing is in motion.
+    """How many seconds a cloud's last answers may serve while nothing is in motion.
 
     `machines` is for up to `page` of them: for n times as many it is n times as long.
     """
@@ -144,8 +157,7 @@ class Pace:
 class Sold:
     """What a cloud sells as far as its settings alone say, with nothing asked of it: for simulations.
 
-    A driver's module may have a function `sold(name, settings)` that returns this, or None where the settings
-    don't say it. `machines` and `cores` are quotas, None without end; `boot` is how many seconds a machine
+    `machines` and `cores` are quotas, None without end; `boot` is how many seconds a machine
     usually takes to join, None where that isn't known.
     """
 
@@ -165,7 +177,7 @@ class Aged(Generic[T]):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A driver that may answer from memory, and says how old the answer is."""
+    """Machines that are answered for from memory; it says how old an answer is."""
 
     def aged_machines(self) -> Aged[tuple[Instance, ...]]:
         """As `machines()`, with the age of the answer."""
@@ -175,16 +187,8 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
-class Identified(Protocol):
-    """A driver that makes, or at its looks removes, more than machines: it has to know for which pool."""
-
-    identity: str
-    """The pool's, "" while it has none: set before anything is asked of the cloud."""
-
-
-@runtime_checkable
 class Tending(Protocol):
-    """A driver that looks after more than machines (addresses, volumes) whenever it is asked for them."""
+    """What looks after more than machines (tags, addresses, volumes) whenever these are asked for."""
 
     tends: bool
     """False: it only looks."""
@@ -192,34 +196,10 @@ class Tending(Protocol):
 
 @runtime_checkable
 class ImageFinder(Protocol):
-    """A driver that can say which image a launch would boot, also one that its catalogue doesn't list."""
+    """What says which image a launch would boot, also one that the catalogue doesn't list."""
 
     def image(self, wanted: str) -> ImageInfo | None:
         """The usable image of this name or id; None where there is none."""
-
-
-def layers(driver: Driver) -> Iterator[object]:
-    """This driver, and those that it is wrapped around, the outermost first."""
-    inner: object = driver
-    while inner is not None:
-        yield inner
-        inner = getattr(inner, "driver", None)
-
-
-def image_finder_of(driver: Driver) -> ImageFinder | None:
-    """This driver, or the one it is wrapped around, where it can look for an image; else None."""
-    return next((one for one in layers(driver) if isinstance(one, ImageFinder)), None)
-
-
-def catalogue_of(driver: Driver) -> "Catalogue | None":
-    """What this driver, or the one it is wrapped around, can tell people; None where it tells nothing."""
-    return next((one for one in layers(driver) if isinstance(one, Catalogue)), None)
-
-
-def leases_of(driver: Driver) -> Leases:
-    """What this driver, or the one it is wrapped around, says of leases; nothing is promised by default."""
-    said = (getattr(one, "leases", None) for one in layers(driver))
-    return next((one for one in said if isinstance(one, Leases)), Leases())
 
 
 FindingState = Literal["ok", "warning", "problem"]
@@ -237,9 +217,9 @@ class Finding:
 
 @runtime_checkable
 class Catalogue(Protocol):
-    """What a driver may tell people beyond the contract; ask with `isinstance(driver, Catalogue)`.
+    """What a cloud tells people.
 
-    Every method is a call to the cloud and raises the `CloudError`s that a driver raises.
+    Every method is a call to the cloud and raises the `CloudError`s that `Machines` raise.
     """
 
     def images(self) -> tuple[ImageInfo, ...]:
@@ -261,11 +241,11 @@ class Catalogue(Protocol):
         """What is to be known of this endpoint: what it lacks, and what stands in for it."""
 
 
+@runtime_checkable
 class Leavings(Protocol):
     """What updraft has made in a cloud beyond machines, images and groups, as far as it carries our tag.
 
-    A driver that can tell of it has an attribute `leavings`. As everywhere in this room nothing waits,
-    nothing is tried again, and only `CloudError`s are raised.
+    As everywhere in this room nothing waits, nothing is tried again, and only `CloudError`s are raised.
     """
 
     kinds: tuple[Kind, ...]
@@ -276,9 +256,3 @@ class Leavings(Protocol):
 
     def remove(self, kind: Kind, one: str) -> None:
         """Remove it; one already gone is success. BadRequest while anything uses it."""
-
-
-def leavings_of(driver: Driver) -> Leavings | None:
-    """What this driver, or the one it is wrapped around, tells of such things; None for nothing."""
-    found: Iterator[Leavings | None] = (getattr(one, "leavings", None) for one in layers(driver))
-    return next((one for one in found if one is not None), None)

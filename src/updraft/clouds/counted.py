@@ -1,17 +1,17 @@
 """Counting what a cloud is asked, how long it took and how often it failed: no driver need do it itself.
 
-It goes next to the driver itself: what is answered from memory, or refused before the cloud is asked, is no
-call. A call of a driver may be several of the cloud's API, such as the pages of a listing.
+It goes next to the driver's own machines: what is answered from memory, or refused before the cloud is asked,
+is no call. A call of a driver may be several of the cloud's API, such as the pages of a listing.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from updraft.clouds.base import Driver, Found, LaunchRequest
-from updraft.core.model import CloudOffer, Instance, Quota
+from updraft.clouds.base import Machines
+from updraft.clouds.wrapping import Wrapper
 from updraft.errors import CloudError
 
 UNEXPECTED = "unexpected"
@@ -47,63 +47,24 @@ class CallTally:
         return found
 
 
-class Counted:
-    """A driver whose calls are counted in a tally. `driver` is what is wrapped."""
+class Counted(Wrapper):
+    """Machines whose calls are counted in a tally."""
 
-    def __init__(self, driver: Driver, tally: CallTally, clock: Callable[[], float] = time.monotonic) -> None:
-        self.driver = driver
-        self.name = driver.name
+    def __init__(
+        self, machines: Machines, tally: CallTally, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(machines)
         self._tally = tally
         self._clock = clock
 
     @contextmanager
-    def _counting(self, method: str) -> Iterator[None]:
+    def _asking(self, method: str) -> Iterator[Machines]:
         begun, failure = self._clock(), UNEXPECTED
         try:
-            yield
+            yield self._machines
             failure = ""
         except CloudError as error:
             failure = error.code
             raise
         finally:
             self._tally.add(CloudCall(self.name, method, failure), self._clock() - begun)
-
-    def machines(self) -> tuple[Instance, ...]:
-        """As the driver."""
-        with self._counting("machines"):
-            return self.driver.machines()
-
-    def look_up(self, ids: Iterable[str]) -> Found:
-        """As the driver."""
-        with self._counting("look_up"):
-            return self.driver.look_up(ids)
-
-    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
-        """As the driver."""
-        with self._counting("launch"):
-            return self.driver.launch(request)
-
-    def terminate(self, ids: Iterable[str]) -> None:
-        """As the driver."""
-        with self._counting("terminate"):
-            self.driver.terminate(ids)
-
-    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
-        """As the driver."""
-        with self._counting("tag"):
-            self.driver.tag(ids, tags)
-
-    def offers(self) -> tuple[CloudOffer, ...]:
-        """As the driver."""
-        with self._counting("offers"):
-            return self.driver.offers()
-
-    def quota(self) -> Quota:
-        """As the driver."""
-        with self._counting("quota"):
-            return self.driver.quota()
-
-    def console(self, machine: str) -> str:
-        """As the driver."""
-        with self._counting("console"):
-            return self.driver.console(machine)

@@ -1,6 +1,6 @@
 """What a head is launched with where workers aren't: a driver's settings for it, and how people log in.
 
-A driver's module may have a value `HEADS` that keeps `HeadTraits`; else `PlainHeads` is what holds.
+See `clouds.cloud.Driver`: where a driver says nothing of heads, `PlainHeads` is what holds.
 """
 
 from collections.abc import Mapping

@@ -1,15 +1,15 @@
-"""What a driver may do with machine images beyond launching from them: the contract, and how to ask for it.
+"""What a cloud may do with machine images beyond launching from them: the contract of that part.
 
-A driver that can has an attribute `imaging`. As everywhere in this room nothing waits, nothing is tried
-again, and only `CloudError`s are raised: whoever makes an image looks with `show` until it is ready.
+As everywhere in this room nothing waits, nothing is tried again, and only `CloudError`s are raised: whoever
+makes an image looks with `show` until it is ready.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, Protocol, runtime_checkable
 
-from updraft.clouds.base import TAG_POOL, Driver, ImageInfo, layers
+from updraft.clouds.base import TAG_POOL, ImageInfo
 from updraft.errors import BadRequest, CloudError
 
 TAG_FROM = "updraft:from"
@@ -43,6 +43,7 @@ class MachineImage:
         return self.tags.get(TAG_POOL, "")
 
 
+@runtime_checkable
 class Imaging(Protocol):
     """The images of one cloud; `tests/clouds/imaging_conformance.py` holds every driver to it.
 
@@ -91,12 +92,6 @@ class Imaging(Protocol):
 
     def delete(self, image: str) -> None:
         """Remove an image, and what it alone is made of."""
-
-
-def imaging_of(driver: Driver) -> Imaging | None:
-    """What this driver, or the one it is wrapped around, does with images; None where it does nothing."""
-    found: Iterator[Imaging | None] = (getattr(one, "imaging", None) for one in layers(driver))
-    return next((one for one in found if one is not None), None)
 
 
 @contextmanager

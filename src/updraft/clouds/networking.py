@@ -1,15 +1,15 @@
-"""What a driver may do with security groups: the values, the contract, and how to ask for it.
+"""What a cloud may do with security groups: the values, and the contract of that part.
 
-A driver that can has an attribute `networking`. As everywhere in this room nothing waits, nothing is tried
-again, and only `CloudError`s are raised. What ought to be in a group is not a driver's business: see `rules`.
+As everywhere in this room nothing waits, nothing is tried again, and only `CloudError`s are raised. What
+ought to be in a group is not a driver's business: see `rules`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from updraft.clouds.base import TAG_POOL, Driver, layers
+from updraft.clouds.base import TAG_POOL
 
 TAG_ROLE = "updraft:role"
 """Of a security group: whose machines it is for, "head" or "worker"."""
@@ -93,6 +93,7 @@ class Group:
         return self.tags.get(TAG_POOL, "")
 
 
+@runtime_checkable
 class Networking(Protocol):
     """The security groups of one cloud; `tests/clouds/network_conformance.py` holds every driver to it."""
 
@@ -119,15 +120,3 @@ class Networking(Protocol):
 
     def address(self, machine: str) -> str:
         """Where this machine is reached from outside, a name or an IP address; "" while it has none."""
-
-
-def networking_of(driver: Driver) -> Networking | None:
-    """What this driver, or the one it is wrapped around, does with groups; None where it does nothing."""
-    found: Iterator[Networking | None] = (getattr(one, "networking", None) for one in layers(driver))
-    return next((one for one in found if one is not None), None)
-
-
-def why_no_networking(driver: Driver) -> str:
-    """Why a cloud has no groups to look at, for people: the driver's own reason if it gives one."""
-    reasons: Iterator[str] = (getattr(one, "no_networking", "") for one in layers(driver))
-    return next(filter(None, reasons), "its driver does nothing with security groups")

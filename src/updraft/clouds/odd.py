@@ -1,7 +1,7 @@
 """What is made of a listing that has items of which nothing can be made: these are left out of it, and named.
 
 Unknown is not gone: such an item is left out of answers about its id as well, so that nobody takes the
-machine for ended; see `Driver.look_up`.
+machine for ended; see `Machines.look_up`.
 
 The same holds of what a cloud sells: one row of it of which nothing can be made isn't bought.
 """
@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from updraft.clouds.base import Driver, layers
 from updraft.errors import CloudError
 
 T = TypeVar("T")
 Raw = TypeVar("Raw")
 Odd = Mapping[str, str]
-"""Why nothing can be made of some items of a driver's last listing, by their ids, in its attribute `odd`;
-of what it sells, by what the cloud calls it, in `odd_offers`."""
+"""Why nothing can be made of some items of a cloud's last listing, by their ids; of what it sells, by what
+the cloud calls it. See `Machines.odd` and `Machines.odd_offers`."""
 NOTHING: Odd = MappingProxyType({})
 NAMELESS = "one without an id"
 _MOST = 1 << 53  # whole numbers up to here are exact
@@ -47,21 +46,6 @@ def _named(raw: Raw, name: Callable[[Raw], str]) -> str:
         return name(raw) or NAMELESS
     except Exception:
         return NAMELESS
-
-
-def odd_of(driver: Driver) -> Odd:
-    """What this driver, or the one it is wrapped around, left out of its last listing, and why."""
-    return _said(driver, "odd")
-
-
-def odd_offers_of(driver: Driver) -> Odd:
-    """What it left out of what its cloud sells, and why."""
-    return _said(driver, "odd_offers")
-
-
-def _said(driver: Driver, where: str) -> Odd:
-    said = (getattr(one, where, None) for one in layers(driver))
-    return next((one for one in said if isinstance(one, Mapping)), NOTHING)
 
 
 def quantity(said: object) -> int:

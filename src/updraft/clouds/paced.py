@@ -6,11 +6,12 @@ memory says how old it is, so that nobody takes it for a look.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Pace
+from updraft.clouds.base import Aged, Machines, Pace
+from updraft.clouds.wrapping import Wrapper
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota
 from updraft.errors import CloudError
 
@@ -69,63 +70,39 @@ class _Memory(Generic[T]):
             self._answer, self._error = None, None
 
 
-class Paced:
-    """A driver that is asked for machines, offers and quota at its own pace.
+class Paced(Wrapper):
+    """Machines that are asked for, as offers and quota are, at a pace of their own. It keeps `Remembering`.
 
-    It is asked at once after anything that was done through this wrapper. As long as any machine is on its
-    way up or down, it is asked as soon as it has rested. Safe for many threads. `driver` is what is wrapped.
+    They are asked at once after anything that was done through this wrapper. As long as any machine is on its
+    way up or down, they are asked as soon as the cloud has rested. Safe for many threads.
     """
 
-    def __init__(self, driver: Driver, pace: Pace, clock: Callable[[], float] = time.monotonic) -> None:
-        self.driver = driver
-        self.name = driver.name
+    def __init__(self, machines: Machines, pace: Pace, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(machines)
         self._pace = pace
-        self._machines: _Memory[tuple[Instance, ...]] = _Memory(clock)
+        self._listing: _Memory[tuple[Instance, ...]] = _Memory(clock)
         self._offers: _Memory[tuple[CloudOffer, ...]] = _Memory(clock)
         self._quota: _Memory[Quota] = _Memory(clock)
 
     def machines(self) -> tuple[Instance, ...]:
-        """As the driver, or as it said lately."""
+        """As the cloud says, or said lately."""
         return self.aged_machines().value
 
     def aged_machines(self) -> Aged[tuple[Instance, ...]]:
         """The same, with the age of the answer."""
-        return self._machines.get(self.driver.machines, self._machines_last)
-
-    def look_up(self, ids: Iterable[str]) -> Found:
-        """As the driver, and never from memory: it is asked where the listing isn't enough."""
-        return self.driver.look_up(ids)
-
-    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
-        """As the driver."""
-        with self._changing():
-            return self.driver.launch(request)
-
-    def terminate(self, ids: Iterable[str]) -> None:
-        """As the driver."""
-        with self._changing():
-            self.driver.terminate(ids)
-
-    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
-        """As the driver."""
-        with self._changing():
-            self.driver.tag(ids, tags)
+        return self._listing.get(super().machines, self._machines_last)
 
     def offers(self) -> tuple[CloudOffer, ...]:
-        """As the driver, or as it said lately."""
-        return self._offers.get(self.driver.offers, lambda _: self._pace.offers).value
+        """As the cloud says, or said lately."""
+        return self._offers.get(super().offers, lambda _: self._pace.offers).value
 
     def quota(self) -> Quota:
-        """As the driver, or as it said lately."""
+        """As the cloud says, or said lately."""
         return self.aged_quota().value
 
     def aged_quota(self) -> Aged[Quota]:
         """The same, with the age of the answer."""
-        return self._quota.get(self.driver.quota, lambda _: self._pace.quota)
-
-    def console(self, machine: str) -> str:
-        """As the driver."""
-        return self.driver.console(machine)
+        return self._quota.get(super().quota, lambda _: self._pace.quota)
 
     def _machines_last(self, machines: tuple[Instance, ...]) -> float:
         if any(one.state in MOVING for one in machines):
@@ -134,9 +111,10 @@ class Paced:
         return self._pace.machines * max(1, pages)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _changing(self, method: str) -> Iterator[Machines]:
         try:
-            yield
+            with self._asking(method) as asked:
+                yield asked
         finally:  # also a call that failed may have done something
-            self._machines.forget()
+            self._listing.forget()
             self._quota.forget()

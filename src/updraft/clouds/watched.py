@@ -1,93 +1,54 @@
-"""A driver that may only be looked at: what the controller gets where updraft only watches.
+"""A cloud that may only be looked at: what the controller gets where updraft only watches.
 
-Only what is named here reaches the cloud. A method that is added to the contract, or that a driver has
-besides, is refused until it is written down here as one that changes nothing.
+Only what is named here reaches the cloud. A method of the machines or a part of a cloud that is added is
+refused, or isn't there, until it is written down here as one that changes nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from updraft.clouds.base import (
-    Aged,
-    Driver,
-    Found,
-    LaunchRequest,
-    Leases,
-    Remembering,
-    Tending,
-    layers,
-    leases_of,
-)
-from updraft.clouds.odd import Odd, odd_of, odd_offers_of
-from updraft.core.model import CloudOffer, Instance, Quota
+from updraft.clouds.base import Aged, Machines, Remembering
+from updraft.clouds.cloud import Cloud
+from updraft.clouds.wrapping import Wrapper
+from updraft.core.model import Instance, Quota
 from updraft.errors import WatchOnly
 
+_ANSWERS = frozenset({"machines", "look_up", "offers", "quota", "console"})
+_REFUSED = {"launch": "nothing is launched", "terminate": "nothing is ended", "tag": "nothing is tagged"}
 
-class WatchedDriver:
-    """A driver of which only the answers are had; each change raises WatchOnly, and none is asked for.
 
-    A driver that looks after more than machines when it is asked for them no longer does.
+def watched(cloud: Cloud) -> Cloud:
+    """The same cloud, of which only the answers are had.
+
+    What looks after more than machines when it is asked for them no longer does.
     """
+    if cloud.tending is not None:
+        cloud.tending.tends = False
+    memory = None if cloud.memory is None else WatchedMemory(cloud.memory)
+    return Cloud(cloud.name, WatchedMachines(cloud.machines), memory=memory, traits=cloud.traits)
 
-    def __init__(self, driver: Driver) -> None:
-        self.name = driver.name
-        self._driver = driver
-        for one in layers(driver):
-            if isinstance(one, Tending):
-                one.tends = False
 
-    @property
-    def leases(self) -> Leases:
-        """As the driver says it."""
-        return leases_of(self._driver)
+class WatchedMachines(Wrapper):
+    """Machines of which only the answers are had; each change raises WatchOnly, and none is asked for."""
 
-    @property
-    def odd(self) -> Odd:
-        """See `clouds.odd`."""
-        return odd_of(self._driver)
+    @contextmanager
+    def _asking(self, method: str) -> Iterator[Machines]:
+        if method not in _ANSWERS:
+            what = _REFUSED.get(method, f"`{method}` isn't asked for")
+            raise WatchOnly(f"cloud {self.name}: {what}: updraft only watches")
+        yield self._machines
 
-    @property
-    def odd_offers(self) -> Odd:
-        """The same of what the cloud sells."""
-        return odd_offers_of(self._driver)
 
-    def machines(self) -> tuple[Instance, ...]:
-        """As the driver."""
-        return self._driver.machines()
+class WatchedMemory:
+    """What answers from memory, and does nothing else that it may be able to."""
+
+    def __init__(self, memory: Remembering) -> None:
+        self._memory = memory
 
     def aged_machines(self) -> Aged[tuple[Instance, ...]]:
-        """See `Remembering`: an answer from the driver's memory keeps its age."""
-        driver = self._driver
-        return driver.aged_machines() if isinstance(driver, Remembering) else Aged(driver.machines(), 0.0)
-
-    def look_up(self, ids: Iterable[str]) -> Found:
-        """As the driver."""
-        return self._driver.look_up(ids)
-
-    def offers(self) -> tuple[CloudOffer, ...]:
-        """As the driver."""
-        return self._driver.offers()
-
-    def quota(self) -> Quota:
-        """As the driver."""
-        return self._driver.quota()
+        """As it says."""
+        return self._memory.aged_machines()
 
     def aged_quota(self) -> Aged[Quota]:
-        """See `Remembering`."""
-        driver = self._driver
-        return driver.aged_quota() if isinstance(driver, Remembering) else Aged(driver.quota(), 0.0)
-
-    def console(self, machine: str) -> str:
-        """As the driver."""
-        return self._driver.console(machine)
-
-    def launch(self, request: LaunchRequest) -> tuple[Instance, ...]:
-        """Refused."""
-        raise WatchOnly(f"cloud {self.name}: nothing is launched: updraft only watches")
-
-    def terminate(self, ids: Iterable[str]) -> None:
-        """Refused."""
-        raise WatchOnly(f"cloud {self.name}: nothing is ended: updraft only watches")
-
-    def tag(self, ids: Iterable[str], tags: Mapping[str, str | None]) -> None:
-        """Refused."""
-        raise WatchOnly(f"cloud {self.name}: nothing is tagged: updraft only watches")
+        """As it says."""
+        return self._memory.aged_quota()

@@ -1,24 +1,32 @@
-"""Drivers' own settings: checked by the driver's model, where the driver has one.
+"""Drivers' own settings: read, and refused, here and nowhere else.
 
-A driver is an entry point of the group `updraft.drivers`; its module may hold a pydantic model named
-`Settings` for the keys of [clouds.NAME] that are its own.
+A driver is what an entry point of the group `updraft.drivers` names: see `clouds.cloud.Driver`. Here only its
+`settings` are known, the pydantic model of those keys of [clouds.NAME] that are its own.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
 from updraft.config.faults import Fault, faults_of
 from updraft.config.lines import dotted
-from updraft.config.model import Cloud
+from updraft.config.model import CloudTable
 from updraft.errors import ConfigError
 
 GROUP = "updraft.drivers"
 Checked = TypeVar("Checked", bound=BaseModel)
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A driver, as far as it is known here."""
+
+    @property
+    def settings(self) -> type[BaseModel]:
+        """What its settings have to be."""
 
 
 def driver_entry(name: str) -> EntryPoint | None:
@@ -42,24 +50,23 @@ def driver_faults(tables: Mapping[str, object]) -> Iterator[Fault]:
     clouds = tables.get("clouds")
     for name, table in clouds.items() if isinstance(clouds, dict) else ():
         if isinstance(table, dict) and isinstance(table.get("driver"), str):
-            own = {key: value for key, value in table.items() if key not in Cloud.model_fields}
+            own = {key: value for key, value in table.items() if key not in CloudTable.model_fields}
             yield from _faults(name, table["driver"], own)
 
 
 def _faults(name: str, driver: str, own: Mapping[str, object]) -> Iterator[Fault]:
     where = ("clouds", name)
-    entry = driver_entry(driver)
-    if entry is None:
+    if driver_entry(driver) is None:
         known = ", ".join(driver_names())
         yield (*where, "driver"), f'there is no driver "{driver}"; installed are {known}'
         return
-    model = settings_model(entry)
+    model = settings_model(driver)
     if model is None:
         return
     try:
         model.model_validate(own)
     except ValidationError as error:
-        for inner, what in faults_of(error, model, list(Cloud.model_fields)):
+        for inner, what in faults_of(error, model, list(CloudTable.model_fields)):
             yield (*where, *inner), what
 
 
@@ -72,10 +79,14 @@ def checked_settings(model: type[Checked], name: str, own: Mapping[str, object])
         raise ConfigError("\n".join(faults)) from error
 
 
-def settings_model(entry: EntryPoint) -> type[BaseModel] | None:
-    """The driver's settings model, None where it takes whatever it is given."""
+def settings_model(driver: str) -> type[BaseModel] | None:
+    """The settings of the driver of this name; None where none is installed, or it can't be loaded here.
+
+    Such a driver says what it lacks when it is asked for; a check of settings need not.
+    """
+    entry = driver_entry(driver)
     try:
-        found = getattr(import_module(entry.module), "Settings", None)
-    except ImportError:
-        return None  # the driver says what it lacks when it is asked for; a check of settings need not
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+        found = None if entry is None else entry.load()
+    except (ImportError, AttributeError):
+        return None
+    return found.settings if isinstance(found, HasSettings) else None

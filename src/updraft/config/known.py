@@ -5,7 +5,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from updraft.config.lines import KeyPath
-from updraft.config.model import Cloud, CloudLimits, Demand, Pool, PoolLimits, Timings, UserLimits
+from updraft.config.model import CloudLimits, CloudTable, Demand, Pool, PoolLimits, Timings, UserLimits
 from updraft.config.tables.annexes import Annexes
 from updraft.config.tables.monitoring import Monitoring
 from updraft.config.tables.network import Network
@@ -19,7 +19,7 @@ from updraft.config.tables.worker import WorkerClass
 # The tables of the file in the order of the reference; NAME stands for what the site chooses.
 TABLES: tuple[tuple[str, type[Part]], ...] = (
     ("pool", Pool),
-    ("clouds.NAME", Cloud),
+    ("clouds.NAME", CloudTable),
     ("clouds.NAME.limits", CloudLimits),
     ("classes.NAME", WorkerClass),
     ("[classes.NAME.spare]", Spare),

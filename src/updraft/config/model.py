@@ -142,7 +142,7 @@ class UserLimits(AnnexKeys, Spendable):
     """Cores that the user's jobs may have."""
 
 
-class Cloud(Part):
+class CloudTable(Part):
     """A cloud that machines may be bought from: [clouds.NAME].
 
     Every other key belongs to the driver and is described on its own page. Secrets are never written here.
@@ -243,7 +243,7 @@ class Settings(Part):
     """All that `updraft.toml` says, checked; passed down, never looked up again."""
 
     pool: Pool
-    clouds: Annotated[Mapping[Name, Cloud], Field(min_length=1)]
+    clouds: Annotated[Mapping[Name, CloudTable], Field(min_length=1)]
     classes: Annotated[Mapping[Name, WorkerClass], Field(min_length=1)]
     limits: PoolLimits = PoolLimits()
     users: Mapping[str, UserLimits] = Field(default_factory=dict)

@@ -64,7 +64,7 @@ class Answering(Protocol):
 
 
 class Shows(Protocol):
-    """The part of a cloud's driver that is asked: see `clouds.base.Driver`."""
+    """What is asked of the machines of a cloud: see `clouds.base.Machines`."""
 
     def console(self, machine: str) -> str:
         """What the machine has printed; empty where there is nothing."""
@@ -127,7 +127,7 @@ class Handover:
         """
         self._pool, self._shown = pool, shown
 
-    def turn(self, snapshot: Snapshot, policy: Policy, drivers: Mapping[str, Shows], now: float) -> None:
+    def turn(self, snapshot: Snapshot, policy: Policy, clouds: Mapping[str, Shows], now: float) -> None:
         """Answer what is asked now, while any machine of the last look boots.
 
         Raises PoolError where the collector can't be asked or told.
@@ -142,7 +142,7 @@ class Handover:
         if not asked:
             return
         decisions = [self._decided(one, snapshot, records, policy, now) for one in asked]
-        self._look(zip(asked, decisions, strict=True), drivers, now)
+        self._look(zip(asked, decisions, strict=True), clouds, now)
         answers = []
         for one, first in zip(asked, decisions, strict=True):
             again = isinstance(first, Call | Read)
@@ -227,9 +227,7 @@ class Handover:
         again = CALL_AGAIN if isinstance(where, Call) else READ_AGAIN
         return found if abs(now - at) < again else None
 
-    def _look(
-        self, pairs: "zip[tuple[Question, Decision]]", drivers: Mapping[str, Shows], now: float
-    ) -> None:
+    def _look(self, pairs: "zip[tuple[Question, Decision]]", clouds: Mapping[str, Shows], now: float) -> None:
         """Where machines show their keys, as far as that is wanted: a bounded number at a time, first those
         at which nobody has looked for longest, so that those that say nothing hold up no others."""
         wanted = [(q.asked, d) for q, d in pairs if isinstance(d, Call | Read)]
@@ -245,9 +243,9 @@ class Handover:
         def keys(where: Call | Read) -> frozenset[str]:
             if isinstance(where, Call):
                 return frozenset(filter(None, [self._call(where.address)]))
-            driver = drivers.get(where.cloud)
+            cloud = clouds.get(where.cloud)
             try:
-                return frozenset() if driver is None else keys_on(driver.console(where.machine))
+                return frozenset() if cloud is None else keys_on(cloud.console(where.machine))
             except CloudError:  # as one that shows nothing: it is asked again
                 return frozenset()
 

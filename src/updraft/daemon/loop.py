@@ -17,7 +17,7 @@ import structlog
 
 from updraft.act import Actor, UserData
 from updraft.act.launching import going_on
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.condor.base import Pool
 from updraft.core.demand.left_out import UNREAD_ANNEX
 from updraft.core.model import Known, Observation, Plan, Prepared, Reason, Snapshot
@@ -61,13 +61,13 @@ class Parts:
 
     policy: Policy
     pool: Pool
-    drivers: Mapping[str, Driver]
+    clouds: Mapping[str, Cloud]
     user_data: UserData
     close: Callable[[], None] = _nothing
 
 
-Seen = Callable[[Cycle, Policy, Mapping[str, Driver]], None]
-"""Who is shown each turn of the loop, with the policy that it went by and the drivers; raises nothing."""
+Seen = Callable[[Cycle, Policy, Mapping[str, Cloud]], None]
+"""Who is shown each turn of the loop, with the policy that it went by and the clouds; raises nothing."""
 
 
 class Daemon:
@@ -195,7 +195,7 @@ class Daemon:
         times["acted"] = self._stopwatch()
         cycle = Cycle(snapshot, plan, standing, late)
         if self._seen is not None:
-            self._seen(cycle, policy, self.parts.drivers)
+            self._seen(cycle, policy, self.parts.clouds)
         self._reporter.remember(cycle, _took(times), policy, self._loaded, self._times.note)
         if policy.closing and standing is None and requests.all_gone(snapshot):
             self._finish_destroying(snapshot.now)
@@ -276,8 +276,8 @@ class Daemon:
         self._notify("RELOADING=1")
         try:
             parts = self._reload()
-            self._observer.reconfigure(parts.policy, parts.pool, parts.drivers)
-            self._actor.reconfigure(parts.policy, parts.pool, parts.drivers, parts.user_data)
+            self._observer.reconfigure(parts.policy, parts.pool, parts.clouds)
+            self._actor.reconfigure(parts.policy, parts.pool, parts.clouds, parts.user_data)
         except UpdraftError as error:
             text = f"the changed configuration is wrong, the old one stays in force: {error}"
             self._say("reload-failed", Reason("bad-configuration", text))

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.condor.tokens.workers import whole
 from updraft.core.machines.unneeded import unneeded
 from updraft.core.model import MachineRecord, Reason, Snapshot
@@ -68,15 +68,15 @@ class TokenKeeper:
         self._clock = clock
         self._handover = handover
         self._log = structlog.get_logger("updraft")
-        self._seen: tuple[Snapshot, Policy, Mapping[str, Driver]] | None = None
+        self._seen: tuple[Snapshot, Policy, Mapping[str, Cloud]] | None = None
         self._revoked_at = float("-inf")
         self._said: dict[str, str] = {}
         self._quit = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-tokens")
 
-    def watch(self, cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
+    def watch(self, cycle: Cycle, policy: Policy, clouds: Mapping[str, Cloud]) -> None:
         """Go by what this turn of the loop has seen; of one that doesn't act, by nothing."""
-        self._seen = (cycle.snapshot, policy, drivers) if cycle.standing is None else None
+        self._seen = (cycle.snapshot, policy, clouds) if cycle.standing is None else None
 
     def start(self) -> None:
         """Work from now on, until `stop`."""
@@ -96,10 +96,11 @@ class TokenKeeper:
         """Do what is due; a fault costs this turn and is said once."""
         if self._seen is None:
             return
-        (snapshot, policy, drivers), now = self._seen, self._clock()
+        (snapshot, policy, clouds), now = self._seen, self._clock()
         handover = self._handover
         if handover is not None and not at_once:
-            self._try("tokens-not-handed", lambda: handover.turn(snapshot, policy, drivers, now))
+            shows = {name: one.machines for name, one in clouds.items()}
+            self._try("tokens-not-handed", lambda: handover.turn(snapshot, policy, shows, now))
         if at_once or abs(now - self._revoked_at) >= REVOKE_EVERY:
             self._revoked_at = now
             self._try("tokens-not-revoked", lambda: self._revoke(snapshot, now))

@@ -34,7 +34,7 @@ _TOKENS = (
 
 
 class Shows(Protocol):
-    """The part of a cloud's driver that is asked: see `clouds.base.Driver`."""
+    """What is asked of the machines of a cloud: see `clouds.base.Machines`."""
 
     def console(self, machine: str) -> str:
         """What the machine has printed; empty where there is nothing."""
@@ -71,7 +71,7 @@ class Boots:
 
     def look(
         self,
-        driver: Shows,
+        cloud: Shows,
         instances: Iterable[Instance],
         records: Iterable[MachineRecord],
         clock: Callable[[], float],
@@ -91,7 +91,7 @@ class Boots:
         before = self._asker.asked_at
         if booting and not 0 <= now - (math.inf if before is None else before) < AGAIN:
             machine = min(booting, key=lambda one: (self._asked.get(one, 0.0), one))
-            self._asker.ask(lambda: (machine, driver.console(machine)), now)
+            self._asker.ask(lambda: (machine, cloud.console(machine)), now)
             self._asked[machine] = now
         answer = self._asker.answer(0.0, clock())
         if isinstance(answer, Known):

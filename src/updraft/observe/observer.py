@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
-from updraft.clouds.base import Driver, Remembering
-from updraft.clouds.odd import odd_of, odd_offers_of
+from updraft.clouds.cloud import Cloud
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.demand.left_out import ODD_INSTANCE, ODD_OFFER
 from updraft.core.model import (
@@ -80,7 +79,7 @@ class Deadlines:
     share: float = 0.1
 
 
-class _Cloud:
+class _Questions:
     """The three questions that a cloud is asked."""
 
     def __init__(self, name: str, deadlines: Deadlines, asking: Asking) -> None:
@@ -92,20 +91,16 @@ class _Cloud:
         )
         self.offers: Asker[tuple[CloudOffer, ...]] = Asker(what, stale_after=late, asking=asking)
         self.quota: Asker[Quota] = Asker(what, stale_after=late, asking=asking)
-        self._driver: Driver | None = None
-        self._remembers: Remembering | None = None
         self.by_id = ById(what, late, asking)
         self.boots = Boots(name, late, asking)
 
-    def ask(self, driver: Driver, now: float, deadlines: Deadlines) -> None:
-        if driver is not self._driver:
-            self._driver, self._remembers = driver, driver if isinstance(driver, Remembering) else None
-        remembers = self._remembers
-        self.machines.ask(remembers.aged_machines if remembers else driver.machines, now)
+    def ask(self, cloud: Cloud, now: float, deadlines: Deadlines) -> None:
+        machines, memory = cloud.machines, cloud.memory
+        self.machines.ask(machines.machines if memory is None else memory.aged_machines, now)
         if _due(self.offers, now, deadlines.offers_every, deadlines.retry_every):
-            self.offers.ask(driver.offers, now)
+            self.offers.ask(machines.offers, now)
         if _due(self.quota, now, deadlines.quota_every, deadlines.retry_every):
-            self.quota.ask(remembers.aged_quota if remembers else driver.quota, now)
+            self.quota.ask(machines.quota if memory is None else memory.aged_quota, now)
 
 
 def _due(asker: Asker[Any], now: float, every: float, retry: float) -> bool:
@@ -126,7 +121,7 @@ class Observer:
         *,
         policy: Policy,
         pool: Pool,
-        drivers: Mapping[str, Driver],
+        clouds: Mapping[str, Cloud],
         ledger: Remembered,
         deadlines: Deadlines | None = None,
         asking: Asking | None = None,
@@ -134,12 +129,12 @@ class Observer:
     ) -> None:
         self.policy = policy
         self.pool = pool
-        self.drivers = drivers
+        self.clouds = clouds
         self._ledger = ledger
         self._deadlines = deadlines or Deadlines()
         self._asking = asking or Asking()
         self._stopwatch = self._asking.stopwatch
-        self._clouds: dict[str, _Cloud] = {}
+        self._asked: dict[str, _Questions] = {}
         self._same = SameSources()
         self._collector: Asker[PoolSlots] = Asker(
             "the collector", stale_after=2 * self._deadlines.pool, asking=self._asking
@@ -149,9 +144,9 @@ class Observer:
         self._spending = SpendingAsker(spending)
         self.questions = Questions()  # what the last plan wants to know besides: told by whoever has it
 
-    def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
+    def reconfigure(self, policy: Policy, pool: Pool, clouds: Mapping[str, Cloud]) -> None:
         """Go on with a changed configuration; what the sources said last is kept."""
-        self.policy, self.pool, self.drivers = policy, pool, drivers
+        self.policy, self.pool, self.clouds = policy, pool, clouds
 
     @property
     def schedds_seen(self) -> dict[str, float]:
@@ -204,10 +199,10 @@ class Observer:
         return self._cloud_views(self._stopwatch(), lambda: now)
 
     def _ask_clouds(self, now: float) -> None:
-        for name, driver in self.drivers.items():
-            if name not in self._clouds:
-                self._clouds[name] = _Cloud(name, self._deadlines, self._asking)
-            self._clouds[name].ask(driver, now, self._deadlines)
+        for name, cloud in self.clouds.items():
+            if name not in self._asked:
+                self._asked[name] = _Questions(name, self._deadlines, self._asking)
+            self._asked[name].ask(cloud, now, self._deadlines)
 
     def _ask_first(self, now: float) -> None:
         self._ask_clouds(now)
@@ -218,8 +213,8 @@ class Observer:
 
     def _cloud_views(self, begun: float, clock: Callable[[], float]) -> dict[str, CloudView]:
         views = {}
-        for name in self.drivers:
-            cloud = self._clouds[name]
+        for name in self.clouds:
+            cloud = self._asked[name]
             left = self._deadlines.cloud - (self._stopwatch() - begun)
             machines = cloud.machines.answer(left, clock())
             # Only a first look waits for offers and quotas: later the last answers serve meanwhile.
@@ -227,8 +222,8 @@ class Observer:
             offers = cloud.offers.answer(left if first else 0.0, clock())
             quota = cloud.quota.answer(left if first else 0.0, clock())
             wanted = sorted(id_ for where, id_ in self.questions.machines if where == name)
-            found = cloud.by_id.found(self.drivers[name], wanted, left, clock)
-            odd = frozenset(odd_of(self.drivers[name]))
+            found = cloud.by_id.found(self.clouds[name].machines, wanted, left, clock)
+            odd = frozenset(self.clouds[name].machines.odd)
             view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd)
             views[name] = self._same.cloud(name, view)
         return views
@@ -236,15 +231,15 @@ class Observer:
     def _unread_boots(
         self, clouds: Mapping[str, CloudView], ledger: LedgerView, clock: Callable[[], float]
     ) -> Iterator[Reason]:
-        for name, driver in self.drivers.items():
+        for name, cloud in self.clouds.items():
             shown = clouds[name].machines
             if isinstance(shown, Known):
-                yield from self._clouds[name].boots.look(driver, shown.value, ledger.machines, clock)
+                yield from self._asked[name].boots.look(cloud.machines, shown.value, ledger.machines, clock)
 
     def _odd_instances(self) -> Iterator[Reason]:
         """What says which items of the clouds' listings nothing can be made of."""
-        for name, driver in self.drivers.items():
-            odd = odd_of(driver)
+        for name, cloud in self.clouds.items():
+            odd = cloud.machines.odd
             for machine, why in sorted(odd.items())[:_NAMED]:
                 text = f"cloud {name} shows {machine} in a way of which nothing can be made ({why})"
                 yield Reason(ODD_INSTANCE, f"{text}: it is left out, and doesn't count as gone")
@@ -253,8 +248,8 @@ class Observer:
 
     def _odd_offers(self) -> Iterator[Reason]:
         """What says which rows of what clouds sell nothing can be made of."""
-        for name, driver in self.drivers.items():
-            odd = odd_offers_of(driver)
+        for name, cloud in self.clouds.items():
+            odd = cloud.machines.odd_offers
             for what, why in sorted(odd.items())[:_NAMED]:
                 text = f"cloud {name} sells {what} in a way of which nothing can be made ({why})"
                 yield Reason(ODD_OFFER, f"{text}: it is left out")

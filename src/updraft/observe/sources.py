@@ -84,7 +84,7 @@ class _Question(Generic[T]):
 
 
 def _dated(question: _Question[T]) -> Known[T]:
-    """The answer as of when the cloud was really asked: a driver may have answered from memory."""
+    """The answer as of when the cloud was really asked: a cloud may be answered for from memory."""
     value = question.value
     if isinstance(value, Aged):
         return Known(value.value, question.at - max(0.0, value.age - question.took))
@@ -187,7 +187,7 @@ AT_ONCE = 200  # machines: a cloud may take a call for each
 
 
 class LooksUp(Protocol):
-    """The part of a cloud's driver that is asked: see `clouds.base.Driver`."""
+    """What is asked of the machines of a cloud: see `clouds.base.Machines`."""
 
     def look_up(self, ids: Iterable[str]) -> Found:
         """What the cloud says of these instances."""
@@ -205,7 +205,7 @@ class ById:
         self._found: dict[str, Known[Instance | None]] = {}
 
     def found(
-        self, driver: LooksUp, wanted: Sequence[str], patience: float, clock: Callable[[], float]
+        self, machines: LooksUp, wanted: Sequence[str], patience: float, clock: Callable[[], float]
     ) -> Mapping[str, Known[Instance | None]]:
         """What is known of the `wanted` ones, after waiting for a moment, `patience` seconds at the most."""
         if not wanted:
@@ -216,7 +216,7 @@ class ById:
         due = [id_ for id_ in wanted if not 0 <= now - self._asked.get(id_, math.inf) < AGAIN]
         if due:
             due = sorted(due, key=lambda id_: self._asked.get(id_, 0.0))[:AT_ONCE]
-            self._ask(driver, due, now)
+            self._ask(machines, due, now)
         answer = self._asker.answer(min(patience, BRIEFLY), clock())
         if isinstance(answer, Known):
             self._found.update({id_: Known(one, answer.at) for id_, one in answer.value.items()})
@@ -224,8 +224,8 @@ class ById:
         self._found = {id_: self._found[id_] for id_ in wanted if id_ in self._found}
         return dict(self._found)
 
-    def _ask(self, driver: LooksUp, due: Sequence[str], now: float) -> None:
+    def _ask(self, machines: LooksUp, due: Sequence[str], now: float) -> None:
         before = self._asker.asked_at
-        self._asker.ask(lambda: driver.look_up(due), now)
+        self._asker.ask(lambda: machines.look_up(due), now)
         if self._asker.asked_at != before:  # else an earlier question is still under way
             self._asked.update(dict.fromkeys(due, now))

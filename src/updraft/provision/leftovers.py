@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from updraft.clouds.base import TAG_IDENTITY, Driver, catalogue_of, image_finder_of, leavings_of
-from updraft.clouds.imaging import MachineImage, imaging_of
+from updraft.clouds.base import TAG_IDENTITY, Machines
+from updraft.clouds.cloud import Cloud
+from updraft.clouds.imaging import MachineImage
 from updraft.clouds.networking import TAG_ROLE, Group
 from updraft.config.model import Settings
 from updraft.core.leftovers import Belonging, Kind
@@ -20,29 +21,29 @@ _OVER = (CloudState.TERMINATED, CloudState.STOPPING)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One cloud of the configuration: `pools` are the drivers of the pool, of its heads and of its images.
+    """One cloud of the configuration: as it is for the pool, its heads and its images.
 
     `network` is None where the cloud has no groups; `keys` are the names of key pairs that the ledger notes.
     """
 
     settings: Settings
     cloud: str
-    workers: Driver
-    heads: Driver
-    builders: Driver
+    workers: Cloud
+    heads: Cloud
+    builders: Cloud
     network: Network | None
     keys: frozenset[str]
 
     def questions(self) -> Asked:
         """What to ask of the cloud, by what it is; each raises CloudError."""
         asked: dict[str, Callable[[], tuple[Belonging, ...]]] = {"machines": self.machines}
-        if imaging_of(self.workers) is not None:
+        if self.workers.images is not None:
             asked["images"] = self.images
         if self.network is not None:
             asked["security groups"] = self.groups
-        if self.keys and catalogue_of(self.workers) is not None:
+        if self.keys and self.workers.catalogue is not None:
             asked["key pairs"] = self.key_pairs
-        further = leavings_of(self.workers)
+        further = self.workers.leavings
         if further is not None:
             asked |= {f"{kind}s": partial(self.further, kind) for kind in further.kinds}
         return asked
@@ -57,7 +58,7 @@ class Place:
         groups = own.get("security_groups") or ()
         for group in (groups,) if isinstance(groups, str) else groups:  # type: ignore[attr-defined]
             found[str(group)] = f"[clouds.{self.cloud}]"
-        finder = image_finder_of(self.workers)
+        finder = self.workers.finder
         for name, worker in self.settings.classes.items():
             image = self.settings.images_of(worker).get(self.cloud)
             if image is None:
@@ -70,10 +71,10 @@ class Place:
 
     def remove(self, thing: Belonging, going: Iterable[Belonging] = ()) -> None:
         """Remove it. Raises CloudError, BadRequest while something uses it; `going` are to go as well."""
-        imaging, catalogue = imaging_of(self.workers), catalogue_of(self.workers)
-        further = leavings_of(self.workers)
+        imaging, catalogue = self.workers.images, self.workers.catalogue
+        further = self.workers.leavings
         if thing.kind is Kind.MACHINE:
-            self.builders.terminate([thing.id])
+            self.builders.machines.terminate([thing.id])
         elif thing.kind is Kind.IMAGE and imaging is not None:
             imaging.delete(thing.id)
         elif thing.kind is Kind.GROUP and self.network is not None:
@@ -98,14 +99,14 @@ class Place:
                 cloud=self.cloud, kind=Kind.MACHINE, id=one.id, name=one.worker_class, pool=pool,
                 identity=one.identity, used_by=user, made_at=one.launched_at,
             )
-            for driver, user in whose
-            for one in _alive(driver)
+            for cloud, user in whose
+            for one in _alive(cloud.machines)
         )  # fmt: skip
 
     def images(self) -> tuple[Belonging, ...]:
         """With the machines that boot them, this pool's of any kind."""
-        imaging = imaging_of(self.workers)
-        booting = {one.image: one.id for driver in self._drivers for one in _alive(driver)}
+        imaging = self.workers.images
+        booting = {one.image: one.id for cloud in self._each for one in _alive(cloud.machines)}
         return tuple(self._image(one, booting) for one in (() if imaging is None else imaging.all()))
 
     def groups(self) -> tuple[Belonging, ...]:
@@ -116,20 +117,20 @@ class Place:
 
     def key_pairs(self) -> tuple[Belonging, ...]:
         """Those that the ledger notes, where they are still there."""
-        catalogue = catalogue_of(self.workers)
+        catalogue = self.workers.catalogue
         there = frozenset(() if catalogue is None else catalogue.key_pairs())
         return tuple(Belonging(self.cloud, Kind.KEY_PAIR, one, one) for one in sorted(self.keys & there))
 
     def further(self, kind: Kind) -> tuple[Belonging, ...]:
         """What there is beside these; that of heads and image builds is the pool's, by names of their own."""
         pool = self.settings.pool.name
-        each = (leavings_of(driver) for driver in self._drivers)
+        each = (cloud.leavings for cloud in self._each)
         return tuple(replace(one, pool=pool) for some in each if some is not None for one in some.of(kind))
 
     # ------------------------------------------------------------------------------------------- inside
 
     @property
-    def _drivers(self) -> Sequence[Driver]:
+    def _each(self) -> Sequence[Cloud]:
         return (self.workers, self.heads, self.builders)
 
     def _image(self, one: MachineImage, booting: Mapping[str, str]) -> Belonging:
@@ -146,13 +147,13 @@ class Place:
             unfinished=one.state == "making", broken=one.state == "failed",
         )  # fmt: skip
 
-    def _group(self, one: Group, driver: Driver) -> Belonging:
-        users = [machine.id for machine in _alive(driver)]
+    def _group(self, one: Group, cloud: Cloud) -> Belonging:
+        users = [machine.id for machine in _alive(cloud.machines)]
         return Belonging(
             cloud=self.cloud, kind=Kind.GROUP, id=one.id, name=one.name, pool=one.pool,
             identity=one.tags.get(TAG_IDENTITY, ""), used_by=f"machine {users[0]}" if users else "",
         )  # fmt: skip
 
 
-def _alive(driver: Driver) -> list[Instance]:
-    return [one for one in driver.machines() if one.state not in _OVER]
+def _alive(machines: Machines) -> list[Instance]:
+    return [one for one in machines.machines() if one.state not in _OVER]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from updraft.act import Actor, Lanes
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.condor.base import Pool
 from updraft.core.model import Launch, Observation, Plan, Snapshot
 from updraft.core.settings import Policy
@@ -31,7 +31,7 @@ class Controller:
         policy: Policy,
         *,
         pool: Pool,
-        drivers: Mapping[str, Driver],
+        clouds: Mapping[str, Cloud],
         ledger: MemoryLedger | Ledger,
         clock: Callable[[], float],
         matcher: Matcher,
@@ -39,14 +39,14 @@ class Controller:
     ) -> None:
         self._policy = policy
         self._pool = pool
-        self._drivers = drivers
+        self._clouds = clouds
         self._ledger = ledger
-        self._observer = Observer(policy=policy, pool=pool, drivers=drivers, ledger=ledger, asking=VIRTUAL)
+        self._observer = Observer(policy=policy, pool=pool, clouds=clouds, ledger=ledger, asking=VIRTUAL)
         self._preparer = Preparer(ledger=ledger, matcher=matcher, stopwatch=VIRTUAL.stopwatch)
         self._actor = Actor(
             policy=policy,
             pool=pool,
-            drivers=drivers,
+            clouds=clouds,
             user_data=_no_user_data,
             ledger=cast(Ledger, ledger),
             clock=clock,
@@ -57,8 +57,8 @@ class Controller:
     def reconfigure(self, policy: Policy) -> None:
         """Go on with another policy, as after a changed configuration."""
         self._policy = policy
-        self._observer.reconfigure(policy, self._pool, self._drivers)
-        self._actor.reconfigure(policy, self._pool, self._drivers, _no_user_data)
+        self._observer.reconfigure(policy, self._pool, self._clouds)
+        self._actor.reconfigure(policy, self._pool, self._clouds, _no_user_data)
 
     def look(self, now: float) -> Observation:
         """Ask every source."""

@@ -106,7 +106,7 @@ class Engine:
         self._controller = Controller(
             self.policy,
             pool=self.pool,
-            drivers=self.drivers,
+            clouds={name: one.cloud for name, one in self.drivers.items()},
             ledger=self.ledger,
             clock=self.timeline,
             matcher=Judge(),

@@ -17,6 +17,7 @@ from updraft.cli import main
 from updraft.cli.heads import launch as headlaunch
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.ec2.settings import EC2Heads
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.fake.networking import FakeNetworking
@@ -24,7 +25,7 @@ from updraft.clouds.heads import HeadPlace, PlainHeads
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, LocalHeads
 from updraft.clouds.networking import Group, Rule, group_source
 from updraft.clouds.openstack.settings import OpenStackHeads
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.errors import BadRequest, UsageError
 from updraft.provision.heads.machines import Patience
 
@@ -59,7 +60,7 @@ class World:
             site_settings("here", {"images": ["debian"], "boots": [{"start": "4s", "join": "4s"}]}),
             lambda: self.now,
         )
-        self.given: list[Cloud] = []
+        self.given: list[CloudTable] = []
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -82,13 +83,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     # The fake driver has no setting `security_groups`; its settings aren't what is tried here.
     monkeypatch.setattr("updraft.config.drivers.settings_model", lambda _entry: None)
 
-    def driver(settings: Settings, _name: str, cloud: Cloud) -> FakeCloud:
+    def driver(settings: Settings, _name: str, cloud: CloudTable) -> Cloud:
         found = FakeCloud(made.site, settings.pool.name)
         made.given.append(cloud)
         found.console = lambda _machine: made.console  # type: ignore[method-assign]
-        return found
+        return found.cloud
 
-    monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(wiring, "make_cloud", driver)
     monkeypatch.setattr(source, "own_source", lambda: WHEEL_AT)
     monkeypatch.setattr(
         headlaunch, "patience", lambda: Patience(headlaunch.say, lambda: made.now, made.sleep, 2.0)

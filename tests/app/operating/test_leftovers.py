@@ -16,10 +16,11 @@ from updraft.checks.leftovers import judge
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, LaunchRequest
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.networking import TAG_ROLE, Rule, group_source
 from updraft.config import load
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.core.leftovers import Kind
 from updraft.errors import ProblemFound
 from updraft.ledger import Ledger
@@ -59,8 +60,8 @@ class Lab:
             for name in ("here", "there")
         }
 
-    def driver(self, settings: Settings, name: str, _cloud: Cloud | None = None) -> FakeCloud:
-        return FakeCloud(self.sites[name], settings.pool.name)
+    def driver(self, settings: Settings, name: str, _cloud: CloudTable | None = None) -> Cloud:
+        return FakeCloud(self.sites[name], settings.pool.name).cloud
 
     def cloud(self, name: str = "here", pool: str = "demo") -> FakeCloud:
         return FakeCloud(self.sites[name], pool)
@@ -94,7 +95,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UPDRAFT_CONFIG", str(found.file))
     monkeypatch.setenv("COLUMNS", "220")
-    monkeypatch.setattr(wiring, "make_driver", found.driver)
+    monkeypatch.setattr(wiring, "make_cloud", found.driver)
     monkeypatch.setattr("updraft.app.operating.leftovers.time.time", lambda: found.now)
     return found
 

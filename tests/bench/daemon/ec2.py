@@ -10,15 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.bench.daemon.quiet import Quiet
 from tests.bench.decision import crowd
 from tests.rigs.clouds.ec2site import IMAGE, KEYS, REGION, EC2Site
+from tests.rigs.clouds.made import made
 from updraft.act import Actor
 from updraft.app import serving, wiring
-from updraft.clouds.ec2 import from_settings
 from updraft.clouds.paced import Paced
 from updraft.condor.base import PoolSlots
 from updraft.condor.process.judge import Judge
@@ -98,20 +99,21 @@ class Trial:
         stack.callback(self.site.close)
         os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"] = KEYS
         settings = {"endpoint": self.site.url, "region": REGION, "flavors": [FLAVOR]}
-        self.driver = from_settings(CLOUD, POOL, settings)
+        self.driver = made("ec2", CLOUD, POOL, settings)
         self.pool = EndpointPool()
         self.ledger = ledger = stack.enter_context(Ledger(folder / "ledger.sqlite"))
         judge = stack.enter_context(Judge())
-        drivers = {CLOUD: Paced(self.driver, self.driver.pace)}
+        paced = Paced(self.driver, self.driver.cloud.traits.pace)
+        clouds = {CLOUD: replace(self.driver.cloud, machines=paced, memory=paced)}
         policy = Policy(POOL, {CLASS: worker_class()})
-        parts = Parts(policy, self.pool, drivers, user_data)
+        parts = Parts(policy, self.pool, clouds, user_data)
         self.daemon = Daemon(
             parts=parts,
             ledger=ledger,
             observer=wiring.make_observer(parts, ledger),
             preparer=wiring.make_preparer(ledger, judge),
             actor=Actor(
-                policy=policy, pool=self.pool, drivers=drivers, user_data=user_data, ledger=ledger,
+                policy=policy, pool=self.pool, clouds=clouds, user_data=user_data, ledger=ledger,
                 clock=time.time,
             ),
             plan=plan,

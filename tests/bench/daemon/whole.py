@@ -18,7 +18,8 @@ from tests.bench.decision import crowd
 from tests.bench.rows import spread
 from updraft.act import Actor
 from updraft.app import serving, wiring
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, LaunchRequest, Machines
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.condor.base import PoolSlots
 from updraft.condor.process.children import Children
@@ -119,16 +120,21 @@ def _record(machine: str, launch: LaunchRecord, joined: float | None, now: float
 
 
 def daemon(
-    ledger: Ledger, drivers: Mapping[str, Driver], pool: CrowdPool, judge: Judge, policy: Policy | None = None
+    ledger: Ledger,
+    machines: Mapping[str, Machines],
+    pool: CrowdPool,
+    judge: Judge,
+    policy: Policy | None = None,
 ) -> Daemon:
     """The real daemon on the crowd: only what it asks is made up."""
 
     def user_data(launch: Launch, token: str) -> bytes:
         return f"{launch.key} {token}".encode()
 
-    parts = Parts(policy or crowd.policy(), pool, drivers, user_data)
+    clouds = {name: Cloud(name, one) for name, one in machines.items()}
+    parts = Parts(policy or crowd.policy(), pool, clouds, user_data)
     actor = Actor(
-        policy=parts.policy, pool=pool, drivers=drivers, user_data=user_data, ledger=ledger, clock=time.time
+        policy=parts.policy, pool=pool, clouds=clouds, user_data=user_data, ledger=ledger, clock=time.time
     )
     observer: Observer = wiring.make_observer(parts, ledger)
     return Daemon(

@@ -9,9 +9,8 @@ import pytest
 from tests.rigs.forms import validate
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
-from updraft.clouds.base import ImageInfo, catalogue_of
+from updraft.clouds.base import ImageInfo
 from updraft.clouds.fake import FakeCloud
-from updraft.clouds.prices import Priced
 
 SETTINGS = """\
 [pool]
@@ -123,8 +122,3 @@ def test_tables_fit_the_terminal(
         assert max(len(line) for line in out.splitlines()) <= columns
         if verb == "images":
             assert "".join(out.split()).count("ami-0000000000000000") == 6
-
-
-def test_a_catalogue_is_found_under_wrappers() -> None:
-    driver = FakeCloud.__new__(FakeCloud)
-    assert catalogue_of(Priced(driver, {}, "x")) is driver

@@ -10,9 +10,10 @@ from tests.rigs.forms import validate
 from updraft.app import wiring
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.clouds.fake.imaging import FakeImaging
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 
 SETTINGS = """\
 [pool]
@@ -45,12 +46,12 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Site]:
         for name in ("here", "there")
     }
 
-    def driver(settings: Settings, name: str, cloud: Cloud) -> FakeCloud:
+    def driver(settings: Settings, name: str, cloud: CloudTable) -> Cloud:
         found = FakeCloud(made[name], settings.pool.name)
         found.imaging = FakeImaging(made[name], found._call, f"project-of-{name}")
-        return found
+        return found.cloud
 
-    monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(wiring, "make_cloud", driver)
     return made
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rigs.clouds.made import finding
 from tests.waiting import deadline
 from updraft import config
 from updraft.bootstrap.head.identities import ENDED_SETTING, OWN_SETTING, REQUIREMENTS
@@ -157,11 +158,7 @@ def test_an_image_is_written_by_its_id_with_its_name_beside_it(
 
 
 def test_an_image_that_is_not_listed_is_looked_for(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def image(_self: FakeCloud, wanted: str) -> ImageInfo | None:
-        strangers = ImageInfo("ami-2", "debian", "available", "x86_64", "another")
-        return strangers if wanted == strangers.id else None
-
-    monkeypatch.setattr(FakeCloud, "image", image, raising=False)
+    finding(monkeypatch, ImageInfo("ami-2", "debian", "available", "x86_64", "another"))
     words = ("--driver", "fake", "--set", 'images=["worker"]', "--image")
     assert run(capsys, *words, "ami-3")[0] == 2
     assert run(capsys, *words, "ami-2")[0] == 0

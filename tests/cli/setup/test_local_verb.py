@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.clouds.made import made
 from updraft.cli import main
 from updraft.clouds.local.config import LocalCloudConfig
-from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.process import usual_state
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, STATE
 from updraft.errors import AuthFailed
@@ -89,9 +89,9 @@ def test_beside_its_socket_is_where_the_credential_is_looked_for(
     monkeypatch.delenv(ENDPOINT_VARIABLE, raising=False)
     settings = {"endpoint": f"unix:{tmp_path}/api.sock"}
     with pytest.raises(AuthFailed, match=f"{tmp_path}/controller.token can't be read"):
-        from_settings("local", "p", settings)
+        made("local", "local", "p", settings)
     (tmp_path / "controller.token").write_text("a-credential\n")
-    assert from_settings("local", "p", settings).no_networking  # it is taken: no role is asked for
+    assert made("local", "local", "p", settings).name == "local"  # it is taken: no role is asked for
     monkeypatch.setenv("UPDRAFT_LOCAL_CLOUD_TOKEN", "another")
     (tmp_path / "controller.token").unlink()
-    assert from_settings("local", "p", settings).no_networking
+    assert made("local", "local", "p", settings).name == "local"

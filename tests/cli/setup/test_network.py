@@ -14,9 +14,10 @@ from updraft.app import wiring
 from updraft.cli import main
 from updraft.cli.schemas import FORMS
 from updraft.clouds.base import TAG_POOL
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.networking import Group, Rule, group_source
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.errors import CloudUnavailable
 
 SETTINGS = """\
@@ -57,10 +58,10 @@ def site(write: Write, monkeypatch: pytest.MonkeyPatch) -> Site:
     write(SETTINGS % "")
     made = Site("here", site_settings("here", {}), lambda: 1e9)
 
-    def driver(settings: Settings, _name: str, _cloud: Cloud) -> FakeCloud:
-        return FakeCloud(made, settings.pool.name)
+    def driver(settings: Settings, _name: str, _cloud: CloudTable) -> Cloud:
+        return FakeCloud(made, settings.pool.name).cloud
 
-    monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(wiring, "make_cloud", driver)
     return made
 
 

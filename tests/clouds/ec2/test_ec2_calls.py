@@ -18,7 +18,7 @@ def test_a_quiet_pool_of_hundreds_of_machines_takes_twelve_calls_a_minute(served
     harness.set_quota(2000)
     driver = harness.driver()
     now = 0.0
-    paced = Paced(driver, driver.pace, clock=lambda: now)
+    paced = Paced(driver, driver.cloud.traits.pace, clock=lambda: now)
     (made,) = paced.launch(request(harness))
     harness.wait(lambda: bool(driver.machines()[0].address), "it is listed")
     harness.endpoint.multiply(made.id, MACHINES - 1)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
+from tests.clouds.parts_conformance import PartsConformance
 from tests.rigs.clouds.ec2endpoint import Quirks, Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.untagged import Untagged
@@ -12,13 +13,13 @@ from updraft.clouds.base import TAG_CLASS
 from updraft.core.model import Instance
 
 
-class TestEC2(DriverConformance):
+class TestEC2(MachinesConformance):
     @pytest.fixture
     def harness(self, served: Served) -> EC2Harness:
         return EC2Harness(served)
 
 
-class _Awkward(DriverConformance):
+class _Awkward(MachinesConformance):
     """The sentences of the contract that an awkward endpoint makes harder; the others are the same code."""
 
     test_errors_are_mapped = None
@@ -81,3 +82,9 @@ class TestDeafEndpoint(_Untagged):
             paging="ignore",
         )
         return EC2Harness(served, quirks)
+
+
+class TestEC2Parts(PartsConformance):
+    @pytest.fixture
+    def harness(self, served: Served) -> EC2Harness:
+        return EC2Harness(served)

@@ -10,12 +10,12 @@ import pytest
 from tests.rigs.clouds.ec2endpoint import REGION, Endpoint, Quirks, Served, Trouble
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.base import TAG_CLASS, TAG_POOL, Catalogue, catalogue_of
+from updraft.clouds.base import TAG_CLASS, TAG_POOL, Catalogue
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.driver import EC2Driver
 from updraft.clouds.ec2.reading import instance_of
-from updraft.clouds.ec2.settings import checked_settings
-from updraft.clouds.prices import Priced
+from updraft.clouds.ec2.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudState, Resources
 from updraft.errors import (
     AuthFailed,
@@ -521,7 +521,7 @@ def test_an_image_name_means_the_newest_of_that_name(harness: EC2Harness, driver
 
 def test_the_catalogue(harness: EC2Harness, driver: EC2Driver) -> None:
     assert isinstance(driver, Catalogue)
-    assert catalogue_of(Priced(driver, {}, "cloud")) is driver
+    assert driver.cloud.catalogue is driver
     assert [(one.name, one.id[-1], one.arch) for one in driver.images()] == [
         ("other", "3", "x86_64"),
         ("worker", "2", "x86_64"),
@@ -573,7 +573,7 @@ def test_a_quota_is_reckoned_from_a_listing_that_is_fresh_and_nothing_came_after
 ) -> None:
     now = [0.0]
     harness.set_quota(5)
-    settings = checked_settings("cloud", harness.settings)
+    settings = checked_settings(Settings, "cloud", harness.settings)
     driver = EC2Driver("cloud", "conformance", settings, Connection("cloud", settings), lambda: now[0])
 
     def listings() -> int:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.rigs.clouds.made import made
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.worker.userdata import WorkerSpec, worker_user_data
 from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_IDENTITY, TAG_LAUNCH, TAG_POOL, TAG_VARIANT
-from updraft.clouds.ec2 import Settings, from_settings
+from updraft.clouds.ec2 import Settings
 from updraft.clouds.ec2.prices import shipped
 from updraft.clouds.ec2.reading import ATTRIBUTES, claims_in
 from updraft.condor import base as condor
@@ -114,7 +115,7 @@ def test_the_price_table_says_where_it_is_from() -> None:
 )
 def test_wrong_settings_are_named_and_no_secret_is_repeated(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words) as raised:
-        from_settings("aws", "pool", settings)
+        made("ec2", "aws", "pool", settings)
     assert "secret@" not in str(raised.value)
     assert "hush" not in str(raised.value)
 

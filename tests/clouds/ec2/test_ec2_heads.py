@@ -6,7 +6,7 @@ from tests.clouds.network_conformance import TAGS
 from tests.rigs.clouds.ec2endpoint import Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.ec2 import HEADS
+from updraft.clouds.ec2 import DRIVER
 from updraft.clouds.heads import HeadPlace
 
 
@@ -18,7 +18,7 @@ def harness(served: Served) -> EC2Harness:
 def test_a_heads_launch_asks_for_what_is_a_heads(harness: EC2Harness) -> None:
     groups = harness.driver(security_groups=[], instance_profile=None).networking
     group = groups.make("h-head", TAGS).id
-    own = HEADS.settings(harness.settings, HeadPlace(group=group))
+    own = DRIVER.heads.settings(harness.settings, HeadPlace(group=group))
     harness.settings = dict(own)
     (made,) = harness.driver("conformance.heads").launch(request(harness))
     (call,) = harness.endpoint.calls("RunInstances")
@@ -44,6 +44,6 @@ def test_a_workers_launch_ends_with_its_shutdown(harness: EC2Harness) -> None:
 
 def test_the_role_is_asked_for_by_its_name_or_arn(harness: EC2Harness) -> None:
     for role, key in (("head-role", "Name"), ("arn:aws:iam::1:instance-profile/head-role", "Arn")):
-        own = HEADS.settings(harness.settings, HeadPlace(role=role, private=True))
+        own = DRIVER.heads.settings(harness.settings, HeadPlace(role=role, private=True))
         driver = EC2Harness.driver(harness, **{**own, "security_groups": []})
         assert driver._launcher._site("ami-00000000000000001")["IamInstanceProfile"] == {key: role}

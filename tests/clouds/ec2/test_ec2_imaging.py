@@ -7,7 +7,6 @@ import pytest
 from tests.clouds.imaging_conformance import TAGS, ImagingConformance
 from tests.rigs.clouds.ec2endpoint import REGION, Quirks, Served
 from tests.rigs.clouds.ec2harness import EC2Harness
-from updraft.clouds.imaging import imaging_of
 from updraft.errors import BadRequest
 
 
@@ -17,8 +16,7 @@ class TestEC2Imaging(ImagingConformance):
         return EC2Harness(served)
 
     def test_files_are_refused_with_what_to_do(self, harness: EC2Harness) -> None:
-        images = imaging_of(harness.driver())
-        assert images is not None
+        images = harness.driver().imaging
         with pytest.raises(BadRequest, match="import-image"):
             images.upload("x", "raw", BytesIO(), 0, {})
         with pytest.raises(BadRequest, match="export-image"):

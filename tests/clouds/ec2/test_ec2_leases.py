@@ -5,8 +5,7 @@ import pytest
 from tests.rigs.clouds.ec2endpoint import Quirks, Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.base import TAG_LEASE, LaunchRequest, Leases, leases_of
-from updraft.clouds.prices import Priced
+from updraft.clouds.base import TAG_LEASE, LaunchRequest, Leases
 
 OPTION = "MetadataOptions.InstanceMetadataTags"
 
@@ -39,15 +38,15 @@ def test_tags_that_the_metadata_service_cannot_show_are_not_asked_to_be_shown(ha
     driver = harness.driver(tags={"cost center": "17"})
     driver.launch(leased(harness))
     assert OPTION not in sent(harness)
-    assert not driver.leases.told
+    assert not driver.cloud.traits.leases().told
 
 
 def test_an_endpoint_that_shows_it_in_its_answer_is_believed(harness: EC2Harness) -> None:
     driver = harness.driver()
-    assert leases_of(Priced(driver, {}, "ec2")) == Leases(told=True, ended=True)
+    assert driver.cloud.traits.leases() == Leases(told=True, ended=True)
     driver.launch(leased(harness))
     assert driver.known.has("metadata-tags") is True
-    assert driver.leases == Leases(told=True, ended=True)
+    assert driver.cloud.traits.leases() == Leases(told=True, ended=True)
 
 
 @pytest.mark.parametrize("how", ["refuse", "ignore"])
@@ -55,8 +54,8 @@ def test_an_endpoint_without_metadata_options_launches_all_the_same(served: Serv
     harness = EC2Harness(served, Quirks(metadata_options=how))
     driver = harness.driver()
     assert len(driver.launch(leased(harness))) == 1
-    assert not driver.leases.told
+    assert not driver.cloud.traits.leases().told
 
 
 def test_without_shutdown_behaviour_powering_off_ends_no_machine(harness: EC2Harness) -> None:
-    assert not harness.driver(lacks=["shutdown-behavior"]).leases.ended
+    assert not harness.driver(lacks=["shutdown-behavior"]).cloud.traits.leases().ended

@@ -8,7 +8,7 @@ from tests.clouds.imaging_conformance import TAGS
 from tests.rigs.clouds.ec2endpoint import Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.base import TAG_IDENTITY, TAG_POOL, leavings_of
+from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.clouds.ec2.client import Connection
 from updraft.core.leftovers import Belonging, Kind
 from updraft.errors import CloudError
@@ -39,8 +39,7 @@ def snapshot(harness: EC2Harness, tags: dict[str, str]) -> str:
 
 
 def seen(harness: EC2Harness, kind: Kind) -> dict[str, Belonging]:
-    leavings = leavings_of(harness.driver())
-    assert leavings is not None
+    leavings = harness.driver().leavings
     return {one.id: one for one in leavings.of(kind)}
 
 
@@ -69,8 +68,7 @@ def test_volumes_with_the_pools_tag_and_the_machines_that_use_them(harness: EC2H
 
 def test_what_is_removed_is_gone_and_twice_is_success(harness: EC2Harness) -> None:
     things = {Kind.SNAPSHOT: snapshot(harness, MINE), Kind.VOLUME: volume(harness, MINE)}
-    leavings = leavings_of(harness.driver())
-    assert leavings is not None
+    leavings = harness.driver().leavings
     for kind, one in things.items():
         leavings.remove(kind, one)
         leavings.remove(kind, one)
@@ -81,8 +79,7 @@ def test_a_volume_that_a_machine_has_is_not_removed(harness: EC2Harness) -> None
     busy = volume(harness, MINE)
     (machine,) = harness.driver().launch(request(harness))
     harness.own.attach_volume(VolumeId=busy, InstanceId=machine.id, Device="/dev/sdh")
-    leavings = leavings_of(harness.driver())
-    assert leavings is not None
+    leavings = harness.driver().leavings
     with pytest.raises(CloudError):
         leavings.remove(Kind.VOLUME, busy)
     assert busy in seen(harness, Kind.VOLUME)

@@ -8,7 +8,7 @@ import pytest
 from tests.rigs.clouds.ec2endpoint import Quirks, Served
 from tests.rigs.clouds.ec2harness import EC2Harness
 from tests.rigs.clouds.harness import request
-from updraft.clouds.watched import WatchedDriver
+from updraft.clouds.watched import watched
 from updraft.errors import CloudUnavailable
 
 LINES = (
@@ -24,13 +24,13 @@ def test_an_endpoint_is_only_asked(served: Served) -> None:
     with harness.mute_after_launch(), pytest.raises(CloudUnavailable):
         harness.driver("conformance").launch(asked)
     (made,) = harness.endpoint.standing()
-    watched = WatchedDriver(harness.driver("conformance"))
+    seen = watched(harness.driver("conformance").cloud).machines
     before = len(harness.endpoint.calls())
     for _ in range(2):
-        assert [one.id for one in watched.machines()] == [made]
-    watched.look_up([made])
-    watched.offers()
-    watched.quota()
+        assert [one.id for one in seen.machines()] == [made]
+    seen.look_up([made])
+    seen.offers()
+    seen.quota()
     later = {call.action for call in harness.endpoint.calls()[before:]}
     assert later
     assert all(action.startswith(("Describe", "Get")) for action in later), later

@@ -3,8 +3,9 @@
 import pytest
 
 from tests.clouds.fake.test_fake_conformance import FakeHarness
+from tests.rigs.clouds.made import made
 from updraft.clouds.base import TAG_POOL, LaunchRequest
-from updraft.clouds.fake import Fault, from_settings
+from updraft.clouds.fake import Fault
 from updraft.core.model import CloudState, Resources
 from updraft.errors import CloudUnavailable, ConfigError, NoCapacity, QuotaExceeded, Throttled
 
@@ -14,7 +15,7 @@ def asked(key: str, count: int = 1, zone: str = "a", flavor: str = "small") -> L
 
 
 def test_settings_have_defaults_and_units() -> None:
-    cloud = from_settings("f", "p", {"flavors": {"one": {"cpus": 1, "memory": "2GiB", "disk": "10GiB"}}})
+    cloud = made("fake", "f", "p", {"flavors": {"one": {"cpus": 1, "memory": "2GiB", "disk": "10GiB"}}})
     (offer, _) = cloud.offers()
     assert offer.resources == Resources(1, 2048, 10 * 2**20)
     assert offer.price is None
@@ -31,7 +32,7 @@ def test_settings_have_defaults_and_units() -> None:
 )
 def test_wrong_settings_are_named(settings: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        from_settings("f", "p", settings)
+        made("fake", "f", "p", settings)
 
 
 def test_capacity_gives_what_there_is_then_nothing() -> None:

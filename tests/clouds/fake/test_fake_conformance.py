@@ -5,8 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
+from tests.clouds.parts_conformance import PartsConformance
 from updraft.clouds.base import TAG_CLASS
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.errors import CloudError
 
@@ -37,6 +39,9 @@ class FakeHarness:
 
     def driver(self, pool: str) -> FakeCloud:
         return FakeCloud(self.site, pool)
+
+    def made(self, pool: str) -> Cloud:
+        return self.driver(pool).cloud
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         until = self.now + self.deadline
@@ -78,15 +83,21 @@ class FakeHarness:
         self.site.faults.clear()
 
 
-class TestFake(DriverConformance):
+class TestFake(MachinesConformance):
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness()
 
 
-class TestLaggingFake(DriverConformance):
+class TestLaggingFake(MachinesConformance):
     """New machines are listed late, ended ones go late: the contract still holds, with patience."""
 
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness(shows_after="20s", hides_after="30s", stop_takes="25s")
+
+
+class TestFakeParts(PartsConformance):
+    @pytest.fixture
+    def harness(self) -> FakeHarness:
+        return FakeHarness()

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.rigs.clouds.made import made
 from tests.waiting import until
 from updraft.clouds.base import TAG_LEASE
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone, default_flavors
-from updraft.clouds.local.driver import from_settings
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.images import image
 from updraft.clouds.local.service.machine import Blueprint, Console, Process
@@ -162,8 +162,10 @@ def test_the_driver_works_on_a_controller(site: Site, config: LocalCloudConfig) 
     head = site.boot(role="controller")
     script = (
         "import sys; sys.path[:0] = ['/opt/updraft/src', '/opt/updraft/lib']\n"
-        "from updraft.clouds.local.driver import from_settings\n"
-        f"print(from_settings('local', 'p', {{'endpoint': '{config.endpoint}'}}).quota().machines)\n"
+        "from updraft.clouds.cloud import Owner\n"
+        "from updraft.clouds.local.driver import DRIVER\n"
+        f"settings = DRIVER.settings(endpoint='{config.endpoint}')\n"
+        "print(DRIVER.make('local', Owner('p'), settings).machines.quota().machines)\n"
     )
     assert site.run(head, "python3", "-c", script) == "4"
 
@@ -180,7 +182,7 @@ def test_a_user_of_the_cloud_is_no_administrator(site: Site) -> None:
 def test_without_any_credential_the_driver_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UPDRAFT_LOCAL_CLOUD_TOKEN", raising=False)
     with pytest.raises(AuthFailed, match="credential_file"):
-        from_settings("local", "p", {"endpoint": "unix:/nowhere", "credential_file": "/no/credential_file"})
+        made("local", "local", "p", {"endpoint": "unix:/nowhere", "credential_file": "/no/credential_file"})
 
 
 def test_poweroff_from_inside_ends_the_machine(site: Site) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
+from tests.clouds.parts_conformance import PartsConformance
 from tests.rigs.clouds.harness import next_key
+from tests.rigs.clouds.made import made
 from tests.waiting import until
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.local import process
 from updraft.clouds.local.config import LocalCloudConfig, Quotas, Zone
-from updraft.clouds.local.driver import LocalDriver, from_settings
+from updraft.clouds.local.driver import LocalDriver
 from updraft.clouds.local.faults import Fault, FaultKind
 from updraft.clouds.local.images import image
 from updraft.errors import AuthFailed, CloudError, CloudUnavailable, NoCapacity, Throttled
@@ -41,7 +44,10 @@ class LocalHarness:
 
     def driver(self, pool: str) -> LocalDriver:
         settings = {"endpoint": self.cloud.endpoint, "credential_file": str(self.cloud.credential_file)}
-        return from_settings("local", pool, settings)
+        return made("local", "local", pool, settings)
+
+    def made(self, pool: str) -> Cloud:
+        return self.driver(pool).cloud
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         until(condition, self.deadline, what, every=0.05)
@@ -90,7 +96,7 @@ class LocalHarness:
         return self._fault(FaultKind.LOST_ANSWER, call="run")
 
 
-class TestLocal(DriverConformance):
+class _OnLocal:
     @pytest.fixture
     def harness(self, tmp_path: Path) -> Iterator[LocalHarness]:
         built = image.build()
@@ -105,3 +111,11 @@ class TestLocal(DriverConformance):
             yield LocalHarness(cloud)
         finally:
             cloud.stop()
+
+
+class TestLocalParts(_OnLocal, PartsConformance):
+    """On a real one, too."""
+
+
+class TestLocal(_OnLocal, MachinesConformance):
+    """On a real one."""

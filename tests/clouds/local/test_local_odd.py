@@ -6,10 +6,11 @@ from typing import Any, cast
 import pytest
 
 from updraft.clouds.awaited import Awaited
-from updraft.clouds.base import TAG_POOL, Pace
+from updraft.clouds.base import TAG_POOL, Machines, Pace
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.local.client import Client
 from updraft.clouds.local.driver import LocalDriver
-from updraft.clouds.odd import NAMELESS, odd_of, odd_offers_of
+from updraft.clouds.odd import NAMELESS
 from updraft.clouds.paced import Paced
 from updraft.core.model import CloudState, Instance
 
@@ -40,11 +41,15 @@ def driver(*machines: Mapping[str, Any]) -> LocalDriver:
     return LocalDriver("here", "test", cast(Client, Listed(*machines)))
 
 
+def awaited(machines: Machines) -> Awaited:
+    return Awaited("here", lambda: Cloud("here", Paced(machines, Pace())), lambda _error: None)
+
+
 @pytest.mark.parametrize("changes", [{"times": {}}, {"tags": None}])
 def test_one_of_which_nothing_can_be_made_hides_nobody_and_is_not_gone(changes: dict[str, object]) -> None:
     made = driver(shown("a", **changes), shown("b"))
     assert [one.id for one in made.machines()] == ["b"]
-    assert list(odd_of(made)) == ["a"]
+    assert list(made.odd) == ["a"]
     found = made.look_up(iter(["a", "b", "never"]))
     assert found.keys() == {"b", "never"}, "nothing is said of it"
     assert found["never"] is None
@@ -61,15 +66,15 @@ def test_one_without_an_id_may_be_any_of_those_that_are_missing() -> None:
     del nameless["id"]
     made = driver(nameless, shown("b"))
     assert [one.id for one in made.machines()] == ["b"]
-    assert list(odd_of(made)) == [NAMELESS]
+    assert list(made.odd) == [NAMELESS]
     assert made.look_up(["a", "b"]).keys() == {"b"}
 
 
 def test_what_was_left_out_is_told_through_the_wrappers() -> None:
-    made = Awaited("here", lambda: Paced(driver(shown("a", times={})), Pace()), lambda _error: None)
-    assert not odd_of(made)
+    made = awaited(driver(shown("a", times={})))
+    assert not made.odd
     made.machines()
-    assert list(odd_of(made)) == ["a"]
+    assert list(made.odd) == ["a"]
 
 
 def row(flavor: str, **changes: object) -> dict[str, Any]:
@@ -81,10 +86,10 @@ def row(flavor: str, **changes: object) -> dict[str, Any]:
 @pytest.mark.parametrize("number", ["many", float("nan"), float("inf"), -1, [], True])
 @pytest.mark.parametrize("name", ["cpus", "memory", "disk", "gpus", "price", "left"])
 def test_what_is_sold_with_a_number_that_is_none_is_left_out_and_named(name: str, number: object) -> None:
-    made = Awaited("here", lambda: Paced(driver(row("odd", **{name: number}), row("b")), Pace()), print)
+    made = awaited(driver(row("odd", **{name: number}), row("b")))
     assert [one.flavor for one in made.offers()] == ["b"]
-    assert list(odd_offers_of(made)) == ["z/odd/on-demand"]
-    assert not odd_of(made)
+    assert list(made.odd_offers) == ["z/odd/on-demand"]
+    assert not made.odd
 
 
 def test_what_is_sold_without_all_that_must_be_said_of_it_is_left_out_and_named() -> None:
@@ -92,4 +97,4 @@ def test_what_is_sold_without_all_that_must_be_said_of_it_is_left_out_and_named(
     del short["cpus"]
     made = driver(short, {}, row("none", cpus=None), row("b", price=None))
     assert [(one.flavor, one.price) for one in made.offers()] == [("b", None)]
-    assert list(odd_offers_of(made)) == ["z/short/on-demand", NAMELESS, "z/none/on-demand"]
+    assert list(made.odd_offers) == ["z/short/on-demand", NAMELESS, "z/none/on-demand"]

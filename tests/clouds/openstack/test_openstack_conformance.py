@@ -2,18 +2,19 @@
 
 import pytest
 
-from tests.clouds.conformance import DriverConformance
+from tests.clouds.conformance import MachinesConformance
+from tests.clouds.parts_conformance import PartsConformance
 from tests.rigs.clouds.osfront import Front
 from tests.rigs.clouds.osharness import OpenStackHarness
 
 
-class TestOpenStack(DriverConformance):
+class TestOpenStack(MachinesConformance):
     @pytest.fixture
     def harness(self, front: Front) -> OpenStackHarness:
         return OpenStackHarness(front)
 
 
-class TestOwnPorts(DriverConformance):
+class TestOwnPorts(MachinesConformance):
     """Ports and addresses made for each machine: a call for each, and the same contract."""
 
     test_errors_are_mapped = None
@@ -26,3 +27,9 @@ class TestOwnPorts(DriverConformance):
     @pytest.fixture
     def harness(self, front: Front) -> OpenStackHarness:
         return OpenStackHarness(front, port={"port_security": False}, floating_network="public")
+
+
+class TestOpenStackParts(PartsConformance):
+    @pytest.fixture
+    def harness(self, front: Front) -> OpenStackHarness:
+        return OpenStackHarness(front)

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.rigs.clouds.fakecloud import FakeCloud
 from tests.rigs.clouds.harness import request
+from tests.rigs.clouds.made import made
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
 from tests.rigs.clouds.osharness import OpenStackHarness, refused
 from updraft.clouds.base import TAG_GENERATION, TAG_LAUNCH, TAG_POOL, TAG_RETIRING, Catalogue, ImageFinder
-from updraft.clouds.odd import odd_offers_of
-from updraft.clouds.openstack import from_settings
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.reading import STATES, instance_of, label, state_of
 from updraft.clouds.openstack.selling.quota import left
-from updraft.clouds.openstack.settings import checked_settings
+from updraft.clouds.openstack.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudState, Quota
 from updraft.errors import AuthFailed, BadRequest, CloudUnavailable, ConfigError, QuotaExceeded
 
@@ -316,13 +316,13 @@ def test_a_flavor_of_which_nothing_can_be_made_is_left_out_and_named(
         found = {one.flavor for one in driver.offers()}
         assert "m1.small" in found
         assert "odd" not in found
-        assert set(odd_offers_of(driver)) == {"odd", "98"}
+        assert set(driver.odd_offers) == {"odd", "98"}
 
 
 def test_a_zone_without_a_name_is_left_out_and_named(driver: OpenStackDriver, cloud: FakeCloud) -> None:
     cloud.told["zones"]["availabilityZoneInfo"].insert(0, {"zoneState": {"available": True}})
     assert {one.zone for one in driver.offers()} == {"nova"}
-    assert list(odd_offers_of(driver)) == ["one without an id"]
+    assert list(driver.odd_offers) == ["one without an id"]
 
 
 def test_a_flavor_that_came_lately_can_be_launched(
@@ -573,12 +573,14 @@ def test_credentials_of_the_environment_are_a_warning(
 )
 def test_a_wrong_setting_is_named_and_never_repeated(settings: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError, match=rf"clouds\.here\.{key}") as raised:
-        checked_settings("here", settings)
+        checked_settings(Settings, "here", settings)
     assert "hush" not in str(raised.value)
 
 
 def test_settings_as_they_are_written() -> None:
-    found = checked_settings("here", {"networks": "private", "root_volume": "20.5GiB", "zones": ["a"]})
+    found = checked_settings(
+        Settings, "here", {"networks": "private", "root_volume": "20.5GiB", "zones": ["a"]}
+    )
     assert (found.networks, found.volume_gib(4)) == (("private",), 21)
     assert found.wants("a")
     assert not found.wants("b")
@@ -586,7 +588,7 @@ def test_settings_as_they_are_written() -> None:
 
 def test_nothing_is_asked_before_the_first_call(front: Front) -> None:
     front.log.clear()
-    from_settings("cloud", "pool", {"os_cloud": "test"})
+    made("openstack", "cloud", "pool", {"os_cloud": "test"})
     assert front.log == []
 
 

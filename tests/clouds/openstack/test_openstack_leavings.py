@@ -8,7 +8,7 @@ import pytest
 from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
 from tests.rigs.clouds.osharness import BEGUN, OpenStackHarness
-from updraft.app.wiring import make_driver
+from updraft.app.wiring import make_cloud
 from updraft.cli import main
 from updraft.clouds.base import TAG_IDENTITY, TAG_POOL
 from updraft.config import load
@@ -158,7 +158,7 @@ def test_what_a_configuration_launches_carries_its_identity(
     file = tmp_path / "updraft.toml"
     file.write_text(file.read_text().replace("[classes", "[clouds.lab.port]\n[classes"))
     settings = load(file)
-    make_driver(settings, "lab", settings.clouds["lab"]).launch(request(harness))
+    make_cloud(settings, "lab", settings.clouds["lab"]).machines.launch(request(harness))
     assert [one.identity for one in seen(harness, Kind.PORT).values()] == [configured]
 
 

@@ -3,7 +3,7 @@
 from tests.rigs.clouds.harness import request
 from tests.rigs.clouds.osfront import Front
 from tests.rigs.clouds.osharness import OpenStackHarness
-from updraft.clouds.watched import WatchedDriver
+from updraft.clouds.watched import watched
 
 CHANGING = r"^(PUT|DELETE|PATCH|POST) (?!.*/auth/tokens)"
 SETTINGS = {"root_volume": "10GiB", "floating_network": "public", "port": {}}
@@ -14,12 +14,12 @@ def test_a_project_is_only_asked(front: Front) -> None:
     ours = harness.driver("conformance", **SETTINGS)
     (made,) = ours.launch(request(harness))
     harness.cloud.settled()
-    watched = WatchedDriver(harness.driver("conformance", **SETTINGS))
+    seen = watched(harness.driver("conformance", **SETTINGS).cloud).machines
     before = len(front.calls(CHANGING))
-    assert [one.id for one in watched.machines()] == [made.id]
-    watched.look_up([made.id])
-    watched.offers()
-    watched.quota()
+    assert [one.id for one in seen.machines()] == [made.id]
+    seen.look_up([made.id])
+    seen.offers()
+    seen.quota()
     assert len(front.calls(CHANGING)) == before
     ours.machines()
     assert len(front.calls(CHANGING)) > before, (

@@ -8,7 +8,8 @@ import pytest
 
 from tests.rigs.snapshots import NOW, snapshot
 from updraft.app.serving import annex_desk
-from updraft.clouds.base import Leases
+from updraft.clouds.cloud import Cloud
+from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.config import load
 from updraft.core.model import Annex, MachineRecord, Plan
 from updraft.core.settings import AnnexAllowance
@@ -73,13 +74,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, words: str) -> None:
         allowances(tmp_path, text)
 
 
-class Driver:
-    """Of a cloud that shows no tags."""
-
-    name = "c1"
-    leases = Leases(told=False)
-
-
 def test_the_daemon_opens_a_socket_for_those_who_may_and_shows_the_desk_what_it_sees(tmp_path: Path) -> None:
     place = tmp_path / "run" / "annex.sock"
     text = f'[annexes]\nusers = "*"\nmachines = 1\nsocket = "{place}"\n'
@@ -87,7 +81,10 @@ def test_the_daemon_opens_a_socket_for_those_who_may_and_shows_the_desk_what_it_
     settings = load(tmp_path / "updraft.toml")
     with Ledger(tmp_path / "ledger.db") as ledger, annex_desk(settings, ledger) as desk:
         seen = replace(snapshot(), now=time.time())
-        desk.watch(Cycle(seen, Plan(), None), settings.policy(), {"c1": Driver()})  # type: ignore[dict-item]
+        machines = FakeCloud(
+            Site("c1", site_settings("c1", {}), time.time), "test"
+        )  # no part says that it shows tags
+        desk.watch(Cycle(seen, Plan(), None), settings.policy(), {"c1": Cloud("c1", machines)})
         assert ledger.noted(TOLD) == {"c1": False}
         assert ask("list", at=place)["annexes"] == []
     assert not place.exists()

@@ -78,7 +78,7 @@ def test_a_deadline_of_a_drain_is_counted_as_such(rig: Rig) -> None:
     drain = DrainRecord(DrainMode.BUSY, rig.clock(), ORDERED, deadline=until)
     rig.ledger.change("c1", [machine], wanted_drain=drain)
     counted: list[Count] = []
-    daemon._seen = lambda cycle, _policy, _drivers: counted.extend(jobs(cycle))
+    daemon._seen = lambda cycle, _policy, _clouds: counted.extend(jobs(cycle))
     rig.turn(daemon, 60)
     assert [(one.name, one.more) for one in counted] == [("jobs_cut_short", CLAIMS)]
 
@@ -87,7 +87,7 @@ def test_a_life_from_the_queue_to_the_end_loses_nothing(rig: Rig) -> None:
     rig.pool.queues["schedd"].idle = 6
     counted: list[Count] = []
     daemon = rig.start(decide=plan)
-    daemon._seen = lambda cycle, _policy, _drivers: counted.extend(jobs(cycle))
+    daemon._seen = lambda cycle, _policy, _clouds: counted.extend(jobs(cycle))
     rig.turn(daemon, 60)
     assert rig.alive()
     for worker in rig.pool.workers.values():

@@ -13,8 +13,9 @@ from updraft.bootstrap.head.source import WHEEL
 from updraft.cli import main
 from updraft.cli.heads import image as headimage
 from updraft.clouds.base import TAG_CLASS, TAG_POOL
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
-from updraft.config.model import Cloud, Settings
+from updraft.config.model import CloudTable, Settings
 from updraft.provision.images.waiting import Watch
 
 SETTINGS = """\
@@ -49,12 +50,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "updraft.toml").write_text(SETTINGS)
     monkeypatch.setenv("UPDRAFT_CONFIG", str(tmp_path / "updraft.toml"))
 
-    def driver(settings: Settings, _name: str, _cloud: Cloud) -> FakeCloud:
+    def driver(settings: Settings, _name: str, _cloud: CloudTable) -> Cloud:
         found = FakeCloud(made.site, settings.pool.name)
         found.console = lambda _machine: made.console  # type: ignore[method-assign]
-        return found
+        return found.cloud
 
-    monkeypatch.setattr(wiring, "make_driver", driver)
+    monkeypatch.setattr(wiring, "make_cloud", driver)
     monkeypatch.setattr(source, "own_source", lambda: WHEEL_AT)
     monkeypatch.setattr(headimage, "watch", lambda: Watch(lambda: made.now, made.sleep, 2.0))
     return made

@@ -19,8 +19,9 @@ from botocore.exceptions import EndpointConnectionError
 from botocore.httpsession import URLLib3Session
 from keystoneauth1.adapter import Adapter
 
+from tests.rigs.clouds.made import made
 from tests.rigs.clouds.realcloud import Project, Waiting, quota_set
-from updraft.clouds.ec2 import from_settings
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.ec2.driver import EC2Driver
 from updraft.errors import (
     AuthFailed,
@@ -134,7 +135,10 @@ class EC2ApiHarness(Waiting):
         self._restore: Callable[[], None] | None = None
 
     def driver(self, pool: str) -> EC2Driver:
-        return from_settings("cloud", pool, self.settings)
+        return made("ec2", "cloud", pool, self.settings)
+
+    def made(self, pool: str) -> Cloud:
+        return self.driver(pool).cloud
 
     def foreign(self, tags: Mapping[str, str]) -> str:
         """Somebody else's, as far as the driver can see."""

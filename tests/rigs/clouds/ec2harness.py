@@ -8,8 +8,9 @@ from typing import Any
 import boto3
 
 from tests.rigs.clouds.ec2endpoint import REGION, Quirks, Served, Trouble
+from tests.rigs.clouds.made import made
 from tests.waiting import until
-from updraft.clouds.ec2 import from_settings
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.ec2.driver import EC2Driver
 from updraft.errors import (
     AuthFailed,
@@ -67,7 +68,10 @@ class EC2Harness:
         self.own = _tester(served.url)
 
     def driver(self, pool: str = "conformance", **settings: object) -> EC2Driver:
-        return from_settings("cloud", pool, {**self.settings, **settings})
+        return made("ec2", "cloud", pool, {**self.settings, **settings})
+
+    def made(self, pool: str) -> Cloud:
+        return self.driver(pool).cloud
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         until(condition, self.deadline, what, every=0.02)

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, Driver, LaunchRequest
+from updraft.clouds.base import TAG_CLASS, TAG_GENERATION, TAG_LAUNCH, TAG_POOL, LaunchRequest
+from updraft.clouds.cloud import Cloud
 from updraft.errors import CloudError
 
 
@@ -22,8 +23,8 @@ class Harness(Protocol):
     deadline: float  # seconds of the cloud's own time within which anything must have happened
     boots: bool  # whether machines really start to run here
 
-    def driver(self, pool: str) -> Driver:
-        """A driver for this pool; all pools share the cloud."""
+    def made(self, pool: str) -> Cloud:
+        """The cloud for this pool; all pools share it."""
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Let time pass until the condition holds; fail with `what` after `deadline`."""

@@ -8,9 +8,11 @@ from typing import Any
 
 from tests.rigs.clouds.fakecloud import IMAGE, FakeCloud
 from tests.rigs.clouds.osfront import Front, Reply, Trouble
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
-from updraft.clouds.openstack.settings import checked_settings
+from updraft.clouds.openstack.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.errors import (
     AuthFailed,
     BadRequest,
@@ -79,12 +81,13 @@ class OpenStackHarness:
         self.settings: dict[str, Any] = {"os_cloud": "test", "page_size": 4, **settings}
 
     def driver(self, pool: str = "conformance", identity: str = "", **settings: object) -> OpenStackDriver:
-        checked = checked_settings("cloud", {**self.settings, **settings})
+        checked = checked_settings(Settings, "cloud", {**self.settings, **settings})
         clock = lambda: self.now  # noqa: E731
         connection = Connection("cloud", checked, clock)
-        made = OpenStackDriver("cloud", pool, checked, connection, clock)
-        made.identity = identity
-        return made
+        return OpenStackDriver("cloud", pool, checked, connection, clock, identity=identity)
+
+    def made(self, pool: str) -> Cloud:
+        return self.driver(pool).cloud
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Let the driver's time pass until the condition holds."""

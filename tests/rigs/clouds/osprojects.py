@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,9 +22,10 @@ from openstack.config import OpenStackConfig
 
 from tests.bench.daemon.quiet import Quiet
 from tests.bench.decision import crowd
+from tests.rigs.clouds.made import made
 from updraft.act import Actor
 from updraft.app import wiring
-from updraft.clouds.openstack import from_settings
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.paced import Paced
 from updraft.condor.base import PoolSlots
 from updraft.condor.process.judge import Judge
@@ -156,6 +157,13 @@ class Watched:
         return [one for one in self.shown if one.state is CloudState.RUNNING and one.address]
 
 
+def _paced(watched: Watched) -> Cloud:
+    cloud: Cloud = watched.cloud
+    assert cloud.traits.pace is not None
+    paced = Paced(watched, cloud.traits.pace)
+    return replace(cloud, machines=paced, memory=paced)
+
+
 class JoiningPool(Quiet):
     """Implements `updraft.condor.base.Pool`: `jobs` jobs want a machine each; one that is drained leaves."""
 
@@ -227,11 +235,11 @@ class Trial:
         watched = {name: Watched(driver) for name, driver in plain.items()}
         self.pool = JoiningPool(pool, {name: (watched[name], sold[name]) for name in plain}, worker)
         policy = Policy(pool, {CLASS: worker})
-        drivers: dict[str, Any] = {name: Paced(one, one.pace) for name, one in watched.items()}
+        clouds = {name: _paced(one) for name, one in watched.items()}
         self.ledger = ledger = stack.enter_context(Ledger(folder / "ledger.sqlite"))
-        parts = Parts(policy, self.pool, drivers, _user_data)
+        parts = Parts(policy, self.pool, clouds, _user_data)
         actor = Actor(
-            policy=policy, pool=self.pool, drivers=drivers, user_data=_user_data, ledger=ledger,
+            policy=policy, pool=self.pool, clouds=clouds, user_data=_user_data, ledger=ledger,
             clock=time.time,
         )  # fmt: skip
         judge = stack.enter_context(Judge())
@@ -245,7 +253,7 @@ class Trial:
     @staticmethod
     def _driver(project: Project, pool: str, flavor: str) -> Any:
         settings = {"os_cloud": project.name, "flavors": [flavor], **project.settings}
-        return from_settings(project.name, pool, settings)
+        return made("openstack", project.name, pool, settings)
 
     def turn_until(self, condition: Callable[[], bool], seconds: float) -> float:
         """Cycles at the daemon's own pace until the condition holds; how long that took."""

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,16 +20,18 @@ import yaml
 from keystoneauth1.adapter import Adapter
 from openstack.config import OpenStackConfig
 
+from tests.rigs.clouds.made import made
 from tests.rigs.clouds.osfront import Front, Trouble, forwarded_to
 from tests.rigs.clouds.osharness import CREATE, TROUBLES
 from tests.waiting import until
 from updraft.clouds.base import TAG_POOL, LaunchRequest
-from updraft.clouds.openstack import from_settings
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.openstack.client import Connection
 from updraft.clouds.openstack.driver import OpenStackDriver
 from updraft.clouds.openstack.reading import label
 from updraft.clouds.openstack.selling.places import Places
-from updraft.clouds.openstack.settings import checked_settings
+from updraft.clouds.openstack.settings import Settings
+from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudState, Instance
 from updraft.errors import CloudError
 
@@ -179,6 +182,10 @@ class RealHarness(Waiting):
         assert image is not None, f"the project has no image {wanted}"
         self.image = image.id
 
+    def made(self, pool: str) -> Cloud:
+        noting = self.driver(pool)
+        return replace(noting.driver.cloud, machines=noting)  # type: ignore[arg-type]
+
     def driver(self, pool: str, identity: str = "") -> Noting:
         made = Noting(self._made(self.pool(pool), identity))
         self.drivers.append(made)
@@ -186,9 +193,8 @@ class RealHarness(Waiting):
         return made
 
     def _made(self, pool: str, identity: str) -> OpenStackDriver:
-        made = from_settings("cloud", pool, self.settings)
-        made.identity = identity
-        return made
+        found: OpenStackDriver = made("openstack", "cloud", pool, self.settings, identity)
+        return found
 
     def pool(self, pool: str) -> str:
         return f"t{self.run}-{pool}"
@@ -198,7 +204,7 @@ class RealHarness(Waiting):
         own = {name: self.pool(text) if name == TAG_POOL else text for name, text in tags.items()}
         labels = [self.mark, *(label(name, text) for name, text in own.items())]
         flavors = self.project.compute.get("/flavors").json()["flavors"]
-        settings = checked_settings("cloud", self.settings)
+        settings = checked_settings(Settings, "cloud", self.settings)
         network = Places("cloud", settings, Connection("cloud", settings)).networks()[0]
         server = {
             "name": f"foreign-{self.run}",

@@ -46,7 +46,7 @@ def _check_unused(settings: Settings, cloud: str, leaving: str) -> None:
     there: list[str] = []
     for name in _sharing(settings, cloud):
         others = [one for one in heads_of(settings, name, HeadPlace()).all() if one.id != leaving]
-        workers = wiring.make_driver(settings, name, settings.clouds[name]).machines()
+        workers = wiring.make_cloud(settings, name, settings.clouds[name]).machines.machines()
         there += [f"head {one.worker_class} ({one.id})" for one in others]
         there += [f"worker {one.id}" for one in workers if one.state is not CloudState.TERMINATED]
     if there:

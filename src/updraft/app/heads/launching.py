@@ -115,7 +115,7 @@ class Launching:
     def _order(self) -> HeadOrder:
         wish, cloud = self._wish, self._settings.clouds[self._cloud]
         offer = fitting(
-            wiring.make_driver(self._settings, self._cloud, cloud).offers(), wish.flavor, wish.zone
+            wiring.make_cloud(self._settings, self._cloud, cloud).machines.offers(), wish.flavor, wish.zone
         )
         image = wish.image or usual_image(self._settings, self._cloud)
         return HeadOrder(wish.name, image, offer.flavor, offer.zone, compose(self._layers))

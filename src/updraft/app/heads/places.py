@@ -1,15 +1,12 @@
 """Where heads are: those of a pool in one cloud, and their addresses."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Annotated
 
 from updraft.app import wiring
-from updraft.clouds.base import Driver
-from updraft.clouds.heads import HeadPlace, HeadTraits, PlainHeads
-from updraft.clouds.networking import networking_of
-from updraft.config.drivers import driver_entry
-from updraft.config.model import Cloud, Settings
+from updraft.clouds.cloud import Cloud, driver_of
+from updraft.clouds.heads import HeadPlace, HeadTraits
+from updraft.config.model import CloudTable, Settings
 from updraft.core.model import Instance
 from updraft.documents import Document
 from updraft.errors import CloudError, UsageError
@@ -26,29 +23,25 @@ def usual_image(settings: Settings, cloud: str) -> str:
 
 def traits_of(settings: Settings, cloud: str) -> HeadTraits:
     """What launching heads there takes, by the cloud's driver."""
-    entry = driver_entry(settings.clouds[cloud].driver)
-    found: HeadTraits = PlainHeads()
-    if entry is not None:
-        found = getattr(import_module(entry.module), "HEADS", found)
-    return found
+    return driver_of(settings.clouds[cloud].driver).heads
 
 
 def heads_of(settings: Settings, cloud: str, place: HeadPlace, patience: Patience | None = None) -> Heads:
-    """The heads of this pool there, with a driver that launches as heads need it."""
-    return Heads(_driver(settings, cloud, place), patience)
+    """The heads of this pool there, launched as heads need it."""
+    return Heads(_for_heads(settings, cloud, place).machines, patience)
 
 
-def _driver(settings: Settings, cloud: str, place: HeadPlace) -> Driver:
+def _for_heads(settings: Settings, cloud: str, place: HeadPlace) -> Cloud:
     plain = settings.clouds[cloud]
     own: Mapping[str, object] = traits_of(settings, cloud).settings(plain.settings, place)
-    given = Cloud.model_validate({"driver": plain.driver, **own})
+    given = CloudTable.model_validate({"driver": plain.driver, **own})
     pool = settings.pool.model_copy(update={"name": heads_pool(settings.pool.name)})
-    return wiring.make_driver(settings.model_copy(update={"pool": pool}), cloud, given)
+    return wiring.make_cloud(settings.model_copy(update={"pool": pool}), cloud, given)
 
 
 def address_of(settings: Settings, cloud: str, machine: Instance) -> str:
     """The address by which a machine there is reached from outside; "" where it has none, or none is told."""
-    groups = networking_of(wiring.make_driver(settings, cloud, settings.clouds[cloud]))
+    groups = wiring.make_cloud(settings, cloud, settings.clouds[cloud]).network
     try:
         return machine.address if groups is None else groups.address(machine.id)
     except CloudError:

@@ -49,10 +49,10 @@ def seed(settings: Settings, wish: SeedWish, watch: Watch) -> tuple[Place, Machi
     base = wish.base or usual_image(settings, place.cloud)
     own = pool_name(settings.pool.name)
     alone = settings.model_copy(update={"pool": settings.pool.model_copy(update={"name": own})})
-    driver = wiring.make_driver(alone, place.cloud, alone.clouds[place.cloud])
-    maker = SeedMaker(place, driver, watch)
+    machines = wiring.make_cloud(alone, place.cloud, alone.clouds[place.cloud]).machines
+    maker = SeedMaker(place, machines, watch)
     maker.sweep()
-    offer = fitting(driver.offers(), wish.flavor, "")
+    offer = fitting(machines.offers(), wish.flavor, "")
     request = LaunchRequest(
         key=f"image-{token_hex(6)}", count=1, image=base, flavor=offer.flavor, zone=offer.zone,
         market="on-demand", user_data=compose(seed_layers(spec)), tags={TAG_CLASS: CLASS},

@@ -11,7 +11,7 @@ from updraft.app.images.places import place_of
 from updraft.bootstrap.images.baking import ATTR_TRIAL, baking_layer
 from updraft.bootstrap.layers import parse_layer
 from updraft.bootstrap.worker.userdata import worker_user_data
-from updraft.clouds.base import Driver, LaunchRequest
+from updraft.clouds.base import LaunchRequest, Machines
 from updraft.clouds.imaging import TAG_FROM, MachineImage
 from updraft.condor.pool import HTCondorPool
 from updraft.condor.support.trial import USUAL, Trial
@@ -99,25 +99,25 @@ def make(
 def _build(settings: Settings, cloud: str, what: _Build, watch: Watch) -> MachineImage:
     own = pool_name(settings.pool.name)
     alone = settings.model_copy(update={"pool": settings.pool.model_copy(update={"name": own})})
-    driver = wiring.make_driver(alone, cloud, alone.clouds[cloud])
+    machines = wiring.make_cloud(alone, cloud, alone.clouds[cloud]).machines
     key = f"image-{token_hex(6)}"
     with HTCondorPool(wiring.access(alone)) as pool:
-        builder = Builder(place_of(settings, cloud), driver, pool, watch)
+        builder = Builder(place_of(settings, cloud), machines, pool, watch)
         builder.sweep()
         trial = Trial(wiring.access(alone), what.wish.user or _somebody(), ATTR_TRIAL, key)
         try:
-            return builder.build(_order(alone, driver, pool, cloud, what, key), trial)
+            return builder.build(_order(alone, machines, pool, cloud, what, key), trial)
         finally:
             trial.close()
 
 
 def _order(
-    settings: Settings, driver: Driver, pool: HTCondorPool, cloud: str, what: _Build, key: str
+    settings: Settings, machines: Machines, pool: HTCondorPool, cloud: str, what: _Build, key: str
 ) -> Order:
     """The machine that is asked for: a worker of the class with the layer that makes an image of it."""
     wish, found = what.wish, settings.classes[what.worker_class]
     patterns = (wish.flavor,) if wish.flavor else found.flavors
-    flavor, zone = cheapest(driver, lambda one: chosen(one, patterns))
+    flavor, zone = cheapest(machines, lambda one: chosen(one, patterns))
     offer = Offer(
         worker_class=what.worker_class, cloud=cloud, zone=zone, flavor=flavor, market="on-demand",
         image=what.base, generation=settings.generation(what.worker_class), resources=Resources(), kind="",

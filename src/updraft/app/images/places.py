@@ -6,8 +6,8 @@ from typing import Annotated
 
 from updraft.app import wiring
 from updraft.app.clouds import one_cloud
-from updraft.clouds.base import ImageInfo, catalogue_of
-from updraft.clouds.imaging import TAG_FROM, MachineImage, imaging_of
+from updraft.clouds.base import ImageInfo
+from updraft.clouds.imaging import TAG_FROM, MachineImage
 from updraft.config.model import Settings
 from updraft.core.model import CloudOffer
 from updraft.documents import IN_PLACE, Document, LeftOutCloud
@@ -18,7 +18,7 @@ from updraft.provision.images.transfer import Place
 def place_of(settings: Settings, cloud: str) -> Place:
     """The images of this cloud, or of the only one. UsageError where its driver has no verbs for them."""
     name = one_cloud(settings, cloud)
-    images = imaging_of(wiring.make_driver(settings, name, settings.clouds[name]))
+    images = wiring.make_cloud(settings, name, settings.clouds[name]).images
     if images is None:
         raise UsageError(f'the driver "{settings.clouds[name].driver}" does nothing with images')
     return Place(name, images, wiring.labels(settings))
@@ -122,7 +122,7 @@ def row_of(cloud: str, one: MachineImage, pool: str) -> MachineImageRow:
 
 def listed(settings: Settings, name: str) -> list[ListedImage]:
     """The images that this cloud lists. Raises CloudError, ProblemFound where its driver lists none."""
-    catalogue = catalogue_of(wiring.make_driver(settings, name, settings.clouds[name]))
+    catalogue = wiring.make_cloud(settings, name, settings.clouds[name]).catalogue
     if catalogue is None:
         raise ProblemFound(f'the driver "{settings.clouds[name].driver}" doesn\'t list images')
     return [ListedImage(name, one) for one in catalogue.images()]
@@ -130,5 +130,5 @@ def listed(settings: Settings, name: str) -> list[ListedImage]:
 
 def sold(settings: Settings, name: str) -> list[CloudOffer]:
     """What this cloud sells. Raises CloudError."""
-    driver = wiring.make_driver(settings, name, settings.clouds[name])
-    return [replace(one, cloud=name) for one in driver.offers()]
+    machines = wiring.make_cloud(settings, name, settings.clouds[name]).machines
+    return [replace(one, cloud=name) for one in machines.offers()]

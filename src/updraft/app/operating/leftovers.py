@@ -118,7 +118,7 @@ def _places(settings: Settings, clouds: Sequence[str]) -> dict[str, Place]:
     found = {}
     for name in clouds:
         workers, heads, builders = (
-            wiring.make_driver(
+            wiring.make_cloud(
                 settings.model_copy(update={"pool": settings.pool.model_copy(update={"name": own})}),
                 name,
                 settings.clouds[name],

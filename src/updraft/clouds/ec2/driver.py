@@ -7,6 +7,7 @@ from typing import get_args
 from botocore.exceptions import ClientError
 
 from updraft.clouds.base import TAG_POOL, Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
+from updraft.clouds.cloud import Cloud, Traits
 from updraft.clouds.ec2.capabilities import Capabilities
 from updraft.clouds.ec2.client import Connection
 from updraft.clouds.ec2.editing import terminate, write_tags
@@ -35,7 +36,7 @@ _SHELLS_OWN = Finding(
 
 
 class EC2Driver:
-    """Keeps the contract of `updraft.clouds.base.Driver`, and that of `Catalogue`."""
+    """Keeps the contracts of `Machines`, `Catalogue`, `ImageFinder` and `Tending`."""
 
     def __init__(
         self,
@@ -46,7 +47,6 @@ class EC2Driver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self.pace = Pace(machines=settings.listing_every)
         self.known = Capabilities(settings.lacks)
         self._settings = settings
         self._connection = connection
@@ -62,7 +62,21 @@ class EC2Driver:
         )
 
     @property
-    def leases(self) -> Leases:
+    def cloud(self) -> Cloud:
+        """The same by its parts."""
+        return Cloud(
+            self.name,
+            self,
+            catalogue=self,
+            finder=self,
+            images=self.imaging,
+            network=self.networking,
+            leavings=self.leavings,
+            tending=self,
+            traits=Traits(Pace(machines=self._settings.listing_every), self._leases),
+        )
+
+    def _leases(self) -> Leases:
         """As far as the endpoint has shown that it has what is needed."""
         told = (
             self.known.may("metadata-options")
@@ -85,7 +99,7 @@ class EC2Driver:
 
     @property
     def tends(self) -> bool:
-        """See `updraft.clouds.base.Tending`: whether a look tags what couldn't be tagged before."""
+        """See `Tending`: whether a look tags what couldn't be tagged before."""
         return self._listing.tends
 
     @tends.setter

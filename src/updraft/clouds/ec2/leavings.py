@@ -15,7 +15,7 @@ from updraft.core.leftovers import Belonging, Kind
 class EC2Leavings:
     """Keeps the contract of `updraft.clouds.base.Leavings` for one account and region."""
 
-    kinds = (Kind.SNAPSHOT, Kind.VOLUME)
+    kinds: tuple[Kind, ...] = (Kind.SNAPSHOT, Kind.VOLUME)
 
     def __init__(self, cloud: str, pool: str, connection: Connection) -> None:
         self._cloud = cloud

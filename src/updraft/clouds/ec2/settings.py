@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from updraft.clouds.heads import HeadPlace, PlainHeads, refuse
-from updraft.config import drivers
 from updraft.config.values.units import Duration, Size
 from updraft.core.model import Resources
 
@@ -182,11 +181,6 @@ class Settings(_Model):
         """Whether machines may be bought in this zone."""
         chosen = set(self.subnets) or set(self.zones)
         return (not chosen or zone in chosen) and (not self.zones or zone in self.zones)
-
-
-def checked_settings(name: str, settings: Mapping[str, Any]) -> Settings:
-    """The settings of the cloud `name`. Raises ConfigError that names each wrong key."""
-    return drivers.checked_settings(Settings, name, settings)
 
 
 def rc_environment(environ: Mapping[str, str], profile: str | None = None) -> tuple[str, str, str] | None:

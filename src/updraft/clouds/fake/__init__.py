@@ -1,16 +1,17 @@
 """A cloud in memory, in whatever time its clock tells: for trying things out, tests and simulations.
 
 `Site` is the cloud as its owner sees it: it can be broken on purpose and inspected. `FakeCloud` is one
-pool's driver for it and keeps the contract of `updraft.clouds.base.Driver`, nothing more.
+pool's machines there, and the other parts of the cloud.
 """
 
-from updraft.clouds.fake.driver import FakeCloud, from_settings, sold
+from updraft.clouds.fake.driver import DRIVER, FakeCloud
 from updraft.clouds.fake.faults import Fault
 from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.settings import Boot, Flavor, Settings, site_settings
 from updraft.clouds.fake.site import Bill, Call, Site
 
 __all__ = [
+    "DRIVER",
     "Bill",
     "Boot",
     "Call",
@@ -20,7 +21,5 @@ __all__ = [
     "Flavor",
     "Settings",
     "Site",
-    "from_settings",
     "site_settings",
-    "sold",
 ]

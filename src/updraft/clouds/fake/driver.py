@@ -1,10 +1,10 @@
 """One pool's driver for a fake cloud."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from updraft.clouds.base import (
     TAG_CLASS,
@@ -21,10 +21,11 @@ from updraft.clouds.base import (
     Leases,
     Sold,
 )
+from updraft.clouds.cloud import Cloud, Driver, Owner, Traits
 from updraft.clouds.fake.imaging import FakeImaging
 from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.networking import FakeNetworking
-from updraft.clouds.fake.settings import site_settings
+from updraft.clouds.fake.settings import Settings
 from updraft.clouds.fake.site import MARKETS, Site, batches
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, of_amounts, variant
@@ -35,17 +36,24 @@ CONSOLE_BYTES = 64 * 1024
 
 
 class FakeCloud:
-    """Keeps the contract of `updraft.clouds.base.Driver` for one pool on a `Site`."""
+    """Keeps the contracts of `Machines` and `Catalogue` for one pool on a `Site`."""
 
     def __init__(self, site: Site, pool: str) -> None:
         self.name = site.name
         self.pool = pool
         self.site = site
         self.imaging = FakeImaging(site, self._call)
-        self.leases = Leases(told=True, ended=True)
         self.networking = FakeNetworking(site, self._call)
         self.odd: Odd = NOTHING
         self.odd_offers: Odd = NOTHING
+
+    @property
+    def cloud(self) -> Cloud:
+        """The same by its parts."""
+        traits = Traits(leases=partial(Leases, told=True, ended=True))
+        return Cloud(
+            self.name, self, catalogue=self, images=self.imaging, network=self.networking, traits=traits
+        )
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""
@@ -216,17 +224,18 @@ def _id(shown: tuple[FakeInstance, CloudState]) -> str:
     return shown[0].id
 
 
-def from_settings(
-    name: str, pool: str, settings: Mapping[str, Any], clock: Callable[[], float] = time.time
-) -> FakeCloud:
-    """A fake cloud of its own for this pool. Raises ConfigError that names each wrong key."""
-    return FakeCloud(Site(name, site_settings(name, settings), clock), pool)
+def _make(name: str, owner: Owner, settings: Settings) -> Cloud:
+    """A fake cloud of its own for this pool."""
+    return FakeCloud(Site(name, settings, time.time), owner.pool).cloud
 
 
-def sold(name: str, settings: Mapping[str, Any]) -> Sold:
+def _sold(name: str, settings: Settings) -> Sold:
     """What such a cloud sells, as its settings say it."""
-    checked = site_settings(name, settings).model_copy(update={"faults": (), "tells_left": True})
+    checked = settings.model_copy(update={"faults": (), "tells_left": True})
     offers = FakeCloud(Site(name, checked, lambda: 0.0), "").offers()
     boots = [checked.boot(one.zone, one.flavor, "") for one in offers[:1]]
     boot = boots[0].start + boots[0].join if boots else None
     return Sold(offers, checked.quota_machines, checked.quota_cores, boot)
+
+
+DRIVER = Driver(Settings, _make, sold=_sold)

@@ -27,7 +27,7 @@ class Made:
 class FakeImaging:
     """Keeps the contract of `Imaging` on a `Site`; `project` is whose credentials these are."""
 
-    forms = FORMS
+    forms: tuple[str, ...] = FORMS
 
     def __init__(self, site: Site, calls: Calls, project: str = "ours") -> None:
         self._site = site

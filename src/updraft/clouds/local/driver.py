@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +21,38 @@ from updraft.clouds.base import (
     Leases,
     Sold,
 )
+from updraft.clouds.cloud import Cloud, Driver, Owner, Traits
 from updraft.clouds.local.client import Client, role_credential
 from updraft.clouds.local.config import CONTROLLER_TOKEN, Quotas, default_flavors, default_zones
 from updraft.clouds.local.imaging import LocalImaging
 from updraft.clouds.local.settings import ENDPOINT_VARIABLE, TOKEN_VARIABLE, LocalHeads, Settings
 from updraft.clouds.odd import NAMELESS, NOTHING, Odd, price, quantity, readable
-from updraft.config.drivers import checked_settings
 from updraft.core.model import CloudOffer, CloudState, Instance, Quota, Resources, of_amounts, variant
 from updraft.errors import AuthFailed, BadRequest
 
 USUAL_BOOT = 5.0  # seconds from a launch to the slot in the collector, as seen on a machine of two cores
-HEADS = LocalHeads()
 _BATCH = 100
+_NO_NETWORK = (
+    "its machines are namespaces of one host behind one bridge: there are no security groups, and nobody "
+    "outside that host reaches them"
+)
 _STATES = frozenset(CloudState)
 
 
-def from_settings(name: str, pool: str, settings: Mapping[str, Any]) -> "LocalDriver":
-    """The driver of the cloud called `name`, for machines of `pool`.
+def _make(name: str, owner: Owner, settings: Settings) -> Cloud:
+    """The cloud called `name`, for machines of this pool. Raises AuthFailed where there is no credential."""
+    return local_driver(name, owner.pool, settings).cloud
 
-    Raises ConfigError that names each wrong key, AuthFailed where there is no credential.
-    """
-    checked = checked_settings(Settings, name, settings)
+
+def local_driver(name: str, pool: str, settings: Settings) -> "LocalDriver":
+    """What makes its machines. Raises AuthFailed where there is no credential."""
     # Where it is reached differs in and beside its machines, and the file is the same in both places.
-    endpoint = os.environ.get(ENDPOINT_VARIABLE) or checked.endpoint
-    client = Client(endpoint, _credential(name, endpoint, checked.credential_file), timeout=checked.timeout)
-    return LocalDriver(name, pool, client, checked.role)
+    endpoint = os.environ.get(ENDPOINT_VARIABLE) or settings.endpoint
+    client = Client(endpoint, _credential(name, endpoint, settings.credential_file), timeout=settings.timeout)
+    return LocalDriver(name, pool, client, settings.role)
 
 
-def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
+def _sold(name: str, _settings: Settings) -> Sold:
     """What a local cloud sells unless it was started with flavors of its own, which only its API knows."""
     flavors, zones, quotas = default_flavors(), default_zones(), Quotas()
     offers = tuple(
@@ -63,13 +68,11 @@ def sold(name: str, _settings: Mapping[str, Any]) -> Sold:
     return Sold(offers, quotas.machines, quotas.cores, USUAL_BOOT)
 
 
-class LocalDriver:
-    """See `updraft.clouds.base.Driver`: this is that contract, kept by the local cloud."""
+DRIVER = Driver(Settings, _make, heads=LocalHeads(), sold=_sold)
 
-    no_networking = (
-        "its machines are namespaces of one host behind one bridge: there are no security groups, and nobody "
-        "outside that host reaches them"
-    )
+
+class LocalDriver:
+    """The contracts of `Machines` and `Catalogue`, kept by the local cloud."""
 
     def __init__(self, name: str, pool: str, client: Client, role: str = "") -> None:
         self.name = name
@@ -77,9 +80,14 @@ class LocalDriver:
         self._pool = pool
         self._client = client
         self.imaging = LocalImaging(name, client)
-        self.leases = Leases(told=True, ended=True)
         self.odd: Odd = NOTHING
         self.odd_offers: Odd = NOTHING
+
+    @property
+    def cloud(self) -> Cloud:
+        """The same by its parts."""
+        traits = Traits(leases=partial(Leases, told=True, ended=True), no_network=_NO_NETWORK)
+        return Cloud(self.name, self, catalogue=self, images=self.imaging, traits=traits)
 
     def machines(self) -> tuple[Instance, ...]:
         """Every instance of this pool, those terminated lately included."""

@@ -18,7 +18,7 @@ _WORDS: Mapping[ImageState, str] = {"ready": "available", "failed": "failed", "m
 class LocalImaging:
     """Keeps the contract of `updraft.clouds.imaging.Imaging` for one local cloud."""
 
-    forms = FORMS
+    forms: tuple[str, ...] = FORMS
 
     def __init__(self, cloud: str, client: Client) -> None:
         self._cloud = cloud

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from urllib.parse import quote
 
 from updraft.clouds.base import Finding, Found, ImageInfo, LaunchRequest, Leases, Pace
+from updraft.clouds.cloud import Cloud, Traits
 from updraft.clouds.odd import Odd
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection, found_or_none
@@ -31,7 +33,7 @@ _CONSOLE_LINES = 2000
 
 
 class OpenStackDriver:
-    """Keeps the contract of `updraft.clouds.base.Driver`, and those of `Catalogue` and `ImageFinder`."""
+    """Keeps the contracts of `Machines`, `Catalogue`, `ImageFinder` and `Tending`."""
 
     def __init__(
         self,
@@ -40,12 +42,11 @@ class OpenStackDriver:
         settings: Settings,
         connection: Connection,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        identity: str = "",
     ) -> None:
         self.name = name
-        self.pace = Pace(machines=settings.listing_every, page=settings.page_size)
-        # A drive shows what was there at the launch. Nova leaves a machine that powers itself off as it is.
         self.tends = True
-        self.leases = Leases(told=settings.config_drive is not True, ended=False)
         self._settings = settings
         self._connection = connection
         self._listing = Listing(name, pool, connection, settings)
@@ -58,6 +59,7 @@ class OpenStackDriver:
         self._places = Places(name, settings, connection, clock)
         self.networking = OpenStackNetworking(name, connection, self._places)
         self._belongings = Belongings(pool, settings, connection, self._places, clock)
+        self._belongings.identity = identity
         self._launcher = Launcher(
             name,
             pool,
@@ -71,6 +73,24 @@ class OpenStackDriver:
         )
 
     @property
+    def cloud(self) -> Cloud:
+        """The same by its parts."""
+        settings = self._settings
+        # A drive shows what was there at the launch. Nova leaves a machine that powers itself off as it is.
+        leases = partial(Leases, told=settings.config_drive is not True, ended=False)
+        return Cloud(
+            self.name,
+            self,
+            catalogue=self,
+            finder=self,
+            images=self.imaging,
+            network=self.networking,
+            leavings=self.leavings,
+            tending=self,
+            traits=Traits(Pace(machines=settings.listing_every, page=settings.page_size), leases),
+        )
+
+    @property
     def odd(self) -> Odd:
         """What was left out of the last listing, and why."""
         return self._listing.odd
@@ -79,15 +99,6 @@ class OpenStackDriver:
     def odd_offers(self) -> Odd:
         """What was left out of what the cloud sells, and why."""
         return self._offers.odd
-
-    @property
-    def identity(self) -> str:
-        """The pool's, as `updraft.clouds.base.Identified` says."""
-        return self._belongings.identity
-
-    @identity.setter
-    def identity(self, identity: str) -> None:
-        self._belongings.identity = identity
 
     # --------------------------------------------------------------------------------------- the contract
 

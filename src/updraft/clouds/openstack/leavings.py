@@ -29,7 +29,7 @@ _FIELDS = ("id", "description", "created_at", "floating_ip_address")
 class OpenStackLeavings:
     """Keeps the contract of `updraft.clouds.base.Leavings` for one project."""
 
-    kinds = (Kind.VOLUME, Kind.ADDRESS, Kind.PORT)
+    kinds: tuple[Kind, ...] = (Kind.VOLUME, Kind.ADDRESS, Kind.PORT)
 
     def __init__(self, cloud: str, pool: str, connection: Connection) -> None:
         self._cloud = cloud

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from updraft.clouds.heads import HeadPlace, PlainHeads, refuse
-from updraft.config import drivers
 from updraft.config.tables.part import Part
 from updraft.config.values.checks import tuple_of_one
 from updraft.config.values.units import Duration, Size
@@ -116,11 +115,6 @@ class Settings(Part):
     def wants(self, zone: str) -> bool:
         """Whether machines may be launched in this zone."""
         return not self.zones or zone in self.zones
-
-
-def checked_settings(name: str, settings: Mapping[str, Any]) -> Settings:
-    """The settings of the cloud `name`. Raises ConfigError that names each wrong key."""
-    return drivers.checked_settings(Settings, name, settings)
 
 
 class OpenStackHeads(PlainHeads):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from updraft.clouds.base import Driver, leases_of
+from updraft.clouds.cloud import Cloud
 from updraft.core.annexes.allowance import allowance_of, refusal, used
 from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexAllowance, Policy
@@ -60,9 +60,9 @@ class Desk:
         """What is decided by from now on."""
         self._look = look
 
-    def watch(self, cycle: Cycle, policy: Policy, drivers: Mapping[str, Driver]) -> None:
+    def watch(self, cycle: Cycle, policy: Policy, clouds: Mapping[str, Cloud]) -> None:
         """The same, of one turn of the daemon's loop; which clouds tell leases is written down for others."""
-        told = {name: leases_of(driver).told for name, driver in drivers.items()}
+        told = {name: cloud.traits.leases().told for name, cloud in clouds.items()}
         if self._look is None or told != self._look.told:
             self._ledger.note(TOLD, told, cycle.snapshot.now)
         plan, standing = cycle.plan, cycle.standing

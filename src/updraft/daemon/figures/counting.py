@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 
-from updraft.clouds.base import Driver
+from updraft.clouds.cloud import Cloud
 from updraft.clouds.counted import CallTally, CloudCall
 from updraft.core.machines.annex_leaving import LEASE_OVER
 from updraft.core.machines.leaving import OPERATOR
@@ -26,7 +26,7 @@ class TurnCounter:
     def __init__(self, ledger: Ledger, calls: CallTally) -> None:
         self._ledger, self._calls = ledger, calls
 
-    def watch(self, cycle: Cycle, _policy: Policy, _drivers: Mapping[str, Driver]) -> None:
+    def watch(self, cycle: Cycle, _policy: Policy, _clouds: Mapping[str, Cloud]) -> None:
         """Count this turn. Raises nothing: figures are worth less than what they are of."""
         counts = [*calls(self._calls.taken()), *jobs(cycle)]
         try:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from updraft.clouds.base import TAG_CLASS, Driver, LaunchRequest
+from updraft.clouds.base import TAG_CLASS, LaunchRequest, Machines
 from updraft.config.values.checks import HEADS
 from updraft.core.model import CloudOffer, CloudState, Instance
 from updraft.errors import CloudError, CloudUnavailable, ProblemFound, Throttled, UsageError
@@ -59,15 +59,15 @@ def checked_head_name(name: str) -> str:
 
 
 class Heads:
-    """The heads of one pool in one cloud; `driver` is that of `heads_pool`."""
+    """The heads of one pool in one cloud; `machines` are those of `heads_pool`."""
 
-    def __init__(self, driver: Driver, patience: Patience | None = None) -> None:
-        self._driver = driver
+    def __init__(self, machines: Machines, patience: Patience | None = None) -> None:
+        self._machines = machines
         self._patience = patience or Patience()
 
     def all(self) -> tuple[Instance, ...]:
         """Every head that isn't over, one that rests included. Raises CloudError."""
-        return tuple(one for one in self._driver.machines() if one.state not in _OVER)
+        return tuple(one for one in self._machines.machines() if one.state not in _OVER)
 
     def named(self, name: str) -> Instance | None:
         """The head of this name. UsageError where there is more than one: then ids say which is meant."""
@@ -86,7 +86,7 @@ class Heads:
             market="on-demand", user_data=order.user_data, tags={TAG_CLASS: order.name},
         )  # fmt: skip
         try:
-            yield self._driver.launch(request)[0]
+            yield self._machines.launch(request)[0]
         except BaseException:
             self._undo(key)
             raise
@@ -101,7 +101,7 @@ class Heads:
         while True:
             with contextlib.suppress(CloudUnavailable, Throttled):
                 state = self._state(machine)
-                console = self._driver.console(machine)
+                console = self._machines.console(machine)
                 if BOOT_OK in console:
                     return True
                 _judge(machine, console)
@@ -115,11 +115,11 @@ class Heads:
     def end(self, machine: str, deadline: float) -> bool:
         """End this head, and wait until it is gone; False where the cloud takes longer than `deadline`."""
         patience = self._patience
-        self._driver.terminate([machine])
+        self._machines.terminate([machine])
         end = patience.clock() + deadline
         while True:
             with contextlib.suppress(CloudUnavailable, Throttled):
-                left = {one.id: one.state for one in self._driver.machines()}
+                left = {one.id: one.state for one in self._machines.machines()}
                 if left.get(machine, CloudState.TERMINATED) is CloudState.TERMINATED:
                     return True
             if patience.clock() >= end:
@@ -129,7 +129,7 @@ class Heads:
     # ------------------------------------------------------------------------------------------- inside
 
     def _state(self, machine: str) -> str:
-        found = {one.id: one for one in self._driver.machines()}.get(machine)
+        found = {one.id: one for one in self._machines.machines()}.get(machine)
         if found is None:
             return "not listed yet"
         if found.state in (*_OVER, CloudState.ERROR, CloudState.STOPPED):
@@ -144,7 +144,7 @@ class Heads:
         for _ in range(_TRIES):
             try:
                 mine = [one.id for one in self.all() if one.launch_key == key]
-                self._driver.terminate(mine)
+                self._machines.terminate(mine)
             except CloudError as error:
                 trouble = str(error)
                 self._patience.sleep(self._patience.every)

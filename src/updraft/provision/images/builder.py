@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from updraft.clouds.base import Driver
+from updraft.clouds.base import Machines
 from updraft.clouds.imaging import MachineImage
 from updraft.condor.base import Pool
 from updraft.condor.support.trial import Outcome
@@ -34,13 +34,13 @@ class Builder(Maker):
     def __init__(
         self,
         place: Place,
-        driver: Driver,
+        machines: Machines,
         pool: Pool,
         watch: Watch,
         deadlines: Deadlines | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(place, driver, watch, deadlines, now)
+        super().__init__(place, machines, watch, deadlines, now)
         self._pool = pool
 
     def build(self, order: Order, trial: Trying) -> MachineImage:
@@ -97,11 +97,11 @@ class Builder(Maker):
             self._pool.forget([slot.name for slot in slots], _POOL_DEADLINE)
 
 
-def cheapest(driver: Driver, wanted: Callable[[str], bool], zone: str = "") -> tuple[str, str]:
+def cheapest(machines: Machines, wanted: Callable[[str], bool], zone: str = "") -> tuple[str, str]:
     """Flavor and zone of the cheapest on-demand offer among those wanted; a price not known comes last."""
     offers = [
         one
-        for one in driver.offers()
+        for one in machines.offers()
         if one.market == "on-demand" and wanted(one.flavor) and zone in ("", one.zone) and one.left != 0
     ]
     if not offers:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from updraft.bootstrap.images.baking import verdict
-from updraft.clouds.base import TAG_IDENTITY, Driver, LaunchRequest
+from updraft.clouds.base import TAG_IDENTITY, LaunchRequest, Machines
 from updraft.clouds.imaging import TAG_FROM, MachineImage
 from updraft.config.values.checks import IMAGES
 from updraft.core.model import CloudState, Instance
@@ -57,19 +57,19 @@ def pool_name(pool: str) -> str:
 class Maker:
     """A machine in one cloud that becomes an image.
 
-    `driver` is that of `pool_name`; `place` carries the pool's own tag.
+    `machines` are those of `pool_name`; `place` carries the pool's own tag.
     """
 
     def __init__(
         self,
         place: Place,
-        driver: Driver,
+        machines: Machines,
         watch: Watch,
         deadlines: Deadlines | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
-        self._driver = driver
+        self._machines = machines
         self._watch = watch
         self._deadlines = deadlines or Deadlines()
         self._now = now
@@ -78,12 +78,12 @@ class Maker:
 
     def sweep(self) -> None:
         """End the machines of builds that are over long ago, and name those that may be under way."""
-        for one in self._driver.machines():
+        for one in self._machines.machines():
             if one.state in _OVER:
                 continue
             if self._now() - one.launched_at > LIFETIME:
                 self._watch.say(f"ending {one.id}, left over by an earlier build")
-                self._driver.terminate([one.id])
+                self._machines.terminate([one.id])
             else:
                 self._watch.say(f"another image is in the making on {one.id}")
 
@@ -91,7 +91,7 @@ class Maker:
     def _machine(self, request: LaunchRequest) -> Iterator[str]:
         """A machine of this request, ended at the end, also where the answer to its launch was lost."""
         try:
-            launched = self._driver.launch(replace(request, tags={**self._own, **request.tags}))
+            launched = self._machines.launch(replace(request, tags={**self._own, **request.tags}))
             self._watch.say(f"machine {launched[0].id} ({request.flavor}) boots {request.image}")
             yield launched[0].id
         finally:
@@ -114,13 +114,13 @@ class Maker:
     # ------------------------------------------------------------------------------------------- looks
 
     def _seen(self, machine: str) -> Instance:
-        found = {one.id: one for one in self._driver.machines()}.get(machine)
+        found = {one.id: one for one in self._machines.machines()}.get(machine)
         if found is None:
             raise ImageError(f"machine {machine} has vanished")
         return found
 
     def _alive(self, machine: str) -> None:
-        found = {one.id: one for one in self._driver.machines()}.get(machine)
+        found = {one.id: one for one in self._machines.machines()}.get(machine)
         if found is not None and found.state not in (CloudState.PENDING, CloudState.RUNNING):
             raise ImageError(
                 f"machine {machine} is {found.state.value}: {found.fault or 'no reason is told'}"
@@ -128,7 +128,7 @@ class Maker:
 
     def _fit(self, machine: str) -> bool:
         """Whether its console says that it may be an image. Raises ImageError where that it never will."""
-        fit, why = verdict(self._driver.console(machine))
+        fit, why = verdict(self._machines.console(machine))
         if why:
             raise ImageError(f"machine {machine}: {why}")
         return fit
@@ -140,10 +140,10 @@ class Maker:
             try:
                 mine = [
                     one.id
-                    for one in self._driver.machines()
+                    for one in self._machines.machines()
                     if one.launch_key == key and one.state not in _OVER
                 ]
-                self._driver.terminate(mine)
+                self._machines.terminate(mine)
             except CloudError as error:
                 trouble = str(error)
                 self._watch.sleep(self._watch.every)

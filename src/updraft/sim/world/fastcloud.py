@@ -1,7 +1,7 @@
 """A cloud of a simulated world: quotas, boots that take their time or fail, and an account of every call.
 
-It keeps the contract of `updraft.clouds.base.Driver` for the pool of the world. What it shows is kept ready:
-a look at which nothing has changed since the last one costs nothing.
+It keeps the contract of `updraft.clouds.base.Machines` for the pool of the world. What it shows is kept
+ready: a look at which nothing has changed since the last one costs nothing.
 """
 
 import math
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from updraft.clouds.base import TAG_RETIRING, Found, LaunchRequest
+from updraft.clouds.odd import NOTHING, Odd
 from updraft.core.model import CloudOffer, CloudState, Instance, Kind, Quota
 from updraft.errors import NoCapacity, QuotaExceeded
 from updraft.sim.conditions import Conditions, SimCloud
@@ -43,6 +44,8 @@ class FastCloud:
         down: Callable[[Worker], None],
     ) -> None:
         self.name = name
+        self.odd: Odd = NOTHING
+        self.odd_offers: Odd = NOTHING
         self.sold = sold
         self.calls: Counter[str] = Counter()
         self.listing: dict[str, Worker] = {}

@@ -7,6 +7,7 @@ what hasn't changed, and since the decision is left out where nothing can come o
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from updraft.clouds.cloud import Cloud
 from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.witnesses import doubted_after
 from updraft.core.model import AtWork
@@ -88,7 +89,12 @@ class World:
         self.clouds = {name: self._cloud(name, sold) for name, sold in clouds.items()}
         self.ledger = LeanLedger()
         self.controller = Controller(
-            policy, pool=self.pool, drivers=self.clouds, ledger=self.ledger, clock=agenda, matcher=Judge()
+            policy,
+            pool=self.pool,
+            clouds={name: Cloud(name, one) for name, one in self.clouds.items()},
+            ledger=self.ledger,
+            clock=agenda,
+            matcher=Judge(),
         )
         self._recorder = Recorder(policy, conditions, self.pool, self.clouds)
         self._steady: Steady | None = None

@@ -1,20 +1,20 @@
 """What a configuration's clouds sell in a simulation, in which no cloud is asked.
 
 It comes from what the clouds said to `updraft offers --json`, else from the settings alone, where the driver
-can tell it from them (see `updraft.clouds.base.Sold`).
+can tell it from them (see `updraft.clouds.cloud.Driver`).
 """
 
 import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from updraft.clouds.base import Sold
-from updraft.config.drivers import driver_entry
-from updraft.config.model import Cloud, Settings
+from updraft.clouds.cloud import driver_of
+from updraft.config.drivers import checked_settings
+from updraft.config.model import CloudTable, Settings
 from updraft.core.model import CloudOffer, Resources, of_amounts
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.slots.catalogue import outfitted, share, usable
@@ -40,7 +40,7 @@ def clouds_of(settings: Settings, saved: Saved) -> dict[str, SimCloud]:
     return {name: _cloud(name, cloud, saved.get(name)) for name, cloud in settings.clouds.items()}
 
 
-def _cloud(name: str, cloud: Cloud, saved: tuple[CloudOffer, ...] | None) -> SimCloud:
+def _cloud(name: str, cloud: CloudTable, saved: tuple[CloudOffer, ...] | None) -> SimCloud:
     sold = _sold(name, cloud)
     if saved is not None:
         sold = replace(sold or Sold(()), offers=saved)
@@ -57,15 +57,12 @@ def _cloud(name: str, cloud: Cloud, saved: tuple[CloudOffer, ...] | None) -> Sim
     return SimCloud(offers, sold.machines, sold.cores, boots)
 
 
-def _sold(name: str, cloud: Cloud) -> Sold | None:
-    entry = driver_entry(cloud.driver)
-    if entry is None:
-        return None  # the check of the configuration has named it
+def _sold(name: str, cloud: CloudTable) -> Sold | None:
     try:
-        tell = getattr(import_module(entry.module), "sold", None)
-    except ImportError:
-        return None  # a driver whose library isn't installed here
-    return None if tell is None else tell(name, cloud.settings)
+        driver = driver_of(cloud.driver)
+    except UsageError:
+        return None  # one that isn't installed here, or whose library isn't
+    return driver.sold(name, checked_settings(driver.settings, name, cloud.settings))
 
 
 def on_saved(policy: Policy, saved: Saved) -> tuple[Policy, dict[str, SimCloud]]:
