@@ -4,6 +4,7 @@
 pool's driver for it and keeps the contract of `updraft.clouds.base.Driver`, nothing more.
 """
 
+from updraft.clouds.fake.census import Taken
 from updraft.clouds.fake.driver import FakeCloud, from_settings, sold
 from updraft.clouds.fake.faults import Fault
 from updraft.clouds.fake.instance import FakeInstance
@@ -20,6 +21,7 @@ __all__ = [
     "Flavor",
     "Settings",
     "Site",
+    "Taken",
     "from_settings",
     "site_settings",
     "sold",
