@@ -142,7 +142,7 @@ def test_killed_at_any_step_it_leaks_nothing_and_doubles_nothing(tmp_path: Path,
         assert rig.alive() == [], where
         assert rig.pool.killed_jobs == 0, where
         assert rig.pool.queues["schedd"].idle == 0, where
-        assert sum(one.flavor.resources.cpus for one in rig.site.of_pool(POOL)) <= 4, where
+        assert sum(one.resources.cpus for one in rig.site.of_pool(POOL)) <= 4, where
         assert rig.ledger is not None
         assert all(r.ended_at is not None for r in rig.ledger.view(rig.clock()).machines), where
         rig.close()
@@ -211,7 +211,7 @@ def test_a_launch_without_an_answer_is_not_made_twice(tmp_path: Path) -> None:
     rig.driver.launch = unsure  # type: ignore[method-assign, assignment]
     rig.pool.queues["schedd"].idle = 4
     rig.turn(rig.start(), 40)
-    assert sum(one.flavor.resources.cpus for one in rig.site.of_pool(POOL)) == 4
+    assert sum(one.resources.cpus for one in rig.site.of_pool(POOL)) == 4
     assert "launch-unknown" in kinds(rig)
     rig.close()
 

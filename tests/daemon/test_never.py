@@ -93,7 +93,7 @@ def undisturbed(jobs: int) -> int:
 
 
 def cores(rig: Rig) -> int:
-    return sum(one.flavor.resources.cpus for one in rig.site.of_pool(POOL))
+    return sum(one.resources.cpus for one in rig.site.of_pool(POOL))
 
 
 @pytest.mark.slow

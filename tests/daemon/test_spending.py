@@ -29,7 +29,7 @@ def paid(rig: Rig) -> float:
     """What all machines have really cost by now."""
     price = {"small": SMALL, "medium": MEDIUM}
     return sum(
-        price[one.flavor_name] * (min(rig.clock(), one.end()) - one.launched_at) / 3600
+        price[one.flavor] * (min(rig.clock(), one.end()) - one.launched_at) / 3600
         for one in rig.site.instances.values()
     )
 
@@ -57,7 +57,7 @@ def test_what_runs_goes_on_and_nothing_new_is_bought(rig: Rig) -> None:
     daemon = rig.start(using=within(0.3))
     rig.turn(daemon, 60)
     there = set(rig.alive())
-    assert sum(MEDIUM if rig.site.instances[one].flavor_name == "medium" else SMALL for one in there) < 0.3001
+    assert sum(MEDIUM if rig.site.instances[one].flavor == "medium" else SMALL for one in there) < 0.3001
     rig.turn(daemon, 7200, each=120)
     over = look(daemon)
     assert set(rig.alive()) == there, "busy machines stay, though the budget is spent"

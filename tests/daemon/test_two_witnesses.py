@@ -42,7 +42,7 @@ def works_on(rig: Rig, machine: str) -> bool:
 
 def test_one_whose_tag_was_removed_works_on_and_is_named(rig: Rig) -> None:
     daemon, machine = rig.one_busy()
-    del rig.site.instances[machine].tags[TAG_POOL]
+    rig.site.tag(machine, {TAG_POOL: None})
     rig.turn(daemon, 120)
     assert not rig.pool.forgotten
     assert not rig.pool.requeued
@@ -51,7 +51,7 @@ def test_one_whose_tag_was_removed_works_on_and_is_named(rig: Rig) -> None:
     rig.pool.finish(machine)
     rig.turn(daemon, 300)
     assert rig.pool.drains == [], "it carries our tag no more: it isn't touched, busy or idle"
-    rig.site.instances[machine].tags[TAG_POOL] = POOL
+    rig.site.tag(machine, {TAG_POOL: POOL})
     rig.turn_to_zero(daemon, 300)
     assert rig.alive() == []
 
@@ -184,8 +184,7 @@ def test_what_is_shown_oddly_to_a_controller_without_memory_counts_against_the_l
     there = rig.alive()
     rig.lose_ledger()
     for machine in there:
-        instance = rig.site.instances[machine]
-        instance.tags = Odd(instance.tags)
+        rig.site.set_tags(machine, Odd(rig.site.instances[machine].tags))
     rig.pool.queues["schedd"].idle = 9
     daemon = rig.start(using=rules)
     rig.turn(daemon, 60)
@@ -229,8 +228,8 @@ def test_a_machine_that_its_cloud_shows_oddly_is_named_and_not_gone(rig: Rig, bu
     daemon, machine = rig.one_busy()
     if not busy:
         rig.pool.finish()
-    instance = rig.site.instances[machine]
-    sane, instance.tags = instance.tags, Odd(instance.tags)
+    sane = rig.site.instances[machine].tags
+    rig.site.set_tags(machine, Odd(sane))
     rig.turn(daemon, 40)
     cycle = daemon.cycle()
     assert isinstance(cycle.snapshot.clouds["c1"].machines, Known), "the others are known"
@@ -240,7 +239,7 @@ def test_a_machine_that_its_cloud_shows_oddly_is_named_and_not_gone(rig: Rig, bu
     assert rig.standing() == [machine]
     assert not any(isinstance(one, Launch) for one in cycle.plan.actions), "it is not bought again"
     assert (rig.pool.forgotten, rig.pool.requeued, rig.pool.killed_jobs) == ([], [], 0)
-    instance.tags = sane
+    rig.site.set_tags(machine, sane)
     rig.pool.finish()
     rig.turn_to_zero(daemon, 300)
     assert rig.alive() == []

@@ -33,7 +33,7 @@ class MatchingPool(VirtualPool):
     policy: Policy
 
     def kind(self, site: Site, instance: FakeInstance) -> Kind:
-        return real_kind(self.policy, site.name, instance)
+        return real_kind(self.policy, instance)
 
     def ad(self, site: Site, instance: FakeInstance) -> str:
         return self.kind(site, instance).ad
@@ -193,7 +193,7 @@ def test_a_tag_that_nobody_can_read_is_told_of_and_stops_nothing(rig: MatchingRi
     rig.submit("alice", 2, *ALMA)
     rig.turn(rig.controller(), 40)
     [machine] = rig.alive()
-    rig.site.instances[machine].tags[TAG_VARIANT] = "image=a&image=b;\x00$(id)"
+    rig.site.tag(machine, {TAG_VARIANT: "image=a&image=b;\x00$(id)"})
     rig.lose_ledger()
     daemon = rig.controller()
     rig.turn(daemon, 10)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -379,8 +380,8 @@ def test_an_answer_that_comes_much_too_late_is_no_answer() -> None:
 def test_what_a_cloud_sells_oddly_is_left_out_and_told_of_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, price: object
 ) -> None:
-    sane = rig.site.price
-    monkeypatch.setattr(rig.site, "price", lambda name, *of: price if name == "small" else sane(name, *of))
+    sold = tuple(replace(one, price=price) if one.flavor == "small" else one for one in rig.site.offers)
+    monkeypatch.setattr(rig.site, "offers", sold)
     rig.pool.queues["schedd"].idle = 2
     daemon = rig.start(decide=Planning())
     for _ in range(3):

@@ -1,11 +1,10 @@
 """One world: what is made fast for whole traces decides and does what the daemon's parts do on a fake cloud.
 
-Both have the same pool and the same controller. What differs is compared here, action by action: the cloud in
-columns beside the fake driver, the ledger that forgets, verdicts and machines that are remembered from look
-to look, and looks at which nothing is decided.
+Both have the same pool, the same clouds and the same controller. What differs is compared here, action by
+action: the ledger that forgets, verdicts and machines that are remembered from look to look, and looks at
+which nothing is decided.
 """
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -103,9 +102,9 @@ class Both:
 
 
 def _told(snapshot: Snapshot, made: Plan, begun: float) -> Told:
-    """What is done, with machines by their numbers: each cloud writes them in its own way."""
+    """What is done, with all that it says."""
     at = round(snapshot.now - begun, 3)
-    return [(at, re.sub(r"\bf-0*(\d+)", r"f-\1", repr(action))) for action in made.actions]
+    return [(at, repr(action)) for action in made.actions]
 
 
 def policy(limits: Limits = Limits(), **worker: Any) -> Policy:  # noqa: B008 - frozen

@@ -82,7 +82,7 @@ def test_limits_hold_in_cores_and_money_too() -> None:
     def count(*_: object) -> None:
         standing = sim.sites["f"].alive("p")
         seen.append(
-            (sum(one.flavor.cpus for one in standing), sum(one.flavor.price or 0 for one in standing))
+            (sum(one.resources.cpus for one in standing), sum(one.sold.price or 0 for one in standing))
         )
 
     sim.on_cycle.append(count)

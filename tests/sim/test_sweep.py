@@ -1,19 +1,24 @@
 """Settings to compare: values in the place of what a policy says, and what clouds sell."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from updraft.clouds.base import LaunchRequest
+from updraft.clouds.fake import FakeCloud
 from updraft.config import load
-from updraft.core.model import Resources
+from updraft.core.model import CloudOffer, Resources
 from updraft.core.settings import Policy, WorkerClass
 from updraft.errors import UsageError
-from updraft.sim.conditions import example_clouds, example_policy
+from updraft.sim.conditions import Conditions, example_clouds, example_policy
+from updraft.sim.sites import site_of
 from updraft.sim.sweep import Setting, axis, front, swept
-from updraft.sim.world.stock import bought, clouds_of, read_offers, slots_of
+from updraft.sim.world.agenda import START
+from updraft.sim.world.stock import bought, clouds_of, on_saved, read_offers, slots_of
 
 POLICY = Policy(
     "p", {"small": WorkerClass("small", "1", ("cloud",)), "large": WorkerClass("large", "1", ("cloud",))}
@@ -199,6 +204,19 @@ def test_a_cloud_that_would_have_to_be_asked_needs_saved_offers(tmp_path: Path) 
     assert clouds["amazon"].offers[0].resources == Resources(2, 8192, 8388608)
     with pytest.raises(UsageError, match="the offers are of amazon, and the configuration has here"):
         clouds_of(load(site(tmp_path)), read_offers(saved))
+
+
+def test_a_cloud_that_told_what_is_left_of_an_offer_tells_it_all_the_while(tmp_path: Path) -> None:
+    """Only a cloud that tells has ever told: what it said once isn't what is left from then on."""
+    sold = CloudOffer("here", "a", "small", "on-demand", Resources(2, 8192, 8388608), 0.1, left=3)
+    settings = load(site(tmp_path))
+    for clouds in (clouds_of(settings, {"here": (sold,)}), on_saved(settings.policy(), {"here": (sold,)})[1]):
+        made = site_of("here", clouds["here"], Conditions(), lambda: START)
+        cloud = FakeCloud(made, "p")
+        cloud.launch(LaunchRequest("k", 2, "w", "small", "a", "on-demand", b""))
+        assert [offer.left for offer in cloud.offers()] == [1]
+    silent = clouds_of(settings, {"here": (replace(sold, left=None),)})["here"]
+    assert not silent.tells_left
 
 
 @pytest.mark.parametrize(

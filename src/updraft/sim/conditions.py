@@ -30,7 +30,7 @@ class SimCloud:
 
     `offers` are sold all the time; an offer's `left` is how many of its machines there are at most at one
     time, None without end. `machines` and `cores` are the quotas, None unlimited. `boots` None is as
-    everywhere; `tells_left` shows the planner what is left of each offer.
+    everywhere. With `tells_left` the cloud tells what is left of each offer, without it nothing of that.
     """
 
     offers: tuple[CloudOffer, ...]

@@ -1,6 +1,6 @@
 """A simulated world on fake clouds with all their faults: here goes wrong what can, in virtual time.
 
-The pool and the controller are those of `sim.world.simulation`; the clouds are what the driver `fake` drives.
+The pool, the clouds and the controller are those of `sim.world.simulation`.
 """
 
 from collections.abc import Callable, Iterable, Mapping

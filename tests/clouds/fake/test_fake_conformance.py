@@ -71,10 +71,10 @@ class FakeHarness:
 
     @contextmanager
     def shown_oddly(self, machine: str) -> Iterator[None]:
-        instance = self.site.instances[machine]
-        sane, instance.tags = instance.tags, Odd(instance.tags)
+        sane = self.site.instances[machine].tags
+        self.site.set_tags(machine, Odd(sane))
         yield
-        instance.tags = sane
+        self.site.set_tags(machine, sane)
 
     @contextmanager
     def mute_after_launch(self) -> Iterator[None]:

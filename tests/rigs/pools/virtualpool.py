@@ -94,7 +94,7 @@ class VirtualPool:
         for site, instance in self._up():
             worker = self.workers.setdefault(instance.id, _Worker())
             for queue in self.queues.values():
-                room = instance.flavor.resources.cpus - worker.jobs
+                room = instance.resources.cpus - worker.jobs
                 fits = worker.closed is None and room > 0 and queue.idle > 0
                 if fits and self.matches(queue, site, instance):
                     taken = min(room, queue.idle)
@@ -163,9 +163,9 @@ class VirtualPool:
 
     def _slot(self, site: Site, instance: FakeInstance) -> Slot:
         worker = self.workers.setdefault(instance.id, _Worker())
-        tags, whole = instance.tags, instance.flavor.resources
+        tags, whole = instance.tags, instance.resources
         worker.kind = worker.kind or kind_key(
-            tags[TAG_CLASS], tags[TAG_GENERATION], site.name, instance.flavor_name, tags.get(TAG_VARIANT, "")
+            tags[TAG_CLASS], tags[TAG_GENERATION], site.name, instance.flavor, tags.get(TAG_VARIANT, "")
         )
         children = (Child("Claimed", "Busy", ASK.times(worker.jobs), "alice"),) if worker.jobs else ()
         return Slot(

@@ -4,6 +4,7 @@
 pool's machines there, and the other parts of the cloud.
 """
 
+from updraft.clouds.fake.census import Taken
 from updraft.clouds.fake.driver import DRIVER, FakeCloud
 from updraft.clouds.fake.faults import Fault
 from updraft.clouds.fake.instance import FakeInstance
@@ -21,5 +22,6 @@ __all__ = [
     "Flavor",
     "Settings",
     "Site",
+    "Taken",
     "site_settings",
 ]

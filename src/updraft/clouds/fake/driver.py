@@ -26,9 +26,9 @@ from updraft.clouds.fake.imaging import FakeImaging
 from updraft.clouds.fake.instance import FakeInstance
 from updraft.clouds.fake.networking import FakeNetworking
 from updraft.clouds.fake.settings import Settings
-from updraft.clouds.fake.site import MARKETS, Site, batches
+from updraft.clouds.fake.site import Site, batches
 from updraft.clouds.odd import NOTHING, Odd, price, quantity, readable
-from updraft.core.model import CloudOffer, CloudState, Instance, Quota, of_amounts, variant
+from updraft.core.model import CloudOffer, CloudState, Instance, Quota, variant
 from updraft.errors import BadRequest, CloudError
 
 BATCH = 100
@@ -46,6 +46,9 @@ class FakeCloud:
         self.networking = FakeNetworking(site, self._call)
         self.odd: Odd = NOTHING
         self.odd_offers: Odd = NOTHING
+        self._listing: tuple[Instance, ...] = ()
+        self._mark: tuple[int, frozenset[str]] | None = None
+        self._sold: tuple[tuple[CloudOffer, ...], int | None, tuple[CloudOffer, ...]] | None = None
 
     @property
     def cloud(self) -> Cloud:
@@ -58,11 +61,19 @@ class FakeCloud:
     def machines(self) -> tuple[Instance, ...]:
         """Every instance with this pool's tag that the listing shows; a call for each page."""
         with self._call("machines", 0):
-            listed = self.site.listed(self.pool)
-            found, self.odd = readable(listed, lambda one: self._shown(*one), _id)
+            found = self._listed()
         for _ in range(self.site.settings.page_size, len(found), self.site.settings.page_size):
             self.site.record("machines", 0)
-        return tuple(found)
+        return found
+
+    def _listed(self) -> tuple[Instance, ...]:
+        """The last listing, made anew where it would be another now."""
+        mark = (self.site.changes, frozenset(self.site.out_of_reach))
+        if mark != self._mark:
+            listed = self.site.listed(self.pool)
+            found, self.odd = readable(listed, lambda one: self._shown(*one), _id)
+            self._listing, self._mark = tuple(found), mark
+        return self._listing
 
     def look_up(self, ids: Iterable[str]) -> Found:
         """These by their ids, a hundred with each call; nothing of those that are out of reach."""
@@ -101,21 +112,16 @@ class FakeCloud:
         for batch in batches(ids, BATCH):
             with self._call("tag", len(batch)):
                 for machine in batch:
-                    self._write_tags(machine, tags)
+                    self.site.tag(machine, tags)
 
     def offers(self) -> tuple[CloudOffer, ...]:
-        """Every flavor in every zone on the markets that have a price for it; on demand always."""
-        settings = self.site.settings
+        """All that the cloud sells, with what is left of it where it tells."""
         with self._call("offers", 0):
-            rows = (
-                (zone, name, market)
-                for zone in settings.zones
-                for name, flavor in settings.flavors.items()
-                for market in MARKETS
-                if market == "on-demand" or flavor.spot_price is not None
-            )
-            found, self.odd_offers = readable(rows, lambda row: self._offer(*row), "/".join)
-            return tuple(found)
+            sold, stock = self.site.offers, self.site.changes if self.site.settings.tells_left else None
+            if self._sold is None or self._sold[0] is not sold or self._sold[1] != stock:
+                found, self.odd_offers = readable(sold, self._offer, _name)
+                self._sold = (sold, stock, tuple(found))
+            return self._sold[2]
 
     def quota(self) -> Quota:
         """What is left, with everybody's machines counted."""
@@ -162,19 +168,13 @@ class FakeCloud:
         with self._call("findings", 0):
             return ()
 
-    def _offer(self, zone: str, flavor: str, market: str) -> CloudOffer:
-        settings = self.site.settings
-        asked = self.site.price(flavor, market)
-        return CloudOffer(
-            cloud=self.name,
-            zone=zone,
-            flavor=flavor,
-            market=market,
-            resources=of_amounts([quantity(one) for one in settings.flavors[flavor].resources.amounts()]),
-            price=None if asked is None else price(asked),
-            left=self.site.left(zone, flavor) if settings.tells_left else None,
-            arch=settings.flavors[flavor].arch,
-        )
+    def _offer(self, sold: CloudOffer) -> CloudOffer:
+        for amount in sold.resources.amounts():
+            quantity(amount)
+        if sold.price is not None:
+            price(sold.price)
+        left = self.site.left(sold) if self.site.settings.tells_left else None
+        return sold if left == sold.left else replace(sold, left=left)
 
     @contextmanager
     def _call(self, name: str, count: int, zone: str = "", flavor: str = "") -> Iterator[None]:
@@ -187,19 +187,11 @@ class FakeCloud:
             raise
         self.site.record(name, count)
 
-    def _write_tags(self, machine: str, tags: Mapping[str, str | None]) -> None:
-        instance = self.site.instances.get(machine)
-        if instance is None:
-            return
-        for tag, value in tags.items():
-            if value is None:
-                instance.tags.pop(tag, None)
-            else:
-                instance.tags[tag] = value
-
     def _shown(self, instance: FakeInstance, state: CloudState) -> Instance:
-        tags = instance.tags
-        return Instance(
+        tags, known = instance.tags, instance.seen
+        if known is not None and known.state is state and tags.get(TAG_POOL) == self.pool:
+            return known
+        made = Instance(
             id=instance.id,
             cloud=self.name,
             state=state,
@@ -209,7 +201,7 @@ class FakeCloud:
             generation=tags.get(TAG_GENERATION, ""),
             retiring=TAG_RETIRING in tags,
             zone=instance.zone,
-            flavor=instance.flavor_name,
+            flavor=instance.flavor,
             market=instance.market,
             image=instance.image,
             address=instance.address if state is CloudState.RUNNING else "",
@@ -218,10 +210,17 @@ class FakeCloud:
             identity=tags.get(TAG_IDENTITY, ""),
             tagged=tags.get(TAG_POOL) == self.pool,
         )
+        if made.tagged:
+            instance.seen = made
+        return made
 
 
 def _id(shown: tuple[FakeInstance, CloudState]) -> str:
     return shown[0].id
+
+
+def _name(sold: CloudOffer) -> str:
+    return "/".join((sold.zone, sold.flavor, sold.market))
 
 
 def _make(name: str, owner: Owner, settings: Settings) -> Cloud:

@@ -2,30 +2,30 @@
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from updraft.clouds.fake.settings import Boot, Flavor
-from updraft.core.model import CloudState
+from updraft.clouds.fake.settings import Boot
+from updraft.core.model import CloudOffer, CloudState, Instance, Resources
 
 
 @dataclass(slots=True)
 class FakeInstance:
     """All that the cloud knows of one machine. Times are POSIX seconds; `inf` is never.
 
-    `joins_at` is when what runs inside would show up in its pool; the cloud itself doesn't know or care.
+    `sold` is the offer that it was bought as. `joins_at` is when what runs inside would show up in its pool;
+    the cloud itself doesn't know or care. `shown`, `occupying` and `paying` are how it was last counted, and
+    `due` when it will be next (see `census`); `seen` is what was last shown of it, if that still holds.
     """
 
     id: str
-    zone: str
-    flavor_name: str
-    flavor: Flavor
-    market: str
+    sold: CloudOffer
     image: str
     address: str
     launched_at: float
     key: str = ""
     user_data: bytes = b""
-    tags: dict[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
     runs_at: float = math.inf
     joins_at: float = math.inf
     breaks_at: float = math.inf
@@ -34,17 +34,43 @@ class FakeInstance:
     stop_asked_at: float = math.inf
     stopped_at: float = math.inf
     ended_at: float = math.inf
+    shown: CloudState | None = None
+    occupying: bool = False
+    paying: bool = False
+    due: float = math.inf
+    seen: Instance | None = None
+
+    @property
+    def zone(self) -> str:
+        """Where it is."""
+        return self.sold.zone
+
+    @property
+    def flavor(self) -> str:
+        """The name of its size."""
+        return self.sold.flavor
+
+    @property
+    def market(self) -> str:
+        """How it is paid for."""
+        return self.sold.market
+
+    @property
+    def resources(self) -> Resources:
+        """What the whole machine has."""
+        return self.sold.resources
 
     def state(self, now: float) -> CloudState:
         """What the cloud would say of it at this time."""
-        ladder = (
-            (min(self.ended_at, self.dies_at), CloudState.TERMINATED),
-            (self.stop_asked_at, CloudState.STOPPING),
-            (self.stopped_at, CloudState.STOPPED),
-            (self.breaks_at, CloudState.ERROR),
-            (self.runs_at, CloudState.RUNNING),
-        )
-        return next((state for since, state in ladder if since <= now), CloudState.PENDING)
+        if self.end() <= now:
+            return CloudState.TERMINATED
+        if self.stop_asked_at <= now:
+            return CloudState.STOPPING
+        if self.stopped_at <= now:
+            return CloudState.STOPPED
+        if self.breaks_at <= now:
+            return CloudState.ERROR
+        return CloudState.RUNNING if self.runs_at <= now else CloudState.PENDING
 
     def end(self) -> float:
         """When it ends or ended, as far as is known now."""
@@ -56,7 +82,11 @@ class FakeInstance:
 
     def occupies(self, now: float) -> bool:
         """True while it counts against quota and capacity; broken ones do."""
-        return self.state(now) is not CloudState.TERMINATED
+        return self.end() > now
+
+    def pays(self, now: float) -> bool:
+        """True while it is paid for: from the request to the order to end it, or to its own end."""
+        return min(self.end(), self.stop_asked_at, self.stopped_at, self.breaks_at) > now
 
     def paid(self, now: float) -> float:
         """Seconds from the request to its end or until now. A machine that broke at birth costs nothing."""
@@ -66,7 +96,7 @@ class FakeInstance:
 
     def console(self, now: float) -> str:
         """What it has printed so far."""
-        lines = [(self.runs_at, f"{self.id} booting {self.image} on {self.flavor_name}")]
+        lines = [(self.runs_at, f"{self.id} booting {self.image} on {self.flavor}")]
         if self.joins_at < math.inf:
             lines.append((self.joins_at, "startd: advertised to the pool"))
         else:

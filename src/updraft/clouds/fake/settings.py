@@ -9,7 +9,7 @@ from pydantic import BaseModel, ByteSize, ConfigDict, Field
 from updraft.clouds.fake.faults import Fault
 from updraft.config.drivers import checked_settings
 from updraft.config.values.units import Duration, Size
-from updraft.core.model import Resources
+from updraft.core.model import CloudOffer, Resources
 
 
 class _Model(BaseModel):
@@ -103,6 +103,16 @@ class Settings(_Model):
     def boot(self, zone: str, flavor: str, image: str) -> Boot:
         """How a machine of this zone, flavor and image comes to life."""
         return next((boot for boot in self.boots if boot.covers(zone, flavor, image)), Boot())
+
+    def offers(self, cloud: str) -> tuple[CloudOffer, ...]:
+        """Every flavor in every zone on the markets that have a price for it; on demand always."""
+        return tuple(
+            CloudOffer(cloud, zone, name, market, flavor.resources, price, arch=flavor.arch)
+            for zone in self.zones
+            for name, flavor in self.flavors.items()
+            for market, price in (("on-demand", flavor.price), ("spot", flavor.spot_price))
+            if market == "on-demand" or price is not None
+        )
 
 
 def site_settings(name: str, settings: Mapping[str, Any]) -> Settings:

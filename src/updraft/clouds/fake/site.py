@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from updraft.clouds.base import TAG_POOL, LaunchRequest
+from updraft.clouds.fake.census import Census, Sale, Taken
 from updraft.clouds.fake.faults import Faults
 from updraft.clouds.fake.instance import FakeInstance, draw_life
 from updraft.clouds.fake.settings import Settings
 from updraft.clouds.networking import Group
-from updraft.core.model import CloudState, Quota, Resources
+from updraft.core.model import CloudOffer, CloudState, Quota
 from updraft.errors import BadRequest, NoCapacity, QuotaExceeded
-
-MARKETS = ("on-demand", "spot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,26 @@ class Bill:
 class Site:
     """A cloud in memory. `clock` tells the time in POSIX seconds; nothing here waits.
 
-    `watchers` are called with each instance right after it was made or told to end.
+    `offers` are what it sells: what its settings say, unless they are given; of one that has a `left` there
+    are so many at a time. `draw` gives each new machine its life, by its serial number: as the settings say,
+    unless it is given. `watchers` are called with each instance right after it was made or told to end.
     """
 
-    def __init__(self, name: str, settings: Settings, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        clock: Callable[[], float],
+        *,
+        offers: tuple[CloudOffer, ...] | None = None,
+        draw: Callable[[FakeInstance, int], None] | None = None,
+    ) -> None:
         self.name = name
-        self.settings = settings
         self.clock = clock
+        self._draw = draw or self._as_settings_say
+        self._given = offers
+        self._census = Census(clock, settings)
+        self.settings = settings
         self.faults = Faults(settings.faults)
         self.calls: list[Call] = []
         self.instances: dict[str, FakeInstance] = {}
@@ -59,7 +71,18 @@ class Site:
         self.groups: dict[str, Group] = {}  # security groups, by id: see `networking`
         self.group_numbers = itertools.count(1)
         self._by_key: dict[str, tuple[str, ...]] = {}
-        self._current: dict[str, FakeInstance] = {}
+
+    @property
+    def settings(self) -> Settings:
+        """How it is now; a machine that exists keeps the life it was given."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        self._settings = settings
+        self.offers = settings.offers(self.name) if self._given is None else self._given
+        self._sold: dict[Sale, CloudOffer] = {(one.zone, one.flavor, one.market): one for one in self.offers}
+        self._census.resettle(settings)
 
     # ------------------------------------------------------------------------------ what a driver may ask
 
@@ -67,9 +90,9 @@ class Site:
         """Make machines; the same key again answers with those of the first time."""
         if request.key in self._by_key:
             return tuple(self.instances[machine] for machine in self._by_key[request.key])
-        self._check(request)
-        room = min(request.count, self._within_quota(request), self._within_capacity(request))
-        made = tuple(self._make(request) for _ in range(room))
+        sold = self._check(request)
+        room = min(request.count, self._within_quota(request, sold), self._within_capacity(request, sold))
+        made = tuple(self._make(request, sold) for _ in range(room))
         self._by_key[request.key] = tuple(instance.id for instance in made)
         return made
 
@@ -79,41 +102,44 @@ class Site:
         if instance is None or instance.stop_asked_at <= now or not instance.occupies(now):
             return
         instance.stop_asked_at, instance.ended_at = now, now + self.settings.stop_takes
+        self._census.touched(instance)
         self._tell(instance)
+
+    def tag(self, machine: str, tags: Mapping[str, str | None]) -> None:
+        """Write these tags of an instance, or (None) remove them."""
+        instance = self.instances.get(machine)
+        if instance is not None:
+            told = {**instance.tags, **tags}
+            self.set_tags(machine, {tag: value for tag, value in told.items() if value is not None})
 
     def listed(self, pool: str) -> Iterator[tuple[FakeInstance, CloudState]]:
         """The instances with this pool's tag as the listing shows them, which may lag behind."""
         for instance in self.current():
-            if instance.tags.get(TAG_POOL) == pool and instance.id not in self.out_of_reach:
-                state = self._state_shown(instance)
-                if state is not None:
-                    yield instance, state
+            shown = instance.shown
+            if shown and instance.tags.get(TAG_POOL) == pool and instance.id not in self.out_of_reach:
+                yield instance, shown
 
     def shown(self, machine: str) -> tuple[FakeInstance, CloudState] | None:
         """One instance by its id, whatever its tags say; None where the cloud shows none."""
-        instance = self._current.get(machine) if self.current() else None
-        state = None if instance is None else self._state_shown(instance)
-        return None if instance is None or state is None else (instance, state)
+        instance = self.census.current.get(machine)
+        return None if instance is None or instance.shown is None else (instance, instance.shown)
 
-    def _state_shown(self, instance: FakeInstance) -> CloudState | None:
-        """Its state as the cloud shows it, which may lag behind; None before and after it is shown."""
-        now, settings = self.clock(), self.settings
-        if instance.launched_at + settings.shows_after > now:
-            return None
-        if instance.end() + settings.hides_after > now:
-            ended_lately = min(instance.end(), instance.stop_asked_at) <= now
-            shown_at = now - settings.hides_after if ended_lately else now
-            return instance.state(max(shown_at, instance.launched_at))
-        if instance.end() + settings.hides_after + settings.keeps_terminated > now:
-            return CloudState.TERMINATED
-        return None
+    @property
+    def changes(self) -> int:
+        """Grows with everything that is different for anybody who asks."""
+        return self.census.changes
+
+    @property
+    def changed_at(self) -> float:
+        """When that last was."""
+        return self.census.changed_at
 
     def quota(self) -> Quota:
         """What is left, everybody's machines counted."""
-        used, settings = self.used(), self.settings
+        used, settings = self.census.occupied, self.settings
         ceilings = {
-            "machines": (settings.quota_machines, self.occupied()),
-            "cores": (settings.quota_cores, used.cpus),
+            "machines": (settings.quota_machines, used.machines),
+            "cores": (settings.quota_cores, used.cores),
             "memory": (settings.quota_memory and int(settings.quota_memory) // 2**20, used.memory),
         }
         left = {
@@ -121,7 +147,7 @@ class Site:
             for name, (ceiling, taken) in ceilings.items()
         }
         endless = frozenset(name for name, value in left.items() if value is None)
-        return Quota(**left, unlimited=endless, used_machines=self.occupied(), used_cores=used.cpus)
+        return Quota(**left, unlimited=endless, used_machines=used.machines, used_cores=used.cores)
 
     def record(self, name: str, count: int, error: str = "") -> None:
         """Write down one call."""
@@ -138,20 +164,29 @@ class Site:
             key="", count=1, image="foreign", flavor=name, zone=zone or self.settings.zones[0],
             market="on-demand", user_data=b"", tags=tags or {},
         )  # fmt: skip
-        instance = self._make(request)
+        instance = self._make(request, self._sale(request))
         instance.runs_at, instance.breaks_at, instance.dies_at = instance.launched_at, math.inf, math.inf
+        self._census.touched(instance)
         return instance.id
+
+    def set_tags(self, machine: str, tags: Mapping[str, str]) -> None:
+        """An instance has these tags from now on, and no others."""
+        instance = self.instances[machine]
+        instance.tags = tags
+        self._census.touched(instance)
 
     def kill(self, machine: str) -> None:
         """Sudden death: the instance is gone now, without a word to what runs on it."""
         instance = self.instances[machine]
         instance.dies_at = min(instance.dies_at, self.clock())
+        self._census.touched(instance)
         self._tell(instance)
 
     def power_off(self, machine: str) -> None:
         """It shuts itself down from inside: stopped, not terminated, and perhaps still paid for."""
         instance = self.instances[machine]
         instance.stopped_at = min(instance.stopped_at, self.clock())
+        self._census.touched(instance)
         self._tell(instance)
 
     def change(self, **settings: object) -> None:
@@ -159,26 +194,24 @@ class Site:
         checked = Settings.model_validate(settings)
         self.settings = self.settings.model_copy(update={name: getattr(checked, name) for name in settings})
 
+    @property
+    def census(self) -> Census:
+        """What it has, as it is now."""
+        self._census.settle()
+        return self._census
+
+    @property
+    def paid(self) -> Taken:
+        """What is paid for now, everybody's machines counted."""
+        return self.census.paid
+
     def occupied(self) -> int:
         """How many machines of anybody count against the quota now."""
-        return sum(instance.occupies(self.clock()) for instance in self.current())
-
-    def used(self) -> Resources:
-        """What these machines take together."""
-        now, used = self.clock(), Resources()
-        for instance in self.current():
-            if instance.occupies(now):
-                used += instance.flavor.resources
-        return used
+        return self.census.occupied.machines
 
     def current(self) -> tuple[FakeInstance, ...]:
         """Every instance that the cloud still remembers: it forgets those that ended long enough ago."""
-        remembered = self.settings.hides_after + self.settings.keeps_terminated
-        horizon = self.clock() - remembered
-        forgotten = [one.id for one in self._current.values() if one.end() <= horizon]
-        for machine in forgotten:
-            del self._current[machine]
-        return tuple(self._current.values())
+        return tuple(self.census.current.values())
 
     def of_pool(self, pool: str) -> tuple[FakeInstance, ...]:
         """Every instance that this pool ever had, gone ones included."""
@@ -186,19 +219,13 @@ class Site:
 
     def alive(self, pool: str) -> tuple[FakeInstance, ...]:
         """Those of this pool that are there now, whatever the listing shows."""
-        now = self.clock()
-        return tuple(one for one in self.current() if one.tags.get(TAG_POOL) == pool and one.occupies(now))
+        return tuple(one for one in self.current() if one.occupying and one.tags.get(TAG_POOL) == pool)
 
     def bill(self, pool: str) -> Bill:
         """What this pool has had so far. A price that isn't known costs nothing here."""
         now, owned = self.clock(), self.of_pool(pool)
-        cost = sum(one.paid(now) / 3600 * (self.price(one.flavor_name, one.market) or 0.0) for one in owned)
+        cost = sum(one.paid(now) / 3600 * (one.sold.price or 0.0) for one in owned)
         return Bill(len(owned), sum(one.paid(now) for one in owned), cost)
-
-    def price(self, flavor: str, market: str) -> float | None:
-        """The price of an hour, None where it isn't known."""
-        found = self.settings.flavors[flavor]
-        return found.price if market == "on-demand" else found.spot_price
 
     def calls_by_name(self) -> dict[str, int]:
         """How many calls there were of each kind."""
@@ -206,30 +233,38 @@ class Site:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _check(self, request: LaunchRequest) -> None:
-        settings = self.settings
+    def _check(self, request: LaunchRequest) -> CloudOffer:
+        settings, size = self.settings, len(request.user_data)
         wrongs = (
             (request.count < 1, f"{request.count} machines cannot be launched"),
             (bool(settings.images) and request.image not in self.bootable(), f"no image {request.image!r}"),
-            (request.flavor not in settings.flavors, f"no flavor {request.flavor!r}"),
-            (request.zone not in settings.zones, f"no zone {request.zone!r}"),
-            (request.market not in MARKETS, f"no market {request.market!r}"),
             (
-                len(request.user_data) > settings.user_data_limit,
-                f"user-data of {len(request.user_data)} bytes is above {int(settings.user_data_limit)}",
+                size > settings.user_data_limit,
+                f"user-data of {size} bytes is above {int(settings.user_data_limit)}",
             ),
         )
         for wrong, text in wrongs:
             if wrong:
                 raise BadRequest(f"{self.name}: {text}")
+        return self._sale(request)
+
+    def _sale(self, request: LaunchRequest) -> CloudOffer:
+        found = self._sold.get((request.zone, request.flavor, request.market))
+        if found is not None:
+            return found
+        for what in ("flavor", "zone", "market"):
+            name = getattr(request, what)
+            if name not in {getattr(one, what) for one in self.offers}:
+                raise BadRequest(f"{self.name}: no {what} {name!r}")
+        raise NoCapacity(f"{self.name}: {request.flavor} isn't sold in {request.zone} as {request.market}")
 
     def bootable(self) -> set[str]:
         """The images that machines can be launched from, by name and by id."""
         made = {name for one in self.made.values() for name in (one.image.info.id, one.image.info.name)}
         return {*self.settings.images, *made}
 
-    def _within_quota(self, request: LaunchRequest) -> int:
-        wanted, left = self.settings.flavors[request.flavor].resources, self.quota()
+    def _within_quota(self, request: LaunchRequest, sold: CloudOffer) -> int:
+        wanted, left = sold.resources, self.quota()
         rooms = (
             left.machines,
             None if left.cores is None else left.cores // wanted.cpus,
@@ -240,33 +275,31 @@ class Site:
             raise QuotaExceeded(f"{self.name}: quota exceeded: {request.count} asked for, {room} left")
         return room
 
-    def _within_capacity(self, request: LaunchRequest) -> int:
-        room = self.left(request.zone, request.flavor)
+    def _within_capacity(self, request: LaunchRequest, sold: CloudOffer) -> int:
+        room = self.left(sold)
         if room is None:
             return request.count
         if room < (1 if self.settings.partial else request.count):
             raise NoCapacity(f"{self.name}: no room for {request.flavor} in {request.zone}")
         return room
 
-    def left(self, zone: str, flavor: str) -> int | None:
-        """How many more machines of this flavor the zone has, None where there is no end."""
-        capacity = self.settings.capacity.get(f"{zone}/{flavor}")
-        if capacity is None:
-            return None
-        now = self.clock()
-        taken = sum(
-            one.zone == zone and one.flavor_name == flavor and one.occupies(now) for one in self.current()
-        )
-        return max(0, capacity - taken)
+    def left(self, sold: CloudOffer) -> int | None:
+        """How many more machines of this offer there are, None where there is no end."""
+        zone, flavor = sold.zone, sold.flavor
+        capacity, taken = self.settings.capacity.get(f"{zone}/{flavor}"), self.census.occupied.sales
+        rooms = []
+        if sold.left is not None:
+            rooms.append(sold.left - taken[zone, flavor, sold.market])
+        if capacity is not None:
+            here = sum(count for (where, size, _), count in taken.items() if (where, size) == (zone, flavor))
+            rooms.append(capacity - here)
+        return max(0, min(rooms)) if rooms else None
 
-    def _make(self, request: LaunchRequest) -> FakeInstance:
+    def _make(self, request: LaunchRequest, sold: CloudOffer) -> FakeInstance:
         serial = len(self.instances) + 1
         instance = FakeInstance(
             id=f"{self.name}-{serial:05d}",
-            zone=request.zone,
-            flavor_name=request.flavor,
-            flavor=self.settings.flavors[request.flavor],
-            market=request.market,
+            sold=sold,
             image=request.image,
             address=f"10.{serial >> 16 & 255}.{serial >> 8 & 255}.{serial & 255}",
             launched_at=self.clock(),
@@ -274,11 +307,15 @@ class Site:
             user_data=request.user_data,
             tags=dict(request.tags),
         )
-        boot = self.settings.boot(request.zone, request.flavor, request.image)
-        draw_life(instance, boot, self.settings.seed, serial)
-        self.instances[instance.id] = self._current[instance.id] = instance
+        self._draw(instance, serial)
+        self.instances[instance.id] = instance
+        self._census.add(instance)
         self._tell(instance)
         return instance
+
+    def _as_settings_say(self, instance: FakeInstance, serial: int) -> None:
+        boot = self.settings.boot(instance.zone, instance.flavor, instance.image)
+        draw_life(instance, boot, self.settings.seed, serial)
 
     def _tell(self, instance: FakeInstance) -> None:
         for watcher in self.watchers:

@@ -6,9 +6,7 @@ from itertools import chain
 
 from updraft.core.model import (
     Child,
-    CloudState,
     DrainMode,
-    Instance,
     Kind,
     Resources,
     Slot,
@@ -96,7 +94,6 @@ class Worker:
     matched: str = ""
     cloud: str = ""
     launch_key: str = ""
-    state: CloudState = CloudState.PENDING
     joined_at: float | None = None
     stop_asked_at: float | None = None
     died_at: float | None = None
@@ -105,11 +102,9 @@ class Worker:
     exited: bool = False
     listed: bool = False
     silent: bool = False
-    retiring: bool = False
     heard: float = 0.0
     claims: int = 0
     rooms: list[Room] = field(default_factory=list)
-    instance: Instance | None = None
     at_work: int = 0
     used: float = 0.0
     _since: float = 0.0
@@ -189,28 +184,6 @@ class Worker:
             accepting=self.drain is None,
             user=children[0].user if children and not kind.partitionable else "",
         )
-
-    def show(self) -> Instance:
-        """The instance as its cloud shows it."""
-        if self.instance is None:
-            bought = self.bought
-            self.instance = Instance(
-                id=self.id,
-                cloud=bought.cloud,
-                state=self.state,
-                launched_at=self.asked_at,
-                worker_class=bought.worker_class,
-                launch_key=bought.launch_key,
-                generation=bought.generation,
-                retiring=self.retiring,
-                zone=bought.zone,
-                flavor=bought.flavor,
-                market=bought.market,
-                image=bought.image,
-                variant=bought.variant,
-                identity=bought.identity,
-            )
-        return self.instance
 
 
 class Floor:

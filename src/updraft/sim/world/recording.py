@@ -2,15 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from updraft.clouds.fake import Site, Taken
 from updraft.core.settings import Limits, Policy
 from updraft.sim.conditions import Conditions
 from updraft.sim.workloads.workload import Arrival
-from updraft.sim.world.fastcloud import FastCloud
+from updraft.sim.world.fleet import Worker
 from updraft.sim.world.outcome import JobColumns, MachineColumns, Outcome, SeriesColumns
 from updraft.sim.world.pool import SimPool
 
@@ -19,19 +19,21 @@ _Row = tuple[float, int, int, int, int, int, int, float]
 
 
 class Recorder:
-    """The account of one simulation."""
+    """The account of one simulation. `machines` are those of each cloud that ever were, by their ids."""
 
     def __init__(
         self,
         policy: Policy,
         conditions: Conditions,
         pool: SimPool,
-        clouds: Mapping[str, FastCloud],
+        clouds: Mapping[str, Site],
+        machines: Sequence[Mapping[str, Worker]],
     ) -> None:
         self._policy = policy
         self._begins = conditions.begins
         self._pool, self._life = pool, pool.life
         self._clouds = clouds
+        self._workers = machines
         self._rows: list[_Row] = []
         self._violations: Counter[str] = Counter()
         self.cycles = 0
@@ -41,10 +43,9 @@ class Recorder:
         """Write down this cycle."""
         self.cycles += 1
         self.decisions += decided
-        queue, floor, clouds = self._life.queue, self._life.floor, self._clouds.values()
-        machines = sum(cloud.paid_machines for cloud in clouds)
-        cores = sum(cloud.paid_cores for cloud in clouds)
-        cost = sum(cloud.cost for cloud in clouds)
+        queue, floor = self._life.queue, self._life.floor
+        paid = {name: site.paid for name, site in self._clouds.items()}
+        whole = paid.values()
         self._rows.append(
             (
                 begun - self._begins,
@@ -52,31 +53,31 @@ class Recorder:
                 queue.idle_cores + queue.running_cores,
                 floor.claimed_cores,
                 floor.booted_cores,
-                cores,
-                machines,
-                cost,
+                sum(one.cores for one in whole),
+                sum(one.machines for one in whole),
+                sum(one.cost for one in whole),
             )
         )
-        self._exceeds(self._policy.limits, tuple(clouds))
+        self._exceeds(self._policy.limits, whole)
         for name, limits in self._policy.cloud_limits.items():
-            if name in self._clouds:
-                self._exceeds(limits, (self._clouds[name],))
+            if name in paid:
+                self._exceeds(limits, (paid[name],))
 
-    def _exceeds(self, limits: Limits, clouds: Sequence[FastCloud]) -> None:
-        for name, most, paid in (
-            ("machines", limits.machines, attrgetter("paid_machines")),
-            ("cores", limits.cores, attrgetter("paid_cores")),
-            ("memory", limits.memory, attrgetter("paid_memory")),
-            ("cost", limits.cost_per_hour, attrgetter("cost")),
+    def _exceeds(self, limits: Limits, paid: Collection[Taken]) -> None:
+        for name, most in (
+            ("machines", limits.machines),
+            ("cores", limits.cores),
+            ("memory", limits.memory),
+            ("cost", limits.cost_per_hour),
         ):
-            if most is not None and sum(map(paid, clouds)) - _CENT > most:
+            if most is not None and sum(getattr(one, name) for one in paid) - _CENT > most:
                 self._violations[name] += 1
 
     def outcome(self, arrivals: Sequence[Arrival], now: float) -> Outcome:
         """Everything up to now, with times as seconds of the workload."""
         calls: Counter[str] = Counter()
-        for cloud in self._clouds.values():
-            calls.update(cloud.calls)
+        for site in self._clouds.values():
+            calls.update(site.calls_by_name())
         return Outcome(
             jobs=self._jobs(arrivals, now),
             machines=self._machines(),
@@ -113,7 +114,7 @@ class Recorder:
         )
 
     def _machines(self) -> MachineColumns:
-        made = [worker for cloud in self._clouds.values() for worker in cloud.made]
+        made = [worker for workers in self._workers for worker in workers.values()]
         everyone = sorted(made, key=lambda worker: worker.asked_at)
 
         def times(moments: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

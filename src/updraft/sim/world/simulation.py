@@ -1,13 +1,14 @@
 """A simulated world: jobs arrive, the daemon's own parts look, decide and act, and time passes.
 
-It is fast enough for whole traces, since its pool and its clouds keep their state in columns and show again
-what hasn't changed, and since the decision is left out where nothing can come of it.
+It is fast enough for whole traces, since its pool keeps its state in columns, pool and clouds show again what
+hasn't changed, and the decision is left out where nothing can come of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from updraft.clouds.cloud import Cloud
+from updraft.clouds.fake import FakeCloud
 from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.witnesses import doubted_after
 from updraft.core.model import AtWork
@@ -16,10 +17,10 @@ from updraft.core.settings import DAY, Policy
 from updraft.core.slots.places import read
 from updraft.sim.conditions import Boots, Conditions, SimCloud
 from updraft.sim.controller import Controller, Decide
+from updraft.sim.sites import Joining, site_of
 from updraft.sim.workloads.workload import Arrival
 from updraft.sim.world.agenda import Agenda
 from updraft.sim.world.bought import Brings
-from updraft.sim.world.fastcloud import FastCloud
 from updraft.sim.world.fleet import UPDATE_INTERVAL
 from updraft.sim.world.judge import Judge
 from updraft.sim.world.leanledger import LeanLedger
@@ -85,18 +86,21 @@ class World:
             update=max(UPDATE_INTERVAL, doubted_after(policy) - 2 * conditions.cycle),
         )
         self._lingers = LINGERS + max((worker.idle_limit for worker in policy.classes.values()), default=0.0)
-        self._brings = Brings(policy)
-        self.clouds = {name: self._cloud(name, sold) for name, sold in clouds.items()}
+        self.clouds = {name: site_of(name, sold, conditions, agenda) for name, sold in clouds.items()}
+        kinds = Brings(policy)
+        machines = [
+            Joining(site, policy.pool, self.pool, agenda, kinds).workers for site in self.clouds.values()
+        ]
         self.ledger = LeanLedger()
         self.controller = Controller(
             policy,
             pool=self.pool,
-            clouds={name: Cloud(name, one) for name, one in self.clouds.items()},
+            clouds={name: Cloud(name, FakeCloud(site, policy.pool)) for name, site in self.clouds.items()},
             ledger=self.ledger,
             clock=agenda,
             matcher=Judge(),
         )
-        self._recorder = Recorder(policy, conditions, self.pool, self.clouds)
+        self._recorder = Recorder(policy, conditions, self.pool, self.clouds, machines)
         self._steady: Steady | None = None
         if decide is core_plan:
             self._remember_decisions()
@@ -105,24 +109,16 @@ class World:
         if self._arrivals:
             agenda.at(conditions.begins + self._arrivals[0].at, self._arrive)
 
-    def _cloud(self, name: str, sold: SimCloud) -> FastCloud:
-        life = self.pool.life
-        return FastCloud(
-            name,
-            sold,
-            self._conditions,
-            self.agenda,
-            brings=self._brings,
-            up=life.joins,
-            down=life.down,
-        )
-
     def _remember_decisions(self) -> None:
         """Make less anew for each decision, and none where nothing can come of it: the planner allows it."""
         self.ledger.at_work = AtWork(frozenset(), self._conditions.begins)
         self.decide = partial(core_plan, cache=MachineCache())
         if not self._conditions.thorough:
-            self._steady = Steady(self._policy, self.ledger, self.clouds, self.agenda)
+            self._steady = Steady(self._policy, self.ledger, self.agenda, self.pool.machines, self._changes)
+
+    def _changes(self) -> int:
+        """Grows with everything that somebody who looks sees differently."""
+        return self.agenda.changes + sum([site.changes for site in self.clouds.values()])
 
     def run(self, progress: Callable[[float], None] | None = None) -> Outcome:
         """Cycle until it is over."""
@@ -165,9 +161,9 @@ class World:
             self._served = (agenda.now, queue.done)
         if self._arrived < len(self._arrivals) or queue.running:
             return False
-        quiet = agenda.now - agenda.changed_at
+        quiet = agenda.now - max((agenda.changed_at, *(site.changed_at for site in self.clouds.values())))
         if queue.done == len(self._arrivals):
-            return quiet >= self._lingers or not any(cloud.paid_machines for cloud in self.clouds.values())
+            return quiet >= self._lingers or not any(site.paid.machines for site in self.clouds.values())
         return quiet >= STALLED or agenda.now - self._served[0] >= HOPELESS
 
     # -------------------------------------------------------------------------------------------- inside

@@ -6,26 +6,35 @@ all that a decision would do is to note that the busy machines are still busy: t
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from updraft.core.model import MachineRecord, Plan
 from updraft.core.settings import Policy
 from updraft.sim.world.agenda import Agenda
-from updraft.sim.world.fastcloud import FastCloud
+from updraft.sim.world.fleet import Worker
 from updraft.sim.world.leanledger import LeanLedger
 
 
 class Steady:
-    """Says for each cycle whether the planner has to be asked."""
+    """Says for each cycle whether the planner has to be asked.
+
+    `machines` are all that ever joined, by their ids; `changes` says a number that grows with every change.
+    """
 
     def __init__(
-        self, policy: Policy, ledger: LeanLedger, clouds: Mapping[str, FastCloud], agenda: Agenda
+        self,
+        policy: Policy,
+        ledger: LeanLedger,
+        agenda: Agenda,
+        machines: Mapping[str, Worker],
+        changes: Callable[[], int],
     ) -> None:
         self._policy = policy
         self._ledger = ledger
-        self._clouds = clouds
         self._agenda = agenda
+        self._machines = machines
+        self._changes = changes
         self._never = policy.closing or any(worker.spare for worker in policy.classes.values())
         self._seen = -1
         self._until = -math.inf
@@ -34,13 +43,14 @@ class Steady:
     def wakes(self) -> bool:
         """Whether this cycle needs a decision. If so, the ledger is as if every cycle had had one."""
         now = self._agenda.now
-        if self._agenda.changes == self._seen and now < self._until:
+        changes = self._changes()
+        if changes == self._seen and now < self._until:
             self._quiet_at = now
             return False
         if self._quiet_at is not None and self._ledger.at_work is not None:
             self._ledger.at_work = replace(self._ledger.at_work, at=self._quiet_at)
         self._quiet_at = None
-        self._seen = self._agenda.changes
+        self._seen = changes
         return True
 
     def decided(self, plan: Plan) -> None:
@@ -48,7 +58,7 @@ class Steady:
         self._until = -math.inf
         unsettled = plan.actions or plan.settled or plan.cooldowns or plan.groups or plan.warnings
         asked = plan.questions.machines or plan.questions.jobs  # and not to be asked again
-        if self._never or unsettled or asked or self._agenda.changes != self._seen:
+        if self._never or unsettled or asked or self._changes() != self._seen:
             return
         live = [record for record in self._ledger.machines.values() if record.ended_at is None]
         due = [self._due(record) for record in live]
@@ -68,7 +78,7 @@ class Steady:
         if worker is None or settling:
             return -math.inf
         old = record.requested_at + worker.lifetime
-        machine = self._clouds[record.cloud].listing.get(record.id)
+        machine = self._machines.get(record.id)
         if machine is not None and machine.busy:
             return old
         return min(old, (record.last_claimed_at or 0.0) + worker.idle_limit)

@@ -54,7 +54,12 @@ def _cloud(name: str, cloud: CloudTable, saved: tuple[CloudOffer, ...] | None) -
         for offer in sold.offers
     )
     boots = None if sold.boot is None else Boots(max(sold.boot, 1.0), _BOOT_SPREAD)
-    return SimCloud(offers, sold.machines, sold.cores, boots)
+    return SimCloud(offers, sold.machines, sold.cores, boots, saved is not None and _told(saved))
+
+
+def _told(saved: tuple[CloudOffer, ...]) -> bool:
+    """Whether the cloud tells what is left: it did when these were written down."""
+    return any(offer.left is not None for offer in saved)
 
 
 def _sold(name: str, cloud: CloudTable) -> Sold | None:
@@ -69,7 +74,7 @@ def on_saved(policy: Policy, saved: Saved) -> tuple[Policy, dict[str, SimCloud]]
     """A policy with each of its classes on all the clouds of the saved offers, and these clouds."""
     names = tuple(saved)
     classes = {name: replace(worker, clouds=names) for name, worker in policy.classes.items()}
-    clouds = {name: SimCloud(offers) for name, offers in saved.items()}
+    clouds = {name: SimCloud(offers, tells_left=_told(offers)) for name, offers in saved.items()}
     return replace(policy, classes=classes), clouds
 
 
