@@ -26,7 +26,7 @@ MANY_FLAVORS = ("ec2",)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CloudAnswers:
     """What a cloud answered; `error` is why it did not answer all of it, empty where it did."""
 
     offers: Sequence[CloudOffer] = ()
@@ -65,7 +65,7 @@ def _of_running_cloud() -> dict[str, str]:
     )
 
 
-def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen:
+def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> CloudAnswers:
     """What the cloud has. Raises UsageError where these settings can't be a cloud's."""
     entry = driver_entry(driver)
     if entry is None:
@@ -75,7 +75,7 @@ def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen
     except UsageError:
         raise
     except UpdraftError as error:
-        return Seen(error=str(error))
+        return CloudAnswers(error=str(error))
     catalogue = catalogue_of(made)
     questions: dict[str, Any] = {"offers": made.offers}
     if catalogue is not None:
@@ -83,7 +83,7 @@ def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen
     answers = ask(questions, DEADLINE)
     failed = next((str(one.error) for one in answers.values() if one.error is not None), "")
     values = {what: answer.value or () for what, answer in answers.items()}
-    return Seen(**values, catalogue=catalogue, error=failed, finder=image_finder_of(made))
+    return CloudAnswers(**values, catalogue=catalogue, error=failed, finder=image_finder_of(made))
 
 
 def narrowed(driver: str, settings: Mapping[str, Any], flavors: Sequence[str]) -> Mapping[str, Any]:
@@ -104,7 +104,7 @@ def has_keys(driver: str) -> bool:
 
 
 def write(
-    path: Path, wanted: Wanted, seen: Seen, key: str, key_file: Path, say: Callable[[str], None]
+    path: Path, wanted: Wanted, seen: CloudAnswers, key: str, key_file: Path, say: Callable[[str], None]
 ) -> None:
     """Write the file, after the key pair where it has to be made; `say` is told of that.
 
