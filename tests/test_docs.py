@@ -137,3 +137,17 @@ def test_a_reasons_code_is_that_of_its_own_module(tmp_path: Path) -> None:
         (package / name).write_text(text)
     assert set(reason_codes(package)) >= {"user-limit", "imported"}
     assert "alice" not in reason_codes(package)
+
+
+def test_the_classes_that_the_glossary_names_are_there() -> None:
+    text = (DOCS / "explanation" / "glossary.md").read_text()
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| ")]
+    old = text.partition("## Old words")[2]
+    named = {
+        name
+        for word, meaning in rows
+        for name in re.findall(r"`([A-Z]\w+)`", meaning if word in old else word + meaning)
+    }
+    sources = "\n".join(path.read_text() for path in (ROOT / "src" / "updraft").rglob("*.py"))
+    assert {"MachineId", "Variant", "Disposition", "LeaderElection"} <= named
+    assert named - set(re.findall(r"^class (\w+)", sources, re.MULTILINE)) == set()

@@ -148,6 +148,6 @@ def test_what_is_said_of_a_job_is_as_it_was(
         lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60),
         lookup.JobSeen("12.1", "head", "alice", "held", NOW - 60, "by hand"),
     )
-    found = lookup.Found(jobs, (pool.group,), "", (("far", "no answer within 20 s"),))
+    found = lookup.JobsFound(jobs, (pool.group,), "", (("far", "no answer within 20 s"),))
     monkeypatch.setattr(lookup, "find_jobs", lambda *_: found)
     is_as_kept(f"explain 12: {requirements}", run(capsys, "explain", "12", "--json")[1])

@@ -286,7 +286,7 @@ def _explain(text: str) -> None:
 
 
 def _demo(text: str) -> None:
-    scene = show.Scene(text, 3.0, 5, 6, 7, {Phase.JOINED: 3}, (show.Decision(1.0, text),), text)
+    scene = show.Scene(text, 3.0, 5, 6, 7, {Phase.JOINED: 3}, (show.ShownDecision(1.0, text),), text)
     for live in (True, False):
         with show.Stage(console(), live=live) as stage:
             stage.show(scene)

@@ -572,7 +572,7 @@ def test_explain_a_job_has_every_offer_with_its_reason(
 ) -> None:
     pool.group = StubPool(requirements).group
     job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.JobsFound((job,), (pool.group,)))
     code, out, _ = run(capsys, "explain", "12.0")
     assert code == 0
     assert "job 12.0 of alice at head: idle" in out
@@ -596,7 +596,7 @@ def test_of_a_job_that_is_too_large_the_nearest_miss_is_said_first(
     )
     pool.group = replace(group, ad=ad, request=Resources(80, 65536, 1024))
     job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.JobsFound((job,), (pool.group,)))
     out = " ".join(run(capsys, "explain", "12.0")[1].split())
     assert "huge/on-demand ? 0 the job asks for 80 cpus (the slot has 64) 3 offers alike" in out
     assert out.count("the nearest: the job asks for 80 cpus (the slot has 16)") == 1
@@ -609,7 +609,7 @@ def test_explain_says_which_schedds_were_not_heard(
 ) -> None:
     job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
     silent = (("far", "schedd far gave no answer within 20 s"),)
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,), "", silent))
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.JobsFound((job,), (pool.group,), "", silent))
     code, out, _ = run(capsys, "explain", "12.0")
     assert code == 0
     assert "job 12.0 of alice at head: idle" in out
@@ -623,7 +623,7 @@ def test_explain_a_job_names_what_the_plan_left_out(
     site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = lookup.JobSeen("12.0", "head", "alice", "idle", NOW - 60)
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((job,), (pool.group,)))
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.JobsFound((job,), (pool.group,)))
 
     def broken(some: Snapshot, by: Policy, roll: object = None) -> Plan:
         if any(one.flavor == "large" for one in some.offers):
@@ -642,11 +642,13 @@ def test_explain_a_job_names_what_the_plan_left_out(
 def test_explain_a_job_that_is_nowhere(
     site: Path, pool: StubPool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((), ()))
+    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.JobsFound((), ()))
     code, _, err = run(capsys, "explain", "99")
     assert code == 1
     assert "condor_history 99" in err
-    monkeypatch.setattr(lookup, "find_jobs", lambda *_: lookup.Found((), (), "the schedd has yet to make it"))
+    monkeypatch.setattr(
+        lookup, "find_jobs", lambda *_: lookup.JobsFound((), (), "the schedd has yet to make it")
+    )
     code, _, err = run(capsys, "explain", "99.7")
     assert (code, err) == (1, "updraft: job 99.7 is in no queue yet: the schedd has yet to make it\n")
 

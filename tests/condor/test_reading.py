@@ -15,7 +15,7 @@ from updraft.condor.collector.views import SlotMemory, learn, settle_children, s
 from updraft.condor.demand.groups import MAX_GROUPS, group, unmade
 from updraft.condor.demand.naming import names_to_group_by, referred_names
 from updraft.condor.demand.places import running_job
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.request import UndecidableError, request_of, too_large
 from updraft.condor.demand.reread import MARKS, Reread
 from updraft.condor.process.children import mapped
@@ -96,7 +96,7 @@ def test_a_job_that_has_begun_is_seen_before_its_parents_ad_says_so() -> None:
 
 
 class Shown:
-    """Implements `reread.Source` with ads in memory, and notes which were asked for."""
+    """Implements `reread.AdSource` with ads in memory, and notes which were asked for."""
 
     def __init__(self, *ads: Any) -> None:
         self.there = ads
@@ -378,7 +378,7 @@ def test_too_many_groups_are_counted_and_not_planned_with() -> None:
 
 def test_names_to_group_by() -> None:
     told_apart = classad2.ClassAd("[ AutoClusterId = 1; JobIds = \"1.0\"; Rank = 0; 'a b' = 1 ]")
-    queue = Queue(SimpleNamespace(query=lambda **_how: [told_apart]), {})
+    queue = JobQueue(SimpleNamespace(query=lambda **_how: [told_apart]), {})
     names = names_to_group_by(queue)
     assert "Rank" in names
     assert "JobIds" not in names

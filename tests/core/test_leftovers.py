@@ -11,8 +11,8 @@ from updraft.core.leftovers import (
     Belonging,
     Judged,
     Kind,
+    KnownSite,
     LeftoverState,
-    Site,
     chosen,
     judged,
     unknown,
@@ -20,7 +20,7 @@ from updraft.core.leftovers import (
 
 NOW, MINE, OTHER = 1e9, "0123456789ab", "ba9876543210"
 OLD = NOW - 30 * 86400
-SITE = Site("demo", MINE, NOW)
+SITE = KnownSite("demo", MINE, NOW)
 
 
 def thing(kind: Kind = Kind.SNAPSHOT, **changes: object) -> Belonging:
@@ -28,7 +28,7 @@ def thing(kind: Kind = Kind.SNAPSHOT, **changes: object) -> Belonging:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def fate(one: Belonging, site: Site = SITE) -> tuple[LeftoverState, str]:
+def fate(one: Belonging, site: KnownSite = SITE) -> tuple[LeftoverState, str]:
     (found,) = judged([one], site)
     return found.fate, found.reason.code
 
@@ -103,7 +103,7 @@ _THINGS = st.builds(
     broken=st.booleans(),
 )
 _SITES = st.builds(
-    Site,
+    KnownSite,
     pool=st.just("demo"),
     identity=st.sampled_from([MINE, ""]),
     now=st.just(NOW),
@@ -114,7 +114,7 @@ _SITES = st.builds(
 )
 
 
-def _may_go(one: Judged, site: Site) -> bool:
+def _may_go(one: Judged, site: KnownSite) -> bool:
     thing = one.thing
     ours = (thing.identity == site.identity != "") or (thing.identity == "" and thing.key in site.noted)
     named = {(thing.cloud, thing.id), (thing.cloud, thing.name)} & site.named.keys()
@@ -122,7 +122,7 @@ def _may_go(one: Judged, site: Site) -> bool:
 
 
 @given(st.lists(_THINGS, max_size=6), _SITES, st.lists(st.sampled_from(["x-1", "x-2", "mine"])))
-def test_only_what_is_ours_and_unused_goes(things: list[Belonging], site: Site, ids: list[str]) -> None:
+def test_only_what_is_ours_and_unused_goes(things: list[Belonging], site: KnownSite, ids: list[str]) -> None:
     found = judged(things, site)
     assert judged(reversed(judged_things(found)), site) == found, "the order says nothing"
     for one in found:

@@ -31,7 +31,7 @@ from updraft.core.limits.budget import budget
 from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import Origins
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, cooldowns, image_key
-from updraft.core.machines.dispositions import Look, jobs_there
+from updraft.core.machines.dispositions import DecisionView, jobs_there
 from updraft.core.machines.entries import idle_claims
 from updraft.core.machines.lifecycle import changed
 from updraft.core.matching.verdicts import table_of
@@ -284,8 +284,8 @@ def test_jobs_are_found_by_the_machine_that_their_slot_names() -> None:
     )
     look = snapshot(instances=[instance("i-1")], schedds={"s1": Known(ScheddView((), jobs), NOW)})
     (machine,) = MachineCache().look(look, Policy("test", {})).machines
-    found = jobs_there(machine, Look(look, Policy("test", {})))
+    found = jobs_there(machine, DecisionView(look, Policy("test", {})))
     assert found is not None
     assert [job.job_id for job in found] == ["1.0", "3.0"]
     silent = replace(look, schedds={**look.schedds, "s2": Known(ScheddView(), NOW)})
-    assert jobs_there(machine, Look(silent, Policy("test", {}))) is None
+    assert jobs_there(machine, DecisionView(silent, Policy("test", {}))) is None

@@ -35,7 +35,7 @@ from updraft.core.model import (
     Snapshot,
     Terminate,
 )
-from updraft.core.placing import Pool, place
+from updraft.core.placing import PoolState, place
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Limits, Policy
 from updraft.core.slots.kinds import problem
@@ -129,7 +129,7 @@ def test_everybody_else_is_served_and_the_culprit_is_named(monkeypatch: pytest.M
     """By the planner that the daemon has; it is told once, and tried again when its time is over."""
     some, told = world(), list[Exception]()
 
-    def broken(pool: Pool, *rest: object) -> object:
+    def broken(pool: PoolState, *rest: object) -> object:
         if any(one.key == "a00" for one in pool.queue.all if one.evaluable):
             raise ZeroDivisionError("planned")
         return place(pool, *rest)

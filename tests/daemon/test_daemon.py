@@ -20,8 +20,8 @@ from updraft.condor.demand.groups import left_out
 from updraft.core.model import DrainMode, Launch, Plan, Reason, ScheddView, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
-from updraft.daemon import Daemon, Herald, StateLock, Switch, run_once
-from updraft.daemon.herald import Rhythm
+from updraft.daemon import Daemon, LeaderElection, StateLock, Switch, run_once
+from updraft.daemon.election import Rhythm
 from updraft.errors import AuthFailed, ConfigError, ProblemFound, StateLost
 from updraft.ledger import RequestKind
 from updraft.watching.sentences import cloud_line
@@ -375,14 +375,14 @@ RHYTHM = Rhythm(interval=5, lifetime=40)
 def test_a_controller_whose_state_directory_was_taken_away_leaves_its_name_to_another(rig: Rig) -> None:
     """Else it would take the other's ad for its own, and both would act."""
     has = {"old": True}
-    old = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM, holds=lambda: has["old"])
-    daemon = rig.start(herald=old)
+    old = LeaderElection(rig.pool, "a@one", "one", rig.clock, RHYTHM, holds=lambda: has["old"])
+    daemon = rig.start(election=old)
     for _ in range(20):
         rig.clock.forward(2)
         standing = daemon.cycle().standing
     assert standing is None
     has["old"] = False
-    new = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
+    new = LeaderElection(rig.pool, "a@one", "one", rig.clock, RHYTHM)
     for _ in range(20):
         rig.clock.forward(2)
         acts = new.standing(rig.pool.started) is None
@@ -398,15 +398,15 @@ class Two:
     def __init__(self, skew: float = 0.0) -> None:
         self.clock = Clock()
         self.pool = VirtualPool(self.clock)
-        self.a = Herald(self.pool, "a@one", "one", self.clock, RHYTHM)
-        self.b = Herald(self.pool, "b@two", "two", lambda: self.clock() + skew, RHYTHM)
+        self.a = LeaderElection(self.pool, "a@one", "one", self.clock, RHYTHM)
+        self.b = LeaderElection(self.pool, "b@two", "two", lambda: self.clock() + skew, RHYTHM)
 
-    def acting(self, *heralds: Herald, seconds: float = 0.0) -> set[str]:
+    def acting(self, *elections: LeaderElection, seconds: float = 0.0) -> set[str]:
         """Who says that it may act, over so long; never two at one moment."""
         said: set[str] = set()
         until = self.clock() + seconds
         while True:
-            now = {h.id for h in heralds if h.standing(self.pool.started) is None}
+            now = {h.id for h in elections if h.standing(self.pool.started) is None}
             assert len(now) <= 1
             said |= now
             if self.clock() >= until:
@@ -444,7 +444,7 @@ def test_when_the_first_dies_the_second_takes_over_and_when_it_stops_at_once() -
 def test_a_restart_goes_on_where_it_was() -> None:
     two = Two()
     two.acting(two.a, two.b, seconds=30)
-    again = Herald(two.pool, "a@one", "one", two.clock, RHYTHM)
+    again = LeaderElection(two.pool, "a@one", "one", two.clock, RHYTHM)
     assert two.acting(again, two.b) == {"a@one"}
 
 
@@ -521,7 +521,7 @@ def test_one_that_is_barred_only_reports_and_speaks_under_no_name(rig: Rig) -> N
     """As the copy of a head does: its name is that of the controller that it is a copy of."""
     rig.pool.queues["schedd"].idle = 4
     why = Reason("another-host", "as a test says")
-    daemon = rig.start(herald=Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM, barred=why))
+    daemon = rig.start(election=LeaderElection(rig.pool, "a@one", "one", rig.clock, RHYTHM, barred=why))
     for _ in range(30):
         cycle = daemon.cycle()
         assert cycle.standing == why
@@ -542,10 +542,10 @@ def test_a_second_pool_of_the_same_name_is_called_so() -> None:
 
 def test_a_waiting_controller_touches_nothing(rig: Rig, tmp_path: Path) -> None:
     rig.pool.queues["schedd"].idle = 4
-    first = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
+    first = LeaderElection(rig.pool, "a@one", "one", rig.clock, RHYTHM)
     first.standing(rig.pool.started)
     rig.clock.forward(2)
-    daemon = rig.start(herald=Herald(rig.pool, "b@two", "two", rig.clock, RHYTHM))
+    daemon = rig.start(election=LeaderElection(rig.pool, "b@two", "two", rig.clock, RHYTHM))
     ask(rig, RequestKind.DESTROY)
     for _ in range(30):
         first.standing(rig.pool.started)
@@ -563,11 +563,11 @@ def test_what_another_controller_has_ended_is_no_surprise_to_who_takes_over(
 ) -> None:
     """Its cloud has it no more; or it has left the pool, and its cloud, which is slow, still shows it."""
     _, machine = rig.one_busy()
-    other = Herald(rig.pool, "a@one", "one", rig.clock, RHYTHM)
+    other = LeaderElection(rig.pool, "a@one", "one", rig.clock, RHYTHM)
     if deferred:
         other.standing(rig.pool.started)
         rig.clock.forward(2)
-    daemon = rig.start(herald=Herald(rig.pool, "b@two", "two", rig.clock, RHYTHM))
+    daemon = rig.start(election=LeaderElection(rig.pool, "b@two", "two", rig.clock, RHYTHM))
     for _ in range(20):
         if deferred:
             other.standing(rig.pool.started)
@@ -618,10 +618,10 @@ def test_signals_wake_the_sleeper() -> None:
         switch.close()
 
 
-def test_the_heralds_thread_renews_the_ad() -> None:
+def test_the_elections_thread_renews_the_ad() -> None:
     pool = VirtualPool(Clock(0.0))
-    herald = Herald(pool, "a@one", "one", time.monotonic, Rhythm(interval=0.02, lifetime=40))
-    herald.start()
+    election = LeaderElection(pool, "a@one", "one", time.monotonic, Rhythm(interval=0.02, lifetime=40))
+    election.start()
     until(lambda: "a@one" in pool.ads, 10, "the ad is there", every=0.01)
-    herald.stop()
+    election.stop()
     assert pool.ads == {}

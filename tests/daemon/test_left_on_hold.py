@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.rig import Rig
-from updraft.daemon import Herald
-from updraft.daemon.herald import Rhythm
+from updraft.daemon import LeaderElection
+from updraft.daemon.election import Rhythm
 from updraft.ledger import Event
 
 LEFT = ["7.0", "7.1"]
@@ -50,10 +50,10 @@ def test_a_silent_schedd_is_asked_again(rig: Rig) -> None:
 
 
 def test_who_doesnt_lead_leaves_them(rig: Rig) -> None:
-    first = Herald(rig.pool, "a@one", "one", rig.clock, Rhythm(2, 8))
+    first = LeaderElection(rig.pool, "a@one", "one", rig.clock, Rhythm(2, 8))
     first.standing(rig.pool.started)
     rig.clock.forward(2)
-    daemon = rig.start(herald=Herald(rig.pool, "b@two", "two", rig.clock, Rhythm(2, 8)))
+    daemon = rig.start(election=LeaderElection(rig.pool, "b@two", "two", rig.clock, Rhythm(2, 8)))
     for _ in range(10):
         first.standing(rig.pool.started)
         assert daemon.cycle().standing is not None

@@ -23,8 +23,8 @@ from updraft.condor.base import ControllerAd
 from updraft.core.model import Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Policy
-from updraft.daemon import Daemon, Herald
-from updraft.daemon.herald import Rhythm
+from updraft.daemon import Daemon, LeaderElection
+from updraft.daemon.election import Rhythm
 from updraft.errors import PoolTimeout
 
 # ------------------------------------ 6: a crash at any point neither leaks a machine nor makes one too many
@@ -266,23 +266,23 @@ class Controller:
     line: Line
     clock: Callable[[], float]
     busy: float
-    herald: Herald | None = None
+    election: LeaderElection | None = None
     looks_at: float = 0.0
     beats_at: float = 0.0
     acts_until: float = field(default=float("-inf"))
 
     def start(self, now: float) -> None:
-        if self.herald is None:
-            self.herald = Herald(self.line, f"c@{self.name}", self.name, self.clock, RHYTHM)  # type: ignore[arg-type]
+        if self.election is None:
+            self.election = LeaderElection(self.line, f"c@{self.name}", self.name, self.clock, RHYTHM)  # type: ignore[arg-type]
             self.looks_at, self.beats_at = now, now + RHYTHM.interval
 
     def die(self) -> None:
         """As by kill -9: it acts no more, and its ad stays."""
-        self.herald, self.acts_until = None, float("-inf")
+        self.election, self.acts_until = None, float("-inf")
 
     def stop(self) -> None:
-        if self.herald is not None:
-            self.herald.stop()
+        if self.election is not None:
+            self.election.stop()
             self.die()
 
     def stall(self, until: float) -> None:
@@ -293,16 +293,16 @@ class Controller:
 
     def turn(self, now: float, started: float | None) -> bool:
         """What it does at this second; true if it begins to act now."""
-        if self.herald is None:
+        if self.election is None:
             return False
         if now >= self.beats_at:
             self.beats_at = now + RHYTHM.interval
             with suppress(PoolTimeout):
-                self.herald.beat()
+                self.election.beat()
         if now < max(self.looks_at, self.acts_until):
             return False
         self.looks_at = now + 2
-        acts = self.herald.standing(None if self.line.cut else started) is None
+        acts = self.election.standing(None if self.line.cut else started) is None
         self.acts_until = now + self.busy if acts else float("-inf")
         return acts
 

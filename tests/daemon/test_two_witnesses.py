@@ -10,7 +10,7 @@ from tests.rigs.rig import POOL, Rig, policy
 from updraft.clouds.base import TAG_CLASS, TAG_IDENTITY, TAG_POOL
 from updraft.core.model import CloudState, Known, Launch
 from updraft.core.settings import Limits
-from updraft.daemon import Herald
+from updraft.daemon import LeaderElection
 from updraft.errors import PoolTimeout
 
 
@@ -97,8 +97,8 @@ def test_a_controller_whose_clock_is_wrong_from_the_start_ends_nothing(rig: Rig,
         rig.lose_ledger()
     ahead = 90_000.0
     clock = lambda: rig.clock() + ahead  # noqa: E731
-    herald = Herald(rig.pool, "here", "head", clock, stopwatch=rig.clock)
-    daemon = rig.start(herald=herald, clock=clock)
+    election = LeaderElection(rig.pool, "here", "head", clock, stopwatch=rig.clock)
+    daemon = rig.start(election=election, clock=clock)
     rig.turn(daemon, 1500, each=10)
     assert works_on(rig, machine)
     assert "clock-differs" in warned(rig)

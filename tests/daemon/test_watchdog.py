@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tests.waiting import until
 from updraft.act.lanes import UnderWay
 from updraft.clouds.openstack.client import CONNECT_TIMEOUT, READ_TIMEOUT
-from updraft.daemon.herald import Rhythm
+from updraft.daemon.election import Rhythm
 from updraft.daemon.notify import notifier
 from updraft.daemon.preparing import PATIENCE as JUDGE
 from updraft.daemon.watchdog import CALL, LANE, LOOP, Heartbeat, Watchdog, interval, of_lanes, standing_still

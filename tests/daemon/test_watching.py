@@ -12,8 +12,8 @@ from updraft.clouds.watched import WatchedMachines
 from updraft.condor.watched import WatchedPool
 from updraft.config import load, place
 from updraft.core.model import Launch
-from updraft.daemon import Herald
-from updraft.daemon.herald import WATCHES
+from updraft.daemon import LeaderElection
+from updraft.daemon.election import WATCHES
 from updraft.errors import ConfigError, UsageError
 from updraft.ledger.identity import Host, kept
 
@@ -49,17 +49,17 @@ def test_it_plans_launches_and_makes_none(rig: Rig) -> None:
     pool, cloud = rig.pool, rig.driver
     rig.pool = WatchedPool(pool)  # type: ignore[assignment]
     rig.driver = WatchedMachines(cloud)  # type: ignore[assignment]
-    herald = Herald(rig.pool, "me", "here", rig.clock, barred=WATCHES)
+    election = LeaderElection(rig.pool, "me", "here", rig.clock, barred=WATCHES)
     pool.queues["schedd"].idle = 8
-    daemon = rig.start(herald=herald)
-    herald.start()
+    daemon = rig.start(election=election)
+    election.start()
     for _ in range(20):
         cycle = daemon.cycle()
         assert cycle.standing == WATCHES
         assert any(isinstance(action, Launch) for action in cycle.plan.actions)
         rig.clock.forward(2)
         pool.negotiate()
-    herald.stop()
+    election.stop()
     assert cloud.machines() == ()
     assert pool.controllers(5) == ()
     assert rig.ledger is not None
@@ -74,7 +74,7 @@ def test_the_settings_alone_make_all_parts_of_the_daemon_harmless(tmp_path: Path
         assert isinstance(parts.pool, WatchedPool)
         assert all(isinstance(one.machines, WatchedMachines) for one in parts.clouds.values())
         identity = kept(tmp_path, Host())
-        assert serving._herald(settings, parts.pool, identity, lambda: True).barred == WATCHES
+        assert serving._election(settings, parts.pool, identity, lambda: True).barred == WATCHES
     finally:
         parts.close()
 

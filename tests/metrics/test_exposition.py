@@ -22,8 +22,8 @@ from updraft.errors import UsageError
 from updraft.ledger import Ledger, Reader
 from updraft.ledger.counters import Count
 from updraft.metrics.exposition import LedgerCollector, serve, text, write
-from updraft.metrics.families import FAMILIES, Kind
-from updraft.metrics.reading import LedgerSource, Picture
+from updraft.metrics.families import FAMILIES, FamilyKind
+from updraft.metrics.reading import FiguresRead, LedgerSource
 from updraft.metrics.samples import samples
 from updraft.watching.known import daemon_state
 
@@ -124,7 +124,7 @@ def test_what_was_spent_of_each_budget_of_the_site_is_told() -> None:
     rows = (SpentRow(False, 4.0, worker_class="default"),)
     seen = snapshot(spent=Known(Spent(NOW, int(NOW // DAY), rows), NOW))
     cycle, _ = document(seen, plan(seen, policy(spending=limits)), standing=None, timings={}, generation=1)
-    told = [one for one in samples(Picture(NOW, "lab", {}, cycle)) if "budget" in one[0]]
+    told = [one for one in samples(FiguresRead(NOW, "lab", {}, cycle)) if "budget" in one[0]]
     pool, own = ({"scope": scope, "name": name, "period": "month"} for scope, name in whose[:2])
     assert told == [
         ("updraft_budget", pool, 10.0),
@@ -151,7 +151,7 @@ def test_lines_of_machines_fall_to_zero_and_counters_only_grow(make: Make) -> No
     assert after[f"updraft_machine_ends_total{{{where('a', reason='idle-limit')}}}"] == 1
     for name, value in before.items():
         family = FAMILIES.get(name.partition("{")[0])
-        if family is not None and family.kind is Kind.COUNTER:
+        if family is not None and family.kind is FamilyKind.COUNTER:
             assert after[name] >= value, name
 
 
@@ -215,9 +215,9 @@ def test_a_thousand_groups_make_no_more_series(make: Make) -> None:
 def test_each_name_goes_by_the_rules() -> None:
     for name, family in FAMILIES.items():
         assert re.fullmatch(r"updraft_[a-z]+(_[a-z]+)*", name), name
-        assert name.endswith("_total") == (family.kind is Kind.COUNTER), name
+        assert name.endswith("_total") == (family.kind is FamilyKind.COUNTER), name
         assert re.fullmatch(r"[A-Z01].{15,}\.", family.help), name
-        assert family.kind is not Kind.HISTOGRAM or name.endswith("_seconds"), name
+        assert family.kind is not FamilyKind.HISTOGRAM or name.endswith("_seconds"), name
 
 
 def test_costs_never_shrink_by_a_last_digit(make: Make) -> None:

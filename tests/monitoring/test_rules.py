@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from tests.rigs.monitoring.prometheus import ROOT, tool
-from updraft.metrics.families import FAMILIES, PREFIX, Kind
+from updraft.metrics.families import FAMILIES, PREFIX, FamilyKind
 
 FOLDER = ROOT / "monitoring"
 NAME = re.compile(rf"\b{PREFIX}[a-z_]+")
 KNOWN = {
-    *(name for name, one in FAMILIES.items() if one.kind is not Kind.HISTOGRAM),
-    *(f"{name}_{end}" for name, one in FAMILIES.items() if one.kind is Kind.HISTOGRAM
+    *(name for name, one in FAMILIES.items() if one.kind is not FamilyKind.HISTOGRAM),
+    *(f"{name}_{end}" for name, one in FAMILIES.items() if one.kind is FamilyKind.HISTOGRAM
       for end in ("bucket", "sum", "count")),
 }  # fmt: skip
 

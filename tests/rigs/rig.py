@@ -10,7 +10,7 @@ from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.core.model import Launch, Plan, Snapshot
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy, Timings, WorkerClass
-from updraft.daemon import Daemon, Herald, Parts
+from updraft.daemon import Daemon, LeaderElection, Parts
 from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.ledger.identity import Host, kept
@@ -84,7 +84,7 @@ class Rig:
         self,
         step: Callable[[str], None] = nothing,
         *,
-        herald: Herald | None = None,
+        election: LeaderElection | None = None,
         using: Policy | None = None,
         decide: Callable[[Snapshot, Policy], Plan] = plan,
         reload: Callable[[], Parts] | None = None,
@@ -110,7 +110,7 @@ class Rig:
         )  # fmt: skip
         return Daemon(
             parts=parts, ledger=ledger, observer=self.observer, preparer=self.preparer, actor=self.actor,
-            plan=decide, clock=clock or self.clock, switch=self.switch, herald=herald, reload=reload,
+            plan=decide, clock=clock or self.clock, switch=self.switch, election=election, reload=reload,
             stopwatch=self.steady, notify=lambda _s: None, boot="this boot", recorder=recorder,
         )  # fmt: skip
 

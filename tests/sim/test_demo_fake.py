@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.waiting import patience
 from updraft.cli.demo.fake import closing_of, demo_engine, demo_fake, over
-from updraft.cli.demo.show import Closing, Decision, Scene, Stage, closing_table
+from updraft.cli.demo.show import Closing, Scene, ShownDecision, Stage, closing_table
 from updraft.core.model import Phase
 
 
@@ -80,7 +80,7 @@ def test_the_closing_table_without_a_job_or_a_machine() -> None:
 
 def test_plain_lines_say_each_decision_once() -> None:
     out = io.StringIO()
-    first = Decision(1.0, "launch 1 × small in [a/b]: why not")
+    first = ShownDecision(1.0, "launch 1 × small in [a/b]: why not")
     with Stage(Console(file=out, width=60)) as stage:
         for elapsed in (1.0, 2.0, 3.0):
             stage.show(Scene("t", elapsed, 1, 0, 0, {Phase.BOOTING: 1}, (first,)))

@@ -29,7 +29,7 @@ STAND_INS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WorkerFacts:
     """What a worker of this class is told; `lifetime` is its token's, in seconds.
 
     `unknown` are the settings of HTCondor's that could not be asked for: STAND_INS stand there.
@@ -44,7 +44,7 @@ class Told:
 
 def worker_told(
     settings: Settings, asked: str | None, choices: tuple[str, str, str, str], *, made: bool
-) -> Told:
+) -> WorkerFacts:
     """The user-data of a worker of the class, or of the only one; `choices` are cloud, zone, flavor, market.
 
     With `made` a token is made for it, and noted in the ledger; else NO_TOKEN stands there. Raises UsageError
@@ -63,7 +63,7 @@ def worker_told(
             spec = replace(spec, token=pool.mint_token(launch.key, lifetime))
             _note(settings, launch, spec.token)
             spec = wiring.with_broker_token(spec, pool)
-    return Told(launch.offer.worker_class, worker_layers(spec), spec.cernvm, lifetime, unknown)
+    return WorkerFacts(launch.offer.worker_class, worker_layers(spec), spec.cernvm, lifetime, unknown)
 
 
 def _or_stand_in(ask: Callable[[str], str], unknown: list[str]) -> Callable[[str], str]:

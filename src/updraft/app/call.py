@@ -35,7 +35,7 @@ class Call:
         return config.target(self.asked)
 
     @property
-    def place(self) -> config.Place:
+    def place(self) -> config.PoolPlace:
         """Where the pool's ledger is."""
         return config.place(self.file)
 

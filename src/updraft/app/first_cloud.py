@@ -27,7 +27,7 @@ MANY_FLAVORS = ("ec2",)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CloudAnswers:
     """What a cloud answered; `error` is why it did not answer all of it, empty where it did."""
 
     offers: Sequence[CloudOffer] = ()
@@ -66,14 +66,14 @@ def _of_running_cloud() -> dict[str, str]:
     )
 
 
-def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen:
+def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> CloudAnswers:
     """What the cloud has. Raises UsageError where these settings can't be a cloud's."""
     try:
         made = cloud_of(name, driver, Owner(pool), settings)
     except UsageError:
         raise
     except UpdraftError as error:
-        return Seen(error=str(error))
+        return CloudAnswers(error=str(error))
     catalogue = made.catalogue
     questions: dict[str, Any] = {"offers": made.machines.offers}
     if catalogue is not None:
@@ -81,7 +81,7 @@ def look(name: str, pool: str, driver: str, settings: Mapping[str, Any]) -> Seen
     answers = ask(questions, DEADLINE)
     failed = next((str(one.error) for one in answers.values() if one.error is not None), "")
     values = {what: answer.value or () for what, answer in answers.items()}
-    return Seen(**values, catalogue=catalogue, error=failed, finder=made.finder)
+    return CloudAnswers(**values, catalogue=catalogue, error=failed, finder=made.finder)
 
 
 def narrowed(driver: str, settings: Mapping[str, Any], flavors: Sequence[str]) -> Mapping[str, Any]:
@@ -101,7 +101,7 @@ def has_keys(driver: str) -> bool:
 
 
 def write(
-    path: Path, wanted: Wanted, seen: Seen, key: str, key_file: Path, say: Callable[[str], None]
+    path: Path, wanted: Wanted, seen: CloudAnswers, key: str, key_file: Path, say: Callable[[str], None]
 ) -> None:
     """Write the file, after the key pair where it has to be made; `say` is told of that.
 

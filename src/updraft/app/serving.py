@@ -36,13 +36,13 @@ from updraft.config import RECORD_FILE, load
 from updraft.config.model import Settings
 from updraft.core.plan import Planning, plan
 from updraft.core.settings import Policy
-from updraft.daemon import Cycle, Daemon, Herald, Parts, Rhythm, StateLock, Switch
+from updraft.daemon import Cycle, Daemon, LeaderElection, Parts, Rhythm, StateLock, Switch
 from updraft.daemon.annex_requests.desk import Desk
 from updraft.daemon.annex_requests.server import Server
 from updraft.daemon.clockwatch import this_boot
+from updraft.daemon.election import WATCHES
 from updraft.daemon.figures.counting import TurnCounter
 from updraft.daemon.handover import Handover
-from updraft.daemon.herald import WATCHES
 from updraft.daemon.loop import Seen
 from updraft.daemon.records.keeper import RecordKeeper, opened
 from updraft.daemon.tokens import TokenKeeper
@@ -197,16 +197,16 @@ def make_daemon(
         clock=time.time,
         switch=switch,
         boot=this_boot(),
-        herald=_herald(settings, parts.pool, known, holds),
+        election=_election(settings, parts.pool, known, holds),
         reload=parts_now,
         seen=seen,
         recorder=recorder,
     )
 
 
-def _herald(settings: Settings, pool: Pool, known: Identity, holds: Callable[[], bool]) -> Herald:
+def _election(settings: Settings, pool: Pool, known: Identity, holds: Callable[[], bool]) -> LeaderElection:
     host = socket.getfqdn()
-    return Herald(
+    return LeaderElection(
         pool,
         f"{controller_in(settings.pool.state_dir, known)}@{host}",
         host,

@@ -24,7 +24,7 @@ _UNITS = {"b": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB"}  # each 1024 times
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SimulationRequest:
     """The call as it was made; `files` are the configurations to compare, None the example."""
 
     source: str
@@ -33,7 +33,9 @@ class Asked:
     options: Mapping[str, Any]
 
     @classmethod
-    def of(cls, source: str, more: Sequence[str], asked: str | None, options: Mapping[str, Any]) -> "Asked":
+    def of(
+        cls, source: str, more: Sequence[str], asked: str | None, options: Mapping[str, Any]
+    ) -> "SimulationRequest":
         """The call, its configurations found. Raises UsageError for what contradicts itself."""
         compare = (*options["compare"], *more)
         if more and not options["compare"]:

@@ -79,7 +79,7 @@ class Rotation(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class KnownTokens:
     """What is known: tokens that were made, other launches, and the machines that live.
 
     `domain` is the trust domain.
@@ -138,7 +138,7 @@ class Keys:
     names: Sequence[str]
 
 
-def facts(call: Call) -> Facts:
+def facts(call: Call) -> KnownTokens:
     """What the ledger knows, and what is revoked."""
 
     settings = call.settings
@@ -151,7 +151,7 @@ def facts(call: Call) -> Facts:
         view, made = None, {}
     living = [one for one in (view.machines if view else ()) if one.ended_at is None and one.launch_key]
     launches = {one.key: one for one in (view.launches if view else ())}
-    return Facts(_domain(settings), made, launches, living, revoked.read(FILE))
+    return KnownTokens(_domain(settings), made, launches, living, revoked.read(FILE))
 
 
 def _domain(settings: "Settings") -> str:
@@ -163,7 +163,7 @@ def _domain(settings: "Settings") -> str:
         return ""
 
 
-def rows_of(known: Facts, now: float) -> list[TokenRow]:
+def rows_of(known: KnownTokens, now: float) -> list[TokenRow]:
     """A row for each token that may be in use, the oldest first."""
     rows, alive = [], known.machines
     classes = {one.launch_key: one.worker_class for one in known.living}
@@ -208,7 +208,7 @@ def keys_of(call: Call) -> Keys | None:
 
 
 def revoke_now(
-    call: Call, known: Facts, launches: Sequence[str], *, everything: bool, drop: Keys | None = None
+    call: Call, known: KnownTokens, launches: Sequence[str], *, everything: bool, drop: Keys | None = None
 ) -> Revocation:
     """Revoke these launches' tokens (and with `everything` all that were issued until now).
 
@@ -245,7 +245,7 @@ def renewed(call: Call, keys: Keys) -> str:
     return name
 
 
-def finished(call: Call, known: Facts, keys: Keys) -> tuple[list[str], dict[str, int]]:
+def finished(call: Call, known: KnownTokens, keys: Keys) -> tuple[list[str], dict[str, int]]:
     """Remove old keys that nobody alive has a token of: those removed, and machines of those that stay."""
     alive: dict[str, int] = {}
     for launch, machines in known.machines.items():
@@ -274,7 +274,7 @@ def _revoker(call: Call) -> Revoker:
     return Revoker(access(settings))
 
 
-def _tell_ledger(call: Call, known: Facts, launches: Sequence[str], everything: bool) -> None:
+def _tell_ledger(call: Call, known: KnownTokens, launches: Sequence[str], everything: bool) -> None:
     """The events, and the wish that machines go that haven't joined: they never will."""
     name, now, chosen = who(), time.time(), set(launches)
     for launch in launches:

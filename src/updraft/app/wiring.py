@@ -36,7 +36,7 @@ from updraft.config.model import CloudTable, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
 from updraft.core.model import Launch, Spent, Variant
 from updraft.daemon import Parts
-from updraft.daemon.handover import Shown
+from updraft.daemon.handover import KeyPlace
 from updraft.daemon.preparing import Preparer, Remembers
 from updraft.errors import CloudError, PoolError
 from updraft.ledger.annexes import layer_text
@@ -179,16 +179,16 @@ def _is_set(settings: Settings, name: str) -> bool:
         return False
 
 
-def shown(settings: Settings) -> Mapping[str, Shown]:
+def shown(settings: Settings) -> Mapping[str, KeyPlace]:
     """Where the machines of each class show their keys, and whether they need a token for a broker."""
     return {name: _shown(worker) for name, worker in settings.classes.items()}
 
 
-def _shown(worker: WorkerClass) -> Shown:
+def _shown(worker: WorkerClass) -> KeyPlace:
     if worker.reach == "direct":
-        return Shown()
+        return KeyPlace()
     fixed = worker.reach == "forwarded" and worker.forwarding_host != METADATA
-    return Shown(worker.forwarding_host if fixed else None, broker=worker.reach == "ccb")
+    return KeyPlace(worker.forwarding_host if fixed else None, broker=worker.reach == "ccb")
 
 
 def ended_tokens(settings: Settings) -> EndedTokens | None:

@@ -14,7 +14,7 @@ from updraft.config.model import Settings
 from updraft.config.values.units import spell
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.model import MachineRecord
-from updraft.daemon.herald import WATCHES
+from updraft.daemon.election import WATCHES
 from updraft.documents.cycle import DaemonState
 from updraft.errors import LedgerError
 from updraft.ledger.identity import Host, elsewhere, found

@@ -49,7 +49,9 @@ def config_lines(access: PoolAccess) -> str:
 
 
 def environment(access: PoolAccess, folder: Path) -> Mapping[str, str]:
-    """What to add to the environment of a child or tool; `folder` is private and takes the written file."""
+    """The variables to add to the environment of a child or tool; `folder` is private and takes the
+    written file.
+    """
     if access.condor_config is not None:
         return {"CONDOR_CONFIG": str(access.condor_config)}
     if access.collector is None and access.token_dir is None:

@@ -16,7 +16,7 @@ from updraft.condor.access import PoolAccess, environment
 from updraft.condor.base import ATTR_INSTANCE, ControllerAd, PoolSlots
 from updraft.condor.collector import controllers, handover
 from updraft.condor.collector import views as ads
-from updraft.condor.collector.handover import Question
+from updraft.condor.collector.handover import SignedRequest
 from updraft.condor.demand.apart import Apart
 from updraft.condor.demand.schedd import ScheddMemory, read_demand
 from updraft.condor.jobs import requeue_jobs
@@ -230,7 +230,7 @@ class HTCondorPool:
         user = own_user(self._access.worker_identity, launch_key, instance)
         return self._mint_worker(user, lifetime, _ADVERTISE)
 
-    def questions(self, deadline: float) -> tuple[Question, ...]:
+    def questions(self, deadline: float) -> tuple[SignedRequest, ...]:
         """What machines ask that want their own tokens."""
         where, pool = self._access.collector, self._access.name
         return self._children.call(_COLLECTOR, deadline, handover.read_questions, where, pool)

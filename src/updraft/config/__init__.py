@@ -24,7 +24,7 @@ USUAL_PLACES = ("updraft.toml", "/etc/updraft/updraft.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PoolPlace:
     """Where a pool is kept: the file that describes it, its name, and the directory of its ledger.
 
     `acts` is False where updraft only watches it.
@@ -81,7 +81,7 @@ def load(path: str | Path) -> "Settings":
     return read(Path(path))
 
 
-def place(path: Path) -> Place:
+def place(path: Path) -> PoolPlace:
     """Where this configuration keeps its ledger, the rest of the file unchecked. Takes milliseconds."""
     pool = parse(path).get("pool")
     table: Mapping[str, object] = pool if isinstance(pool, dict) else {}
@@ -89,7 +89,7 @@ def place(path: Path) -> Place:
     if not isinstance(name, str) or not isinstance(state_dir, str):
         raise ConfigError(f"{path}: [pool] has no usable name or state_dir; see `updraft config check`")
     acts = table.get("act", True) is not False
-    return Place(file=path, pool=name, state_dir=path.parent / state_dir, acts=acts)
+    return PoolPlace(file=path, pool=name, state_dir=path.parent / state_dir, acts=acts)
 
 
 def usage(path: Path) -> "Usage":

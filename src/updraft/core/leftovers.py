@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 
 class Kind(StrEnum):
-    """What it is."""
+    """The kinds of things that a pool can leave in a cloud."""
 
     MACHINE = "machine"
     IMAGE = "image"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class LeftoverState(StrEnum):
-    """What is to become of it: only what is `left` goes without being named one by one."""
+    """The decision about a leftover: only what is `left` goes without being named one by one."""
 
     LEFT = "left"
     UNUSED = "unused"
@@ -75,8 +75,8 @@ class Belonging:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """What is known here: the pool with its identity ("" while it has none), and the time.
+class KnownSite:
+    """The site's knowledge: the pool with its identity ("" while it has none), and the time.
 
     `noted` are cloud, kind and id of what the ledger says that updraft made; `named` says by cloud and id or
     name where the configuration names it.
@@ -98,15 +98,15 @@ class Judged:
     reason: Reason
 
 
-def judged(things: Iterable[Belonging], site: Site) -> tuple[Judged, ...]:
-    """What is to become of each thing that is this pool's by its tags or the ledger; others are left out."""
+def judged(things: Iterable[Belonging], site: KnownSite) -> tuple[Judged, ...]:
+    """The decision about each thing that is this pool's by its tags or the ledger; others are left out."""
     ours = (one for one in things if one.pool == site.pool or one.key in site.noted)
     found = {one.key: Judged(one, *_fate(one, site)) for one in ours}
     return tuple(found[key] for key in sorted(found))
 
 
 def chosen(found: Iterable[Judged], ids: Iterable[str] = ()) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
-    """What is to be removed, and what was named and is refused.
+    """The things to be removed, and those that were named and are refused.
 
     Without `ids` that is all that is left over; with them these alone, by id or name, unused ones too.
     """
@@ -124,7 +124,7 @@ def unknown(found: Iterable[Judged], ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in dict.fromkeys(ids) if one not in there)
 
 
-def _fate(one: Belonging, site: Site) -> tuple[LeftoverState, Reason]:
+def _fate(one: Belonging, site: KnownSite) -> tuple[LeftoverState, Reason]:
     doubt = _doubt(one, site)
     if doubt is not None:
         return LeftoverState.REFUSED, doubt
@@ -144,7 +144,7 @@ def _fate(one: Belonging, site: Site) -> tuple[LeftoverState, Reason]:
     return LeftoverState.LEFT, Reason("left-over", "nothing uses it any more")
 
 
-def _doubt(one: Belonging, site: Site) -> Reason | None:
+def _doubt(one: Belonging, site: KnownSite) -> Reason | None:
     """Why it isn't proven to be this pool's."""
     if one.identity and one.identity != site.identity:
         return Reason("another-pool", f"its identity is {one.identity}, another pool's of this name")
@@ -157,7 +157,7 @@ def _doubt(one: Belonging, site: Site) -> Reason | None:
     )
 
 
-def _keep(one: Belonging, site: Site) -> Iterator[Reason]:
+def _keep(one: Belonging, site: KnownSite) -> Iterator[Reason]:
     """Why it stays though it is ours."""
     if one.used_by:
         yield Reason("in-use", f"{one.used_by} uses it")

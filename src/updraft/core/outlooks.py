@@ -24,8 +24,8 @@ Refused = tuple[tuple[str, Reason], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found for the jobs that wait: claims of their users, room here and on its way, purchases.
+class RoomFound:
+    """The room found for the jobs that wait: claims of their users, room here and on its way, purchases.
 
     `frozen` are the groups that more machines would not help, and why; `spared` those for which less was
     asked for than they have jobs without room, and why.
@@ -41,7 +41,7 @@ class Found:
 
 def group_outlooks(
     queue: Demand,
-    found: Found,
+    found: RoomFound,
     table: VerdictTable,
     snapshot: Snapshot,
     closed: bool,
@@ -79,8 +79,8 @@ def group_outlooks(
     )
 
 
-def _held(group: JobGroup, unmet: int, found: Found, stale: bool, closed: bool) -> Iterator[Reason]:
-    """What holds a group back."""
+def _held(group: JobGroup, unmet: int, found: RoomFound, stale: bool, closed: bool) -> Iterator[Reason]:
+    """The reasons that hold a group back."""
     if not group.evaluable:
         why = problem(group.ad) or "its ad can't be evaluated"
         yield Reason("not-evaluable", f"{why}: nothing is launched for it")

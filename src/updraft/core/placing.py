@@ -26,7 +26,7 @@ from updraft.core.machines.entries import Entry, idle_claims
 from updraft.core.machines.pressing import CALM, Pressing, pressing
 from updraft.core.matching.verdicts import VerdictTable, table_of
 from updraft.core.model import GroupOutlook, JobGroup, Known, MachineId, Reason, Snapshot, Untaken
-from updraft.core.outlooks import Found, group_outlooks
+from updraft.core.outlooks import RoomFound, group_outlooks
 from updraft.core.settings import Policy
 from updraft.core.sharing.shares import Held, Standing, standing
 from updraft.core.sharing.submitters import parted, parties
@@ -39,8 +39,10 @@ Reasons = Mapping[str, tuple[Reason, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """What there is when room is looked for: who waits, which machines stay or come, and who has what now."""
+class PoolState:
+    """The state of the pool when room is looked for: who waits, which machines stay or come, and who has
+    what now.
+    """
 
     queue: Demand
     staying: Sequence[Entry]
@@ -67,8 +69,8 @@ class Placing:
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
-    """What the room that is there, or on its way, does for the jobs that wait.
+class _RoomThere:
+    """The room that is there, or on its way, and the jobs that find a place in it.
 
     `claimed` jobs have a slot already; `here` and `coming` say who is placed; more machines would not help
     groups that are `frozen`; those that are `tried` with a few machines have less room than they wait for.
@@ -85,15 +87,15 @@ class _There:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bought:
-    """What is bought, why groups get less than they have jobs without room, and who presses on a limit."""
+class _Purchases:
+    """The purchases, why groups get less than they have jobs without room, and who presses on a limit."""
 
     shopping: Shopping = field(default_factory=Shopping)
     less: Reasons = field(default_factory=dict)
     pressing: Pressing = CALM
 
 
-def place(pool: Pool, snapshot: Snapshot, policy: Policy, money: Budget) -> Placing:
+def place(pool: PoolState, snapshot: Snapshot, policy: Policy, money: Budget) -> Placing:
     """Find room for all that waits; what is bought is taken from `money`."""
     queue = pool.queue
     joined = {one.key for one in pool.staying}
@@ -106,17 +108,19 @@ def place(pool: Pool, snapshot: Snapshot, policy: Policy, money: Budget) -> Plac
     small = ignored(without, table, snapshot.offers, policy.threshold, snapshot.now)
     worth = {key: found for key, found in without.items() if key not in small}
     closed = policy.closing or not isinstance(snapshot.collector, Known)
-    bought = _Bought() if closed or not worth else _bought(worth, pool, there, table, snapshot, policy, money)
+    bought = (
+        _Purchases() if closed or not worth else _bought(worth, pool, there, table, snapshot, policy, money)
+    )
     less = _both(bought.less, {**there.tried, **{key: (why,) for key, why in small.items()}})
-    found = Found(there.claimed, there.here, there.coming, bought.shopping, there.frozen, less)
+    found = RoomFound(there.claimed, there.here, there.coming, bought.shopping, there.frozen, less)
     outlooks = group_outlooks(queue, found, table, snapshot, closed, policy.classes)
     needed = _needed(there.here, there.space, there.frozen)
     return Placing(bought.shopping, needed, outlooks, bought.pressing, there.untaken, there.faulty)
 
 
 def _room_there(
-    pool: Pool, memory: Mapping[str, Untaken], table: VerdictTable, snapshot: Snapshot, policy: Policy
-) -> _There:
+    pool: PoolState, memory: Mapping[str, Untaken], table: VerdictTable, snapshot: Snapshot, policy: Policy
+) -> _RoomThere:
     """Who has a claim, then who fits on joined machines, then who fits on those that are on their way."""
     queue, now, sites = pool.queue, snapshot.now, pool.census.site_slots
     space = room(pool.staying, pool.waiting, sites, snapshot, policy)
@@ -137,10 +141,10 @@ def _room_there(
     frozen |= bound_to_annexes(queue.all, snapshot.annexes, now)
     left = [(group, here.left.get(group.key, 0)) for group, _ in counts]
     coming = fill([(g, n) for g, n in left if n > 0], space.coming, table, snapshot.kinds)
-    return _There(space, claimed, here, coming, frozen, tried, untaken, faulty)
+    return _RoomThere(space, claimed, here, coming, frozen, tried, untaken, faulty)
 
 
-def _without_room(queue: Demand, there: _There) -> Counted:
+def _without_room(queue: Demand, there: _RoomThere) -> Counted:
     """The jobs that machines may be bought for: their schedds answer, and more machines would help."""
     return {
         group.key: (group, there.coming.left.get(group.key, 0))
@@ -151,13 +155,13 @@ def _without_room(queue: Demand, there: _There) -> Counted:
 
 def _bought(
     worth: Counted,
-    pool: Pool,
-    there: _There,
+    pool: PoolState,
+    there: _RoomThere,
     table: VerdictTable,
     snapshot: Snapshot,
     policy: Policy,
     money: Budget,
-) -> _Bought:
+) -> _Purchases:
     """Machines for those whose turn it is, within everybody's caps and what `money` allows."""
     assert isinstance(snapshot.collector, Known)  # noqa: S101  # nothing is bought where the pool is silent
     who = standing(snapshot.collector.value, policy, pool.held)
@@ -170,9 +174,9 @@ def _bought(
     want = wanted(some, everyone, *fillings, table, snapshot, policy, who)
     shopping, less = _shopped(want, table, snapshot, policy, money, who)
     if not who.high:
-        return _Bought(shopping, less)
+        return _Purchases(shopping, less)
     urgent = pressing(want.groups, shopping.left, shopping.unmet, snapshot.offers, table, policy)
-    return _Bought(shopping, less, urgent)
+    return _Purchases(shopping, less, urgent)
 
 
 def _both(some: Reasons, others: Reasons) -> Reasons:
@@ -211,7 +215,7 @@ def _serving(buying: Counted, table: VerdictTable, snapshot: Snapshot) -> dict[s
 def _shopped(
     want: Shortfall, table: VerdictTable, snapshot: Snapshot, policy: Policy, money: Budget, who: Standing
 ) -> tuple[Shopping, Reasons]:
-    """What is bought for these, and why groups get less or nothing, by their keys."""
+    """The purchases for these, and why groups get less or nothing, by their keys."""
     if not want.groups:
         return Shopping(), want.held
     groups = [group for group, _ in want.groups]

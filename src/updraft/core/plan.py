@@ -24,7 +24,7 @@ from updraft.core.limits.standings import SpendingBudgets, spending_budgets, spe
 from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.census import Census
 from updraft.core.machines.cooldowns import Outstanding, outstanding, settled
-from updraft.core.machines.dispositions import Disposition, Look
+from updraft.core.machines.dispositions import DecisionView, Disposition
 from updraft.core.machines.leaving import left_on_hold
 from updraft.core.machines.scalein import ScaleIn, scale_in
 from updraft.core.machines.staying import staying, surplus
@@ -42,7 +42,7 @@ from updraft.core.model import (
     Snapshot,
     Terminate,
 )
-from updraft.core.placing import Pool, place
+from updraft.core.placing import PoolState, place
 from updraft.core.settings import Policy
 from updraft.core.sparing import Sparing
 from updraft.core.warnings import warnings
@@ -52,7 +52,7 @@ _CAME_BACK = Reason("came-back", "it was taken for ended, and its cloud shows it
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class Recognised:
     """All machines, and the launches that may still bring some (`coming`) or won't any more (`settled`)."""
 
     census: Census
@@ -61,7 +61,7 @@ class There:
 
 
 def plan(snapshot: Snapshot, policy: Policy, cache: MachineCache | None = None) -> Plan:
-    """What to do about this snapshot, and why; the module's docstring has the stages.
+    """The actions for this snapshot, and why; the module's docstring has the stages.
 
     `cache` remembers what was made of each machine at the last decision, and is brought up to date: with one,
     a decision takes less time, and is the same.
@@ -71,14 +71,14 @@ def plan(snapshot: Snapshot, policy: Policy, cache: MachineCache | None = None) 
     there = recognise(cache, snapshot, policy)
     machines = there.census.machines
     spending = spending_budgets(snapshot, policy, machines, there.coming)
-    look = Look(snapshot, policy, surplus(machines, policy), _overspent(spending, machines, policy))
+    look = DecisionView(snapshot, policy, surplus(machines, policy), _overspent(spending, machines, policy))
     stays = staying(cache, look)
     records = _records(cache, stays.dispositions, snapshot.now)
     resting = tried(cache, records, snapshot, policy)
     money = budget(cache, there.coming, *resting, snapshot, policy, spending)
     annexes = annexed(annexes_offers, machines, there.coming, snapshot, policy, money, cache.held)
     queue = demand(snapshot, policy)
-    pool = Pool(queue, stays.room, (*there.coming, *annexes.coming), there.census, cache.held)
+    pool = PoolState(queue, stays.room, (*there.coming, *annexes.coming), there.census, cache.held)
     placing = place(pool, snapshot, policy, money)
     promised = _promised(there.coming)
     wishes = minimum(stays.undecided, promised, placing.shopping, snapshot, policy, money)
@@ -113,14 +113,14 @@ def _overspent(
     return spending.overspent(machines) if spending is not None and policy.drain_when_spent else {}
 
 
-def recognise(cache: MachineCache, snapshot: Snapshot, policy: Policy) -> There:
+def recognise(cache: MachineCache, snapshot: Snapshot, policy: Policy) -> Recognised:
     """Which machines there are by what cloud, pool and ledger say, and which launches may bring more."""
     census = cache.look(snapshot, policy)
     # Of the launches only those that may still bring something have a say here.
     waits = replace(snapshot.ledger, launches=cache.open)
     over = settled(cache.open, snapshot, policy.timings)
     coming = tuple(item for item in outstanding(waits, census.machines) if item.launch.key not in over)
-    return There(census, coming, tuple(sorted(over)))
+    return Recognised(census, coming, tuple(sorted(over)))
 
 
 class Planning:
@@ -135,7 +135,7 @@ class Planning:
         self._sparing: Sparing[Plan] = Sparing(tell)
 
     def __call__(self, snapshot: Snapshot, policy: Policy) -> Plan:
-        """What to do about this snapshot: what `plan` says."""
+        """The plan for this snapshot, as `plan` makes it."""
         # A decision that fails halfway leaves nothing behind that the next one would believe.
         cache, self._cache = self._cache or MachineCache(), None
 
@@ -149,8 +149,8 @@ class Planning:
         return replace(made, warnings=(*made.warnings, *found)) if found else made
 
 
-def _questions(cache: MachineCache, look: Look) -> Questions:
-    """What the next look is to ask besides: all that an end wants to know and this look didn't say."""
+def _questions(cache: MachineCache, look: DecisionView) -> Questions:
+    """The questions for the next look: all that an end wants to know and this look didn't say."""
     doubted = [
         (one.key, one.machine.record)
         for one in cache.others
@@ -175,7 +175,7 @@ def _adopted(census: Census) -> list[Action]:
 
 
 def _ends(dispositions: Mapping[MachineId, Disposition], snapshot: Snapshot) -> list[Action]:
-    """What the rules of leaving do; machines of one cloud that end for one reason end by one call."""
+    """The actions of the rules of leaving; machines of one cloud that end for one reason end by one call."""
     single: list[Action] = []
     ends: dict[tuple[str, Reason], list[str]] = {}
     for found in dispositions.values():

@@ -39,7 +39,7 @@ def prepare(
 
 
 def finished(made: Snapshot, observation: Observation, learned: Learned) -> Snapshot:
-    """What was made of this observation, with what was learned of it."""
+    """The snapshot of this observation, with what was learned of it."""
     known = made.kinds.keys() <= learned.kinds.keys()
     return replace(
         made if known else _without_unjudged(made, learned),
@@ -51,7 +51,7 @@ def finished(made: Snapshot, observation: Observation, learned: Learned) -> Snap
 
 
 def answers(observation: Observation) -> Snapshot:
-    """What the sources said, as a snapshot in which nothing is on sale."""
+    """The sources' answers, as a snapshot in which nothing is on sale."""
     return Snapshot(
         now=observation.now,
         pool=observation.pool,

@@ -82,7 +82,7 @@ class WorkerClass:
 
 @dataclass(frozen=True, slots=True)
 class AnnexAllowance:
-    """What all annexes of one user may come to; None is no ceiling. `classes` are names or patterns.
+    """The most that all annexes of one user may come to; None is no ceiling. `classes` are names or patterns.
 
     A lease may end `longest` seconds from when it is asked for or extended.
     """
@@ -123,7 +123,7 @@ class SpendingLimit:
 
 @dataclass(frozen=True, slots=True)
 class CloudRule:
-    """What the site has decided of one cloud, beside its limits.
+    """The site's decisions about one cloud, beside its limits.
 
     Machines are bought where `priority` is lowest first, by price alone among equals. `closed` is why nothing
     is bought there, `leaving` why its machines go, each when its jobs have ended; None where that isn't so.
@@ -178,7 +178,9 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What demand is ignored: fewer than `jobs` without room, and what waits for less than `wait` seconds."""
+    """The demand that is ignored: fewer than `jobs` without room, and what waits for less than `wait`
+    seconds.
+    """
 
     jobs: int = 1
     wait: float = 0.0
@@ -186,7 +188,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """What the site says of its money and its machines, for the records of what was used.
+    """The site's settings for the records of what was used: its money and its machines.
 
     `currency` is that of all prices, "" where the site doesn't say. `regions` are the clouds' own words for
     where they are. `priced` are the flavors (by cloud) whose prices the site has set. `benchmark` names what
@@ -238,5 +240,5 @@ class Policy:
     idle_charged: bool = True
 
     def rule(self, cloud: str) -> CloudRule:
-        """What was decided of this cloud."""
+        """The decisions about this cloud."""
         return self.clouds.get(cloud, OPEN)

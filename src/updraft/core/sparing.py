@@ -86,12 +86,13 @@ def policy_without(policy: Policy, items: Collection[Item]) -> Policy:
 
 
 def why_spared(error: Exception) -> str:
-    """What is said of what is left out because planning for it ends with this error."""
+    """The sentence for what is left out because planning for it ends with this error."""
     return f"planning for it fails ({type(error).__name__}), which is a fault of updraft: please report it"
 
 
 def warnings(spared: Iterable[Item], annexes: Iterable[Annex], why: str) -> Iterator[Reason]:
-    """What says which offers, classes, annexes and clouds are left out; jobs and slots say it themselves.
+    """The warnings that say which offers, classes, annexes and clouds are left out; jobs and slots say it
+    themselves.
 
     `annexes` say whose they are.
     """
@@ -157,7 +158,7 @@ def sparing(
     `decide` is called some dozens of times at most.
     """
     why = why_spared(error)
-    search = _Search(decide, snapshot, policy, why)
+    search = _BlameSearch(decide, snapshot, policy, why)
     everything: dict[Item, object] = {}
     for sort in sorts or PLANNED:
         items = sort.items(snapshot, policy)
@@ -175,7 +176,7 @@ def sparing(
 
 
 @dataclass(slots=True)
-class _Search:
+class _BlameSearch:
     """Looks for what planning fails for, by planning with some of it left out."""
 
     decide: Decide[Any]
@@ -258,7 +259,7 @@ def _name_of(one: CloudOffer) -> str:
 
 
 def sold(view: CloudView) -> tuple[CloudOffer, ...]:
-    """What a cloud sells, by its last answer."""
+    """The offers of a cloud, by its last answer."""
     return _said(view.offers) or ()
 
 
@@ -337,7 +338,7 @@ def _busy(slot: Slot, why: str) -> Slot:
 
 
 def _silent(now: float, why: str) -> CloudView:
-    """What is known of a cloud whose answers are left out."""
+    """The view of a cloud whose answers are left out."""
     error = Reason(LEFT_OUT_CLOUD, why)
     return CloudView(Unknown(error, now), Unknown(error, now), Unknown(error, now))
 

@@ -39,7 +39,7 @@ def warnings(
 
 
 def _unexplained(slot: Slot, known: Container[str]) -> Reason:
-    """What is said of a slot that no machine of ours explains; its token's launch, where that is another.
+    """The warning about a slot that no machine of ours explains; its token's launch, where that is another.
 
     Of `known` machines it takes the name. A machine's own token is named as `tokens revoke` takes it.
     """

@@ -21,7 +21,7 @@ _MOST_TAGS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnnexRequest:
     """What somebody asks for; durations in seconds, `layer` is the text of user-data."""
 
     name: str
@@ -42,7 +42,7 @@ class Asked:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def annex_of(asked: Asked, policy: Policy, now: float) -> Annex:
+def annex_of(asked: AnnexRequest, policy: Policy, now: float) -> Annex:
     """The annex that is asked for, its layer not kept yet. Raises UsageError for what is none."""
     if not NAME.fullmatch(asked.name):
         raise UsageError(
@@ -153,7 +153,7 @@ def _live(annex: Annex, records: Iterable[MachineRecord]) -> list[MachineRecord]
     return [one for one in records if one.ended_at is None and one.variant.annex == annex.name]
 
 
-def _check_worker(asked: Asked, worker: WorkerClass) -> None:
+def _check_worker(asked: AnnexRequest, worker: WorkerClass) -> None:
     if asked.for_all and worker.owner_only:
         raise UsageError(f"class {worker.name} has machines for one user each: its annexes can't be for all")
     market = {True: "spot", False: "on-demand", None: ""}[asked.spot]
@@ -161,7 +161,7 @@ def _check_worker(asked: Asked, worker: WorkerClass) -> None:
         raise UsageError(f"class {worker.name} isn't bought {market}: its markets are {worker.markets}")
 
 
-def _check_choice(asked: Asked, worker: WorkerClass) -> None:
+def _check_choice(asked: AnnexRequest, worker: WorkerClass) -> None:
     """Clouds, flavors, image and groups that it may have, as far as settings alone tell."""
     for cloud in asked.clouds:
         if cloud not in worker.clouds:
@@ -182,7 +182,7 @@ def _check_choice(asked: Asked, worker: WorkerClass) -> None:
         )
 
 
-def _other_image(asked: Asked, worker: WorkerClass) -> str:
+def _other_image(asked: AnnexRequest, worker: WorkerClass) -> str:
     """The image that is asked for; "" where the class has that one anyway."""
     own = {worker.images.get(cloud) for cloud in asked.clouds or worker.clouds}
     return "" if own == {asked.image} else asked.image

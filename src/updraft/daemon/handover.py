@@ -8,16 +8,16 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from updraft.condor.base import ATTR_INSTANCE
-from updraft.condor.collector.handover import Question, keys_on
+from updraft.condor.collector.handover import SignedRequest, keys_on
 from updraft.core.machines.cooldowns import acting_since
 from updraft.core.machines.handover import (
-    Asked,
     Call,
     Decision,
     Give,
     Handed,
     Read,
     Refuse,
+    TokenRequest,
     Wait,
     Witness,
     decide,
@@ -50,7 +50,7 @@ _REMEMBERED = 5000
 class Answering(Protocol):
     """The pool, as far as it is asked for tokens."""
 
-    def questions(self, deadline: float) -> tuple[Question, ...]:
+    def questions(self, deadline: float) -> tuple[SignedRequest, ...]:
         """What machines ask now."""
 
     def answer(self, answers: Sequence[Mapping[str, str]], lifetime: float, deadline: float) -> None:
@@ -71,7 +71,7 @@ class Shows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class KeyPlace:
     """Where the machines of a class show their keys: at this address ("": the one that their cloud shows), or
     (None) on their consoles. Behind a `broker` they need a token for it, too."""
 
@@ -80,7 +80,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class _Asker:
+class _AskingMachine:
     """Who has asked for a machine's token: since when, and with which keys (two are as good as many)."""
 
     since: float
@@ -88,7 +88,7 @@ class _Asker:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Answer:
     """What was told to a key last, when, and in which words the ledger has it."""
 
     answer: Mapping[str, str]
@@ -112,15 +112,15 @@ class Handover:
         self._seal = seal
         self._whose = whose
         # One key may ask for several machines, or have been copied: what is found or told is of a question.
-        self._told: dict[Asked, _Told] = {}
-        self._found: dict[tuple[Asked, Call | Read], tuple[frozenset[str], float]] = {}
+        self._told: dict[TokenRequest, _Answer] = {}
+        self._found: dict[tuple[TokenRequest, Call | Read], tuple[frozenset[str], float]] = {}
         self._looked: dict[Call | Read, float] = {}
-        self._askers: dict[str, _Asker] = {}  # by the machine
+        self._askers: dict[str, _AskingMachine] = {}  # by the machine
         self._proven: set[str] = set()  # clouds of which a console has shown a key
         self._refused: dict[tuple[str, str], float] = {}  # when, by the machine and why
         self.reconfigure(None, {})
 
-    def reconfigure(self, pool: Answering | None, shown: Mapping[str, Shown]) -> None:
+    def reconfigure(self, pool: Answering | None, shown: Mapping[str, KeyPlace]) -> None:
         """Go on with a changed configuration; `shown` is where the machines of each class show their keys.
 
         Without a pool no machine asks.
@@ -152,8 +152,8 @@ class Handover:
         self._forget_some()
 
     def _honest(
-        self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
-    ) -> list[Question]:
+        self, asked: Iterable[SignedRequest], records: Mapping[str, MachineRecord], now: float
+    ) -> list[SignedRequest]:
         """Those that have shown the token of their launch. The others are told of, and get no answer: the key
         may be copied from a machine's own question, and that machine would read it."""
         honest = []
@@ -167,24 +167,24 @@ class Handover:
         return honest
 
     def _note_askers(
-        self, asked: Iterable[Question], records: Mapping[str, MachineRecord], now: float
+        self, asked: Iterable[SignedRequest], records: Mapping[str, MachineRecord], now: float
     ) -> None:
         """Of machines that are known: whatever else is asked is no sign."""
         for one in asked:
             record = records.get(one.asked.instance)
             if record is not None:
-                asker = self._askers.setdefault(record.id, _Asker(now))
+                asker = self._askers.setdefault(record.id, _AskingMachine(now))
                 if len(asker.keys) < 2:
                     asker.keys.add(one.asked.key)
 
-    def _is_due(self, question: Question, now: float) -> bool:
+    def _is_due(self, question: SignedRequest, now: float) -> bool:
         told = self._told.get(question.asked)
         every = AGAIN if told is None or "UpdraftWaits" not in told.answer else 1.0
         return told is None or abs(now - told.at) >= every
 
     def _decided(
         self,
-        question: Question,
+        question: SignedRequest,
         snapshot: Snapshot,
         records: Mapping[str, MachineRecord],
         policy: Policy,
@@ -210,10 +210,10 @@ class Handover:
         found = self._found_at(asked, first, now)
         return first if found is None else wanted(witness=replace(witness, found=found))
 
-    def _witness(self, question: Question, record: MachineRecord | None, now: float) -> Witness:
+    def _witness(self, question: SignedRequest, record: MachineRecord | None, now: float) -> Witness:
         # Of a class that is no more nobody knows how its machines were reached: they are called.
-        shown = self._shown.get(record.worker_class, Shown()) if record else Shown()
-        asker = self._askers.get(question.asked.instance, _Asker(now))
+        shown = self._shown.get(record.worker_class, KeyPlace()) if record else KeyPlace()
+        asker = self._askers.get(question.asked.instance, _AskingMachine(now))
         return Witness(
             shown.address,
             proven=record is not None and record.cloud in self._proven,
@@ -221,13 +221,15 @@ class Handover:
             contested=len(asker.keys) > 1,
         )
 
-    def _found_at(self, asked: Asked, where: Call | Read, now: float) -> frozenset[str] | None:
+    def _found_at(self, asked: TokenRequest, where: Call | Read, now: float) -> frozenset[str] | None:
         """What was found there for this question a moment ago; None where it is to be looked at (again)."""
         found, at = self._found.get((asked, where), (None, now))
         again = CALL_AGAIN if isinstance(where, Call) else READ_AGAIN
         return found if abs(now - at) < again else None
 
-    def _look(self, pairs: "zip[tuple[Question, Decision]]", clouds: Mapping[str, Shows], now: float) -> None:
+    def _look(
+        self, pairs: "zip[tuple[SignedRequest, Decision]]", clouds: Mapping[str, Shows], now: float
+    ) -> None:
         """Where machines show their keys, as far as that is wanted: a bounded number at a time, first those
         at which nobody has looked for longest, so that those that say nothing hold up no others."""
         wanted = [(q.asked, d) for q, d in pairs if isinstance(d, Call | Read)]
@@ -260,7 +262,7 @@ class Handover:
     def _answer(
         self,
         pool: Answering,
-        question: Question,
+        question: SignedRequest,
         decision: Decision,
         records: Mapping[str, MachineRecord],
         now: float,
@@ -280,17 +282,17 @@ class Handover:
                     self._tell_refusal(question.asked.instance, reason, records, now)
             case _:
                 said = {"UpdraftWaits": "it is looked which key it shows"}
-        self._told[asked] = _Told(said, now)
+        self._told[asked] = _Answer(said, now)
         return {**said, "key": asked.key, ATTR_INSTANCE: asked.instance}
 
     def _given(
-        self, pool: Answering, question: Question, record: MachineRecord, now: float, *, unseen: bool
+        self, pool: Answering, question: SignedRequest, record: MachineRecord, now: float, *, unseen: bool
     ) -> Mapping[str, str]:
         asked = question.asked
         made = noted(self._ledger, Issued, asked.launch)
         if made is None:
             return {"UpdraftWaits": "the ledger has no note of a token of this launch"}
-        broker = self._shown.get(record.worker_class, Shown()).broker
+        broker = self._shown.get(record.worker_class, KeyPlace()).broker
         try:
             token = pool.mint_own_token(asked.launch, asked.instance, made.expires - now)
             answer = {"UpdraftSealed": self._seal(token, question.cert)}

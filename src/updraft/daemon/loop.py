@@ -25,7 +25,7 @@ from updraft.core.settings import Policy
 from updraft.daemon import requests
 from updraft.daemon.adoption import adoptions
 from updraft.daemon.clockwatch import JUMP, ClockWatch
-from updraft.daemon.herald import Herald
+from updraft.daemon.election import LeaderElection
 from updraft.daemon.notify import Notify, notifier
 from updraft.daemon.preparing import Preparer
 from updraft.daemon.reporting import CLOCK, Cycle, Reporter
@@ -73,7 +73,7 @@ Seen = Callable[[Cycle, Policy, Mapping[str, Cloud]], None]
 class Daemon:
     """Keeps a pool as its policy wants it, until told to stop or everything is destroyed.
 
-    `herald` None acts without asking who else does: for simulations, never for a real pool.
+    `election` None acts without asking who else does: for simulations, never for a real pool.
     `reload` makes the parts anew from the configuration; it raises UpdraftError where that is wrong.
     `seen` is shown each turn, and `recorder` writes down each decision.
     """
@@ -89,7 +89,7 @@ class Daemon:
         plan: Planner,
         clock: Callable[[], float],
         switch: Sleeper,
-        herald: Herald | None = None,
+        election: LeaderElection | None = None,
         reload: Callable[[], Parts] | None = None,
         stopwatch: Callable[[], float] = time.monotonic,
         notify: Notify | None = None,
@@ -106,7 +106,7 @@ class Daemon:
         self._plan = plan
         self._clock = clock
         self._switch = switch
-        self._herald = herald
+        self._election = election
         self._reload = reload
         self._stopwatch = stopwatch
         self._notify = notify or notifier()
@@ -115,7 +115,7 @@ class Daemon:
         self._recorder = recorder
         self._log = structlog.get_logger("updraft").bind(pool=parts.policy.pool)
         self._started = clock()
-        host = "" if herald is None else herald.host
+        host = "" if election is None else election.host
         self._reporter = Reporter(ledger, observer, preparer, parts.policy.pool, host, self._started)
         self._loaded = 1
         self._acts_since: float | None = None
@@ -130,8 +130,8 @@ class Daemon:
         Raises StateLost where its state directory was taken away.
         """
         self._say("started", Reason("started", "the controller has started"))
-        if self._herald is not None:
-            self._herald.start()
+        if self._election is not None:
+            self._election.start()
         with self._watchdog:
             self._notify("READY=1")
             try:
@@ -142,8 +142,8 @@ class Daemon:
                     self._rest(pause)
             finally:
                 self._notify("STOPPING=1")
-                if self._herald is not None:
-                    self._herald.stop()
+                if self._election is not None:
+                    self._election.stop()
         self._say("stopped", Reason("stopped", "the controller has stopped; its machines stay"))
 
     def _turn(self) -> float:
@@ -237,16 +237,16 @@ class Daemon:
         return replace(policy, closing=bool(requests.closing(self._ledger)))
 
     def _standing(self, seen: Observation) -> Reason | None:
-        if self._herald is None:
+        if self._election is None:
             return None
         collector = seen.collector
-        return self._herald.standing(collector.value.started if isinstance(collector, Known) else None)
+        return self._election.standing(collector.value.started if isinstance(collector, Known) else None)
 
     def _off(self, now: float) -> Reason | None:
         """Why this host's clock isn't to be believed, by the collector's."""
-        if self._herald is None:
+        if self._election is None:
             return None
-        return self._times.compare(now, self._herald.ahead, JUMP + self._herald.precision)
+        return self._times.compare(now, self._election.ahead, JUMP + self._election.precision)
 
     def _taken_over(self, standing: Reason | None, now: float) -> float | None:
         """When this controller began to act in another's place."""
@@ -284,8 +284,8 @@ class Daemon:
         else:
             old, self.parts = self.parts, parts
             self._loaded += 1
-            if self._herald is not None:
-                self._herald.pool = parts.pool
+            if self._election is not None:
+                self._election.pool = parts.pool
             old.close()
             self._say("reloaded", Reason("reloaded", "the changed configuration is in force"))
         self._notify("READY=1")

@@ -49,7 +49,7 @@ USERS_SHOWN = 1000
 
 
 @dataclass(slots=True)
-class _Count:
+class _MachineCount:
     """Machines of one cloud or class, and what they are."""
 
     machines: int = 0
@@ -76,17 +76,17 @@ class _Count:
 
 def tallies(snapshot: Snapshot, plan: Plan, policy: Policy, decided: Mapping[str, Override]) -> Row:
     """`clouds`, `classes` and `users`; and what `updraft metrics` has besides: see `figures.present`."""
-    by_cloud: dict[str, _Count] = {}
-    by_class: dict[str, _Count] = {}
+    by_cloud: dict[str, _MachineCount] = {}
+    by_class: dict[str, _MachineCount] = {}
     failing: dict[str, list[MachineRecord]] = {}
     phases = {one.key: str(one.phase) for one in plan.machines}
     cores: dict[MachineId, int] = {}
-    fleet = present.Fleet(policy)
+    fleet = present.FleetFigures(policy)
     for record in _living(snapshot, plan):
         cores[record.key] = record.resources.cpus
         phase = phases.get(record.key, "requested")
-        by_cloud.setdefault(record.cloud, _Count()).add(record, phase)
-        by_class.setdefault(record.worker_class, _Count()).add(record, phase)
+        by_cloud.setdefault(record.cloud, _MachineCount()).add(record, phase)
+        by_class.setdefault(record.worker_class, _MachineCount()).add(record, phase)
         fleet.add(record, phase)
         if record.end_failed is not None:
             failing.setdefault(record.cloud, []).append(record)
@@ -134,7 +134,7 @@ def _clouds(
     plan: Plan,
     policy: Policy,
     decided: Mapping[str, Override],
-    counts: Mapping[str, _Count],
+    counts: Mapping[str, _MachineCount],
     failing: Mapping[str, list[MachineRecord]],
     cores: Mapping[MachineId, int],
 ) -> Iterator[CloudTally]:
@@ -160,7 +160,7 @@ def _clouds(
             leaving=rule.leaving is not None,
             rest=None if rest is None else Rest(rest.until, rest.reason),
             priority=rule.priority,
-            counted=counts.get(name, _Count()).told(),
+            counted=counts.get(name, _MachineCount()).told(),
             limits=Ceilings.of(policy.cloud_limits.get(name, Limits())),
             last_error=_latest(errors.get(name), silent),
             quota_left=left,
@@ -228,14 +228,14 @@ def _latest(error: tuple[float, Reason] | None, silent: Silence | None) -> LastE
 
 
 def _classes(
-    snapshot: Snapshot, policy: Policy, groups: list[JobGroup], counts: Mapping[str, _Count]
+    snapshot: Snapshot, policy: Policy, groups: list[JobGroup], counts: Mapping[str, _MachineCount]
 ) -> Iterator[ClassTally]:
     waiting = _waiting(snapshot, groups)
     for name in sorted({*policy.classes, *counts}):
         worker = policy.classes.get(name)
         yield ClassTally(
             name=name,
-            counted=counts.get(name, _Count()).told(),
+            counted=counts.get(name, _MachineCount()).told(),
             min=None if worker is None else worker.min_machines,
             max=None if worker is None else worker.max_machines,
             max_cores=None if worker is None else worker.max_cores,

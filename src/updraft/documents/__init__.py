@@ -32,6 +32,8 @@ from typing import (
     get_type_hints,
 )
 
+from updraft.core.model import Variant
+
 Schema = dict[str, Any]
 Row = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
@@ -39,7 +41,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 IN_PLACE: Mapping[str, bool] = {"in place": True}
 """The metadata of a field whose keys stand in the document itself."""
-_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", Variant: "string"}
 
 
 class Absent(Enum):
@@ -90,6 +92,8 @@ def left_out_of(errors: Mapping[str, str]) -> Sequence[LeftOutCloud]:
 
 def plain(value: Any) -> Any:
     """A document as JSON values; these as they are."""
+    if isinstance(value, Variant):
+        return value.text
     if is_dataclass(value):
         return dict(_items(value))
     if isinstance(value, Mapping):
@@ -128,7 +132,7 @@ def schema(kind: Any) -> Schema:
         return {"enum": list(of)}
     if inspect.isclass(kind) and issubclass(kind, Enum):
         return {"enum": [one.value for one in kind]}
-    if is_dataclass(kind):
+    if is_dataclass(kind) and kind not in _PLAIN:
         return _form(kind)
     if origin is not None and issubclass(origin, Mapping):
         inner = schema(of[1])

@@ -40,14 +40,14 @@ class Count:
     more: float = 1.0
 
 
-class Rows(Protocol):
+class CounterRows(Protocol):
     """A connection to the ledger's file."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> Any:
         """Run a statement."""
 
 
-def add(rows: Rows, counts: Iterable[Count]) -> None:
+def add(rows: CounterRows, counts: Iterable[Count]) -> None:
     """Add these. Runs in the caller's transaction."""
     for one in counts:
         rows.execute(
@@ -57,7 +57,7 @@ def add(rows: Rows, counts: Iterable[Count]) -> None:
         )
 
 
-def read(rows: Rows) -> Counters:
+def read(rows: CounterRows) -> Counters:
     """All of them; none in a file that no newer daemon has opened yet."""
     if not rows.execute("SELECT 1 FROM sqlite_master WHERE name = 'counters'").fetchone():
         return {}

@@ -86,7 +86,7 @@ class _Rows(Protocol):
     def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor: ...
 
 
-class Kept(Generic[T]):
+class KeptRows(Generic[T]):
     """Records by the texts that they are kept as: most are at the next look as they were at the last."""
 
     def __init__(self, read: Callable[[str], T]) -> None:
@@ -132,8 +132,8 @@ class Queries:
     path: Path
 
     def __init__(self) -> None:
-        self._machines: Kept[MachineRecord] = Kept(machine_from_doc)
-        self._launches: Kept[LaunchRecord] = Kept(launch_from_doc)
+        self._machines: KeptRows[MachineRecord] = KeptRows(machine_from_doc)
+        self._launches: KeptRows[LaunchRecord] = KeptRows(launch_from_doc)
         self._worked: tuple[str, frozenset[MachineId]] = "", frozenset()
         self._seen: tuple[object, LedgerView] | None = None
 

@@ -12,8 +12,8 @@ from prometheus_client.exposition import start_http_server
 from prometheus_client.registry import Collector
 
 from updraft.errors import UsageError
-from updraft.metrics.families import FAMILIES, Family, Kind
-from updraft.metrics.reading import Picture
+from updraft.metrics.families import FAMILIES, Family, FamilyKind
+from updraft.metrics.reading import FiguresRead
 from updraft.metrics.samples import Sample, histograms, samples
 
 Sent = Mapping[tuple[str, str], float]
@@ -23,7 +23,7 @@ Sent = Mapping[tuple[str, str], float]
 class LedgerCollector(Collector):
     """Reads the ledger anew at each scrape. `sent` says what this process has sent to people."""
 
-    def __init__(self, read: Callable[[], Picture], sent: Callable[[], Sent] = dict) -> None:
+    def __init__(self, read: Callable[[], FiguresRead], sent: Callable[[], Sent] = dict) -> None:
         self._read, self._sent = read, sent
 
     def describe(self) -> Iterator[Metric]:
@@ -44,14 +44,14 @@ class LedgerCollector(Collector):
 
 
 def _made(family: Family) -> Metric:
-    if family.kind is Kind.GAUGE:
+    if family.kind is FamilyKind.GAUGE:
         return GaugeMetricFamily(family.name, family.help, labels=family.labels)
-    if family.kind is Kind.COUNTER:
+    if family.kind is FamilyKind.COUNTER:
         return CounterMetricFamily(family.name, family.help, labels=family.labels)
     return HistogramMetricFamily(family.name, family.help, labels=family.labels)
 
 
-def _filled(family: Family, values: list[Sample], picture: Picture) -> Metric:
+def _filled(family: Family, values: list[Sample], picture: FiguresRead) -> Metric:
     metric = _made(family)
     if isinstance(metric, HistogramMetricFamily):
         for labels, buckets, total in histograms(picture, family.counted):

@@ -12,7 +12,7 @@ from enum import StrEnum
 PREFIX = "updraft_"
 
 
-class Kind(StrEnum):
+class FamilyKind(StrEnum):
     """What Prometheus may do with a metric."""
 
     GAUGE = "gauge"
@@ -25,22 +25,22 @@ class Family:
     """A metric; `counted` is what its values are called in the ledger's counters, "" of those that aren't."""
 
     name: str
-    kind: Kind
+    kind: FamilyKind
     help: str
     labels: tuple[str, ...] = ()
     counted: str = ""
 
 
 def _gauge(name: str, text: str, *labels: str) -> Family:
-    return Family(PREFIX + name, Kind.GAUGE, text, labels)
+    return Family(PREFIX + name, FamilyKind.GAUGE, text, labels)
 
 
 def _counter(name: str, text: str, *labels: str) -> Family:
-    return Family(f"{PREFIX}{name}_total", Kind.COUNTER, text, labels, name)
+    return Family(f"{PREFIX}{name}_total", FamilyKind.COUNTER, text, labels, name)
 
 
 def _histogram(name: str, text: str, *labels: str) -> Family:
-    return Family(PREFIX + name, Kind.HISTOGRAM, text, labels, name)
+    return Family(PREFIX + name, FamilyKind.HISTOGRAM, text, labels, name)
 
 
 _PLACE = ("cloud", "class", "market")

@@ -27,7 +27,7 @@ Costs = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FiguresRead:
     """What was read at `now`.
 
     `state` says how the daemon is, `cycle` is the document of its last cycle: both empty where there is none.
@@ -69,14 +69,14 @@ class LedgerSource:
         self._clock = clock
         self._costs: tuple[float, Costs] = (float("-inf"), {})
 
-    def picture(self) -> Picture:
+    def picture(self) -> FiguresRead:
         """The ledger as it is now; one that can't be read is a picture too."""
         now = self._clock()
         expiry = None if self._token is None else token_expiry(self._token)
         expiries = {} if expiry is None else {POOL_TOKEN: expiry}
         try:
             with Reader(self._ledger) as reader:
-                return Picture(
+                return FiguresRead(
                     now,
                     self._pool,
                     plain(self._state(reader, now)),
@@ -86,10 +86,10 @@ class LedgerSource:
                     expiries,
                 )
         except LedgerError as error:
-            return Picture(now, self._pool, expiries=expiries, unread=str(error))
+            return FiguresRead(now, self._pool, expiries=expiries, unread=str(error))
         except ValueError as error:  # a row that is no JSON
             why = f"a row of the ledger {self._ledger} can't be read ({type(error).__name__})"
-            return Picture(now, self._pool, expiries=expiries, unread=why)
+            return FiguresRead(now, self._pool, expiries=expiries, unread=why)
 
     def _costs_of(self, reader: Reader, now: float) -> Costs:
         if not 0 <= now - self._costs[0] < COSTS_LAST:

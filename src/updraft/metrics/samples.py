@@ -11,8 +11,8 @@ from typing import Any
 from updraft import __version__
 from updraft.core.model import Phase
 from updraft.ledger.counters import BOUNDS, BUCKET, NUMBER, SUM, Labels
-from updraft.metrics.families import FAMILIES, PREFIX, Kind
-from updraft.metrics.reading import Picture
+from updraft.metrics.families import FAMILIES, PREFIX, FamilyKind
+from updraft.metrics.reading import FiguresRead
 
 Sample = tuple[str, Mapping[str, str], float]
 """The metric, its labels, its value."""
@@ -34,7 +34,7 @@ _LIMITS = (
 _SITE_SCOPES = ("pool", "cloud", "class", "group")
 
 
-def samples(picture: Picture) -> Iterator[Sample]:
+def samples(picture: FiguresRead) -> Iterator[Sample]:
     """All values that are known; histograms are in `histograms`."""
     for name, labels, value in _every(picture):
         if value is not None:
@@ -42,7 +42,7 @@ def samples(picture: Picture) -> Iterator[Sample]:
     yield from counted(picture)
 
 
-def _every(picture: Picture) -> Iterator[tuple[str, Row, Any]]:
+def _every(picture: FiguresRead) -> Iterator[tuple[str, Row, Any]]:
     yield from _controller(picture)
     yield from _jobs(picture.cycle)
     fleet = picture.cycle.get("fleet", [])
@@ -57,7 +57,7 @@ def _every(picture: Picture) -> Iterator[tuple[str, Row, Any]]:
 # ------------------------------------------------------------------------------------------ gauges
 
 
-def _controller(picture: Picture) -> Iterator[tuple[str, Row, Any]]:
+def _controller(picture: FiguresRead) -> Iterator[tuple[str, Row, Any]]:
     state, cycle = picture.state, picture.cycle
     yield "info", {"version": __version__, "pool": picture.pool}, 1
     yield "ledger_readable", {}, picture.unread is None
@@ -166,10 +166,10 @@ def _budgets(cycle: Row) -> Iterator[tuple[str, Row, Any]]:
 # ---------------------------------------------------------------------------------------- counters
 
 
-def counted(picture: Picture) -> Iterator[Sample]:
+def counted(picture: FiguresRead) -> Iterator[Sample]:
     """What the ledger has counted, of every metric that is such a counter."""
     for family in FAMILIES.values():
-        if family.kind is not Kind.COUNTER:
+        if family.kind is not FamilyKind.COUNTER:
             continue
         found = picture.counters.get(family.counted, {})
         if family.counted in ALWAYS and not picture.unread and not found:
@@ -179,7 +179,7 @@ def counted(picture: Picture) -> Iterator[Sample]:
 
 
 def histograms(
-    picture: Picture, name: str
+    picture: FiguresRead, name: str
 ) -> Iterator[tuple[Mapping[str, str], list[tuple[str, float]], float]]:
     """For each place its labels, the numbers up to each bound (the last is all), and the values' sum."""
     numbers = picture.counters.get(name + NUMBER, {})

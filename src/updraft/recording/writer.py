@@ -25,7 +25,7 @@ Planner = Callable[[Snapshot, Policy], Plan]
 
 
 @dataclass(slots=True)
-class _Witness:
+class _VerdictWitness:
     """Remembers which whole verdicts a plan asked for."""
 
     table: VerdictTable
@@ -73,7 +73,7 @@ class Recorder:
 
     def decided(self, prepared: Prepared, policy: Policy, plan: Planner) -> Plan:
         """What `plan` makes of this, which is written down before it is returned."""
-        witness = _Witness(_table(prepared.snapshot))
+        witness = _VerdictWitness(_table(prepared.snapshot))
         made = plan(replace(prepared.snapshot, verdicts=witness.watched()), policy)
         if not self._failed:
             try:
@@ -90,7 +90,7 @@ class Recorder:
         self._stream = None
         self._open_files.close()
 
-    def _write(self, prepared: Prepared, policy: Policy, made: Plan, witness: _Witness) -> None:
+    def _write(self, prepared: Prepared, policy: Policy, made: Plan, witness: _VerdictWitness) -> None:
         seen, learned = prepared.observation, prepared.learned
         stream = self._stream or self._open(learned.at, seen.pool)
         seen = replace(seen, templates=_without_ads(seen.templates))

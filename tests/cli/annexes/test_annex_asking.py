@@ -20,7 +20,7 @@ from updraft.cli.main import call
 from updraft.cli.schemas import FORMS
 from updraft.core.settings import AnnexAllowance
 from updraft.daemon.annex_requests import client
-from updraft.daemon.annex_requests.desk import Desk, Look
+from updraft.daemon.annex_requests.desk import Desk, DeskView
 from updraft.daemon.annex_requests.server import Server
 from updraft.ledger import Ledger
 
@@ -36,7 +36,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     with Ledger(tmp_path / "ledger.db") as made:
         desk = Desk(made, time.time)
         rules = policy(annex_allowances={ME: AnnexAllowance(machines=3)})
-        desk.seen(Look(replace(snapshot(), now=time.time()), rules))
+        desk.seen(DeskView(replace(snapshot(), now=time.time()), rules))
         with Server(folder / "annex.sock", desk.answer, seconds=60):
             yield made
     shutil.rmtree(folder)

@@ -11,7 +11,7 @@ from updraft.condor.demand.conditions import RUNNING, WAITING_OR_RUNNING
 from updraft.condor.demand.groups import unread_groups
 from updraft.condor.demand.naming import bounded, names_to_group_by
 from updraft.condor.demand.places import running_jobs
-from updraft.condor.demand.queue import UNTOLD, Queue
+from updraft.condor.demand.queue import UNTOLD, JobQueue
 from updraft.condor.demand.unread import ALL
 from updraft.core.slots.kinds import problem
 
@@ -87,7 +87,7 @@ def job(cluster: int, owner: str, requirements: str = "true", proc: int = 0, **m
     }  # fmt: skip
 
 
-def grouped(queue: Queue, names: Sequence[str]) -> list[Any]:
+def grouped(queue: JobQueue, names: Sequence[str]) -> list[Any]:
     """Everybody's jobs, those of odd owners included."""
     return [*queue.grouped(WAITING_OR_RUNNING, names), *queue.apart(WAITING_OR_RUNNING, names)]
 
@@ -108,23 +108,23 @@ def schedd() -> Schedd:
 
 
 def test_who_cannot_be_read_costs_nobody_else_a_job(schedd: Schedd) -> None:
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     found = counts(queue.grouped(WAITING_OR_RUNNING, NAMES))
     assert found == {**{f"u{n}": 3 for n in range(50)}, "eve": 8}
     assert queue.unread == {"eve": (65, 145)}
 
 
 def test_the_search_is_paid_for_once(schedd: Schedd) -> None:
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.grouped(WAITING_OR_RUNNING, NAMES)
     dear, schedd.asked = schedd.asked, 0
-    again = Queue(schedd, queue.unread)
+    again = JobQueue(schedd, queue.unread)
     assert sum(counts(again.grouped(WAITING_OR_RUNNING, NAMES)).values()) == 158
     assert schedd.asked == 2 < dear < 60
 
 
 def test_what_is_left_out_is_named_with_its_owner_and_forgotten_when_it_is_gone(schedd: Schedd) -> None:
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.grouped(WAITING_OR_RUNNING, NAMES)
     groups = unread_groups("s", queue)
     assert [(g.owner, g.first_id, g.idle, g.evaluable) for g in groups] == [
@@ -141,7 +141,7 @@ def test_what_is_left_out_is_named_with_its_owner_and_forgotten_when_it_is_gone(
 
 
 def test_a_job_that_was_mended_is_read_again(schedd: Schedd) -> None:
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.grouped(WAITING_OR_RUNNING, NAMES)
     for ad in schedd.ads:
         if ad["ClusterId"] == 65:
@@ -152,13 +152,13 @@ def test_a_job_that_was_mended_is_read_again(schedd: Schedd) -> None:
 
 
 def test_names_are_had_from_the_jobs_where_the_autoclusters_cannot_be_read(schedd: Schedd) -> None:
-    assert {"Foo", "Bar"} <= set(names_to_group_by(Queue(schedd, {})))
+    assert {"Foo", "Bar"} <= set(names_to_group_by(JobQueue(schedd, {})))
 
 
 @pytest.mark.parametrize("status", [2, 3, 5, 6, 7])
 def test_one_that_cannot_be_read_runs_all_the_same_whatever_becomes_of_it(status: int) -> None:
     eve = job(5, "eve", POISON, JobStatus=status, RemoteHost="slot1@w")
-    queue = Queue(Schedd(eve, job(6, "ann", JobStatus=2, RemoteHost="slot1@v")), {})
+    queue = JobQueue(Schedd(eve, job(6, "ann", JobStatus=2, RemoteHost="slot1@v")), {})
     assert [row["ClusterId"] for row in queue.jobs(RUNNING, ("ClusterId", *NAMES))] == [6]
     assert [row["ClusterId"] for row in queue.running_unread(("ClusterId", "RemoteHost"))] == [5]
     assert unread_groups("s", queue) == ()
@@ -168,7 +168,7 @@ def test_one_that_cannot_be_read_runs_all_the_same_whatever_becomes_of_it(status
 def test_a_cluster_that_is_yet_to_be_made_is_found_as_well() -> None:
     factory = {"ClusterId": 7, "Owner": "eve", "Requirements": POISON, "JobMaterializeDigestFile": "x"}
     schedd = Schedd(job(1, "ada"), job(2, "eve"), factory)
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     which = "ProcId is undefined && JobMaterializeDigestFile isnt undefined"
     assert queue.jobs(which, NAMES, opts=htcondor2.QueryOpt.IncludeClusterAd) == []
     assert queue.unread == {"eve": (7,)}
@@ -178,7 +178,7 @@ def test_a_cluster_that_is_yet_to_be_made_is_found_as_well() -> None:
 
 def test_a_running_job_that_cannot_be_read_is_still_known_to_run() -> None:
     schedd = Schedd(job(1, "ada"), job(2, "eve", POISON, JobStatus=2, RemoteHost="slot1@w1"))
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.grouped(WAITING_OR_RUNNING, NAMES)
     (seen,) = queue.running_unread(("ClusterId", "ProcId", "Owner", "RemoteHost"))
     assert seen["RemoteHost"] == "slot1@w1"
@@ -189,7 +189,7 @@ def test_thousands_of_such_clusters_cost_their_owner_all_and_nobody_else_any() -
     schedd = Schedd(
         *(job(n, f"u{n % 7}" if n % 2 else "eve", "true" if n % 2 else POISON) for n in range(2_000))
     )
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     assert sum(counts(queue.grouped(WAITING_OR_RUNNING, NAMES)).values()) == 1_000
     assert queue.unread == {"eve": ALL}
     assert schedd.asked < 250
@@ -199,7 +199,7 @@ def test_thousands_of_such_clusters_cost_their_owner_all_and_nobody_else_any() -
 
 def test_a_schedd_that_does_not_answer_is_nobodys_fault(schedd: Schedd) -> None:
     schedd.down = True
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     with pytest.raises(htcondor2.HTCondorException):
         queue.grouped(WAITING_OR_RUNNING, NAMES)
     assert queue.unread == {}
@@ -223,7 +223,7 @@ def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> 
         job(4, "eve", **ladder(UpdraftSpot="Rung0")),
         job(5, "eve", **ladder(UpdraftRunTime="RequestCpus * 60", RequestCpus="2")),
     )
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert queue.odd == {"eve"}
     rows = {row["JobIds"]: row for row in grouped(queue, WIDER)}
@@ -237,7 +237,7 @@ def test_what_refers_to_what_nobody_looks_through_comes_singly_or_is_named() -> 
 
 def test_new_clusters_are_looked_at_and_all_from_time_to_time() -> None:
     schedd = Schedd(job(1, "eve", **ladder(Foo="Rung0")), job(2, "bob", **ladder(Foo="Rung0")))
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER, 1)
     assert queue.odd == {"bob"}
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
@@ -251,14 +251,14 @@ def test_who_has_jobs_in_no_group_is_found_by_their_number() -> None:
     """Without a second look at all jobs; the odd one's other jobs are no groups of everybody's either."""
     honest = [job(n, f"u{n}", proc=p, JobPrio=n) for n in range(1, 5) for p in range(3)]
     schedd = Schedd(*honest, job(7, "eve"), job(8, "eve", **ladder(Foo="Rung0")))
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     rows = queue.grouped(WAITING_OR_RUNNING, WIDER)
     assert counts(rows) == {"u1": 3, "u2": 3, "u3": 3, "u4": 3, "eve": 1}
     assert "eve" not in counts(queue.without_odd(rows, WAITING_OR_RUNNING, WIDER))
     assert queue.odd == {"eve"}
     assert counts(queue.apart(WAITING_OR_RUNNING, WIDER)) == {"eve": 2}
     schedd.ads.pop()
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     rows = queue.grouped(WAITING_OR_RUNNING, WIDER)
     schedd.ads += Schedd(job(9, "u1"), job(10, "new")).ads
     assert queue.without_odd(rows, WAITING_OR_RUNNING, WIDER) == rows, "who has come since isn't odd"
@@ -270,7 +270,7 @@ def test_what_one_job_refers_to_makes_it_no_safer_in_another() -> None:
     schedd = Schedd(
         job(1, "bob", "Rung5 > 0", Rung5=1), job(2, "eve", **ladder(UpdraftRunTime="Rung5"), UpdraftSpot=True)
     )
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     names = bounded(names_to_group_by(queue), ("Rung5",))
     queue.look_for_odd(WAITING_OR_RUNNING, names)
     assert queue.odd == {"eve"}
@@ -294,7 +294,7 @@ USUAL = (
 def test_usual_jobs_come_in_groups(said: dict[str, str]) -> None:
     own = {name: classad2.ExprTree(text) for name, text in said.items()}
     schedd = Schedd(*(job(n, "ada", **own) for n in range(3)))
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert queue.odd == frozenset()
     (row,) = queue.grouped(WAITING_OR_RUNNING, WIDER)
@@ -310,7 +310,7 @@ def test_a_request_made_of_what_only_its_owner_knows_comes_with_the_requirements
         job(2, "ada", **own, RequestCpus=1),
         job(3, "ada", RequestMemory=7),
     )
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     names = (*NAMES, "RequestMemory")
     queue.look_for_odd(WAITING_OR_RUNNING, names)
     rows = grouped(queue, names)
@@ -328,7 +328,7 @@ def test_an_owner_whose_name_is_read_otherwise_than_it_is_written_ends_the_searc
             return [*super().query("true", *args, **how)]
 
     schedd = Misread(job(1, "eve", Foo=classad2.ExprTree("Rung0")))
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     queue.look_for_odd(WAITING_OR_RUNNING, WIDER)
     assert schedd.asked < 5
 
@@ -336,5 +336,5 @@ def test_an_owner_whose_name_is_read_otherwise_than_it_is_written_ends_the_searc
 def test_a_running_job_that_can_only_be_asked_where_it_runs_runs_there() -> None:
     """Its lease is whatever its owner has made of it: it counts until the end of time."""
     schedd = Schedd(job(1, "eve", JobStatus=2, RemoteHost="slot1@w", **ladder(JobLeaseDuration="Rung0")))
-    (seen,) = running_jobs(Queue(schedd, {}), "s")
+    (seen,) = running_jobs(JobQueue(schedd, {}), "s")
     assert (seen.slot, seen.lease_until) == ("slot1@w", float("inf"))

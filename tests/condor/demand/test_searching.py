@@ -10,9 +10,9 @@ from tests.condor.demand.test_queue import NAMES, POISON, Schedd, job
 from tests.rigs.bindings import htcondor2
 from updraft.condor.demand.conditions import WAITING_OR_RUNNING
 from updraft.condor.demand.groups import is_suspect
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.schedd import ScheddMemory, looked
-from updraft.condor.demand.searching import Budget, Search, suspects
+from updraft.condor.demand.searching import AdSearch, SearchBudget, suspects
 from updraft.condor.support.lookup import jobs_in
 from updraft.core.demand.jobnames import JobName
 from updraft.core.model import JobGroup, ScheddView
@@ -96,11 +96,11 @@ def test_a_search_ends_with_the_culprits_and_others_are_served_meanwhile(slow: S
 
 
 def test_a_search_is_over_its_time_by_one_question_at_most(slow: Slow) -> None:
-    searches: tuple[Search, ...] = ()
+    searches: tuple[AdSearch, ...] = ()
     unread: Any = {}
     for _ in range(60):
-        budget = Budget(LIMIT, clock=slow.clock)
-        queue = Queue(slow, unread, (), searches, budget)
+        budget = SearchBudget(LIMIT, clock=slow.clock)
+        queue = JobQueue(slow, unread, (), searches, budget)
         queue.go_on()
         queue.grouped(WAITING_OR_RUNNING, NAMES)
         assert budget.spent <= LIMIT + 2 * TOOK, "a question, and whether the schedd answers at all"
@@ -129,7 +129,7 @@ def test_within_ones_own_jobs_it_takes_a_tenth_of_the_time(slow: Slow) -> None:
 
 
 def test_a_job_whose_turn_is_to_come_is_explained_as_such(slow: Slow) -> None:
-    queue = Queue(slow, {}, budget=Budget(1.0, clock=slow.clock))
+    queue = JobQueue(slow, {}, budget=SearchBudget(1.0, clock=slow.clock))
     found = jobs_in(queue, "s", JobName(3, 0))
     assert [(one.id, one.owner, one.state) for one in found.jobs] == [("3.0", "u03", "idle")]
     assert [is_suspect(group) for group in found.groups] == [True]
@@ -137,7 +137,7 @@ def test_a_job_whose_turn_is_to_come_is_explained_as_such(slow: Slow) -> None:
 
 def test_a_search_that_is_handed_on_is_whole(slow: Slow) -> None:
     """What is suspect is no other question's, and what isn't, is."""
-    queue = Queue(slow, {}, budget=Budget(LIMIT, clock=slow.clock))
+    queue = JobQueue(slow, {}, budget=SearchBudget(LIMIT, clock=slow.clock))
     rows = queue.grouped(WAITING_OR_RUNNING, NAMES)
     served = {row["Owner"] for row in rows}
     suspect = {owner for part in suspects(queue.searches) for owner in part.owners}

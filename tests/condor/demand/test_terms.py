@@ -10,7 +10,7 @@ import pytest
 
 from updraft.condor.demand.groups import group
 from updraft.condor.demand.naming import MAX_NAMES, newest, terms_said, with_terms
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.terms import LONGEST, MOST, NAMES, TERM_REFUSED, terms_of
 from updraft.core.model import NO_TERMS, Terms
 from updraft.recording.codec import Decoder, Encoder
@@ -92,7 +92,7 @@ def test_terms_are_asked_for_where_some_new_job_has_them() -> None:
         {"ClusterId": 301, "ProcId": 0, "JobStatus": 5, "VMMem": 1},
         {"ClusterId": 302, "ProcId": 0, "JobStatus": 1},
     )
-    queue = Queue(schedd, {})
+    queue = JobQueue(schedd, {})
     names = ("JobStatus", "Owner")
     assert not set(NAMES) & set(names)
     assert terms_said(queue, "JobStatus == 1", 0, names) == ("UpdraftImage", "UpdraftSpot", "VMAMI")

@@ -46,6 +46,7 @@ from updraft.core.model import (
     Reason,
     Snapshot,
     Terminate,
+    Variant,
 )
 from updraft.core.plan import plan
 from updraft.core.settings import Limits, Policy
@@ -301,7 +302,7 @@ def test_an_annexes_machines_may_be_launched_and_idle_as_long_as_it_says() -> No
     worker = policy().classes["default"]
     assert refusal(BIG, worker, "img") is None
     assert refusal(replace(annex(), for_all=True).variant, worker, "img") is None
-    assert refusal("user=alice", worker, "img") is not None
+    assert refusal(Variant(user="alice"), worker, "img") is not None
     private = replace(worker, owner_only=True)
     assert refusal(BIG, private, "img") is None
     assert refusal(replace(annex(), for_all=True).variant, private, "img") is not None

@@ -93,5 +93,5 @@ def test_a_job_that_names_an_annex_makes_nobody_buy_an_ordinary_machine(said: st
 
 def test_groups_of_its_own_that_let_nobody_join_say_nothing_of_the_classs_image() -> None:
     mine = replace(ANNEX, security_groups=("sg-1", "sg-2")).variant
-    assert image_key("default", "img", "c1", mine.text) != image_key("default", "img", "c1")
+    assert image_key("default", "img", "c1", mine) != image_key("default", "img", "c1")
     assert image_key("default", "img", "c1", ANNEX.variant) == image_key("default", "img", "c1")

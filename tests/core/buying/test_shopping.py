@@ -35,7 +35,7 @@ from updraft.core.buying.listing import Listing
 from updraft.core.buying.market import Lots, lots, sale
 from updraft.core.buying.patterns import Taste
 from updraft.core.buying.program import Master
-from updraft.core.buying.rounding import Search
+from updraft.core.buying.rounding import LotSearch
 from updraft.core.buying.shopping import Shopping, buy
 from updraft.core.buying.tail import Tail
 from updraft.core.demand.fitting import ENDLESS
@@ -297,7 +297,7 @@ def test_fillers_come_from_the_deck_of_the_item_that_leads() -> None:
     market = market_of(this)
     worth, shares = prices(market, market.need, 20)
     items, lots_ = len(market.need), len(market.offer)
-    search = Search(market, Taste(worth, shares), market.need, deck=10)
+    search = LotSearch(market, Taste(worth, shares), market.need, deck=10)
     lead = np.repeat(np.arange(items), lots_)
     lot = np.tile(np.arange(lots_), items)
     fillers = search.fillers(lead, lot, market.need, 24)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.rigs.snapshots import pick
 from updraft.core.demand.filling import Bin, Filling, fill
-from updraft.core.demand.fitting import Grid, choosing
+from updraft.core.demand.fitting import FitGrid, choosing
 from updraft.core.matching.match import asked, by_quantity
 from updraft.core.model import JobGroup, Kind, Resources, Verdict, counted, of_amounts
 from updraft.core.model.basics import Custom
@@ -248,7 +248,7 @@ def test_a_whole_slot_a_little_smaller_than_the_first_of_its_kind_is_room(static
 @given(worlds(most_bins=0))
 def test_who_can_go_onto_what_is_what_the_verdicts_say(world: World) -> None:
     groups = [group for group, _ in world.queue]
-    grid = Grid(groups, world.kinds, world.verdicts)
+    grid = FitGrid(groups, world.kinds, world.verdicts)
     names: Sequence[str] = sorted(world.kinds)
     for row, group in enumerate(groups):
         for column, name in enumerate(names):

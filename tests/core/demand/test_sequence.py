@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.rigs.snapshots import NOW, policy, worker
 from updraft.core.demand.headroom import due, spare_groups
 from updraft.core.demand.runtimes import expected, needs
-from updraft.core.demand.sequence import Pace, Paces, turns
+from updraft.core.demand.sequence import BootPace, Paces, turns
 from updraft.core.matching.verdicts import table_of
 from updraft.core.model import JobGroup, Kind, LedgerView, Offer, Resources, Verdict
 from updraft.core.settings import Spare
 
 MINUTE = 60.0
 ASK = Resources(1, 1024, 1024)
-BOOT = Pace(boot=100.0, wait=100.0)
+BOOT = BootPace(boot=100.0, wait=100.0)
 
 
 def group(run_time: float | None, running: int = 0, waited: float = 0.0) -> JobGroup:
@@ -91,8 +91,8 @@ def test_how_fast_machines_come_is_learned_and_the_impatient_class_decides() -> 
     fits = {("both", kind.key): Verdict(1, ASK) for kind in kinds} | {("quick", fast.kind): Verdict(1, ASK)}
     table = table_of(fits, waiting, kinds)
     paces = Paces((fast, slow), table, seen, rules)
-    assert paces.of(waiting[0]) == Pace(90.0, 30.0)
-    assert paces.of(waiting[1]) == Pace(20.0, 20.0)
+    assert paces.of(waiting[0]) == BootPace(90.0, 30.0)
+    assert paces.of(waiting[1]) == BootPace(20.0, 20.0)
     assert Paces((fast, slow), table, LedgerView(), rules).of(waiting[0]) is None
     assert Paces((), table, seen, rules).of(waiting[0]) is None
 

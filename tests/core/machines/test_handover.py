@@ -11,13 +11,13 @@ from tests.rigs.snapshots import DOWN, instance, record
 from updraft.core.machines.handover import (
     ABSENCE,
     UNSHOWN,
-    Asked,
     Call,
     Decision,
     Give,
     Handed,
     Read,
     Refuse,
+    TokenRequest,
     Wait,
     Witness,
     decide,
@@ -27,7 +27,7 @@ from updraft.core.model import CloudState, CloudView, Instance, Known, MachineRe
 
 NOW = 1000.0
 DEADLINE = 600.0
-ASKED = Asked("k1", "i-1", "l1", "l1")
+ASKED = TokenRequest("k1", "i-1", "l1", "l1")
 RECORD = record("i-1", launch_key="l1", requested_at=NOW - 60)
 MACHINE = instance("i-1", launch_key="l1", address="10.0.0.5")
 
@@ -46,7 +46,7 @@ def read(*found: str, **more: Any) -> Witness:
 
 
 def decided(
-    asked: Asked = ASKED,
+    asked: TokenRequest = ASKED,
     *,
     machine: Instance | None = MACHINE,
     row: MachineRecord | None = RECORD,
@@ -159,7 +159,7 @@ def test_nobody_is_given_a_token_who_lacks_one_of_the_signs(
     found: frozenset[str] | None, state: CloudState, silent: bool, ended: bool, after: float,
 ) -> None:  # fmt: skip
     decision = decided(
-        Asked(key, "i-1", launch, shown),
+        TokenRequest(key, "i-1", launch, shown),
         clouds={"c1": cloud(replace(MACHINE, state=state), silent=silent)},
         row=replace(RECORD, ended_at=NOW if ended else None),
         handed=handed,

@@ -19,7 +19,7 @@ from tests.rigs.snapshots import (
     worker,
 )
 from updraft.core.machines.cache import MachineCache
-from updraft.core.machines.dispositions import Disposition, Look
+from updraft.core.machines.dispositions import DecisionView, Disposition
 from updraft.core.machines.handover import ABSENCE
 from updraft.core.machines.leaving import RULES, closed_for_good, disposition, left_on_hold
 from updraft.core.machines.lifecycle import SPOT_NOTICE
@@ -85,7 +85,7 @@ def became(
         children = tuple(replace(child, retirement=patience) for child in slots[0].children)
         slots = (replace(slots[0], children=children),)
     machine = Machine("i-1", "c1", phase, "default", "small", GENERATION, kept, instance("i-1", state), slots)
-    return disposition(machine, Look(shown or snapshot(), rules or policy(), surplus))
+    return disposition(machine, DecisionView(shown or snapshot(), rules or policy(), surplus))
 
 
 def told(found: Disposition | None) -> tuple[str, ...]:
@@ -467,7 +467,7 @@ def test_jobs_left_on_hold_are_released_where_nothing_else_does_that() -> None:
 def test_whatever_is_seen_each_rule_acts_on_its_machine_alone_and_within_what_is_certain(
     shown: Snapshot, rules: Policy
 ) -> None:
-    look = Look(shown, rules)
+    look = DecisionView(shown, rules)
     for machine in MachineCache().look(shown, rules).machines:
         found = disposition(machine, look)
         if found is None:

@@ -11,6 +11,7 @@ import pytest
 import updraft
 from updraft.core import model
 from updraft.core.model import AtWork, MachineId, MachineRecord, Plan, Questions, Untaken, variant
+from updraft.documents import plain
 from updraft.ledger.rows import at_work_from_doc, at_work_to_doc, dump, machine_from_doc, machine_to_doc
 from updraft.recording.codec import MACHINES, Decoder, Encoder
 
@@ -130,13 +131,14 @@ def test_a_recording_knows_every_field_that_holds_machine_ids() -> None:
     assert fields == MACHINES
 
 
-def test_recordings_and_the_ledger_write_the_text_of_a_variant() -> None:
+def test_documents_recordings_and_the_ledger_write_the_text_of_a_variant() -> None:
     machine = MachineRecord(
         "i-2", "east", "k", "w", "small", "g", 1.0, variant=variant("image=a%2Fb&user=eve")
     )
     assert machine.variant.image == "a/b"
     assert json.loads(machine_to_doc(machine))["variant"] == "image=a%2Fb&user=eve"
     assert machine_from_doc(machine_to_doc(machine)) == machine
+    assert plain(machine)["variant"] == "image=a%2Fb&user=eve"
     written = Encoder().encode(machine)
     assert written["variant"] == "image=a%2Fb&user=eve"
     assert Decoder().decode(written) == machine

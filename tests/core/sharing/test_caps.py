@@ -293,14 +293,14 @@ def pools(draw: st.DrawFn) -> Snapshot:
 def orders() -> Iterator[list[tuple[Offer, int, dict[str, int]]]]:
     """What each plan buys meanwhile: the offer, how many machines, and the jobs on each of them by group."""
     told: list[tuple[Offer, int, dict[str, int]]] = []
-    run = shopping._Shop.run
+    run = shopping._ShoppingTour.run
 
-    def listening(shop: shopping._Shop) -> shopping.Shopping:
+    def listening(shop: shopping._ShoppingTour) -> shopping.Shopping:
         made = run(shop)
         told.extend((shop.sale.offers[one.offer], one.got, dict(one.content)) for one in shop.bought)
         return made
 
-    with patch.object(shopping._Shop, "run", listening):
+    with patch.object(shopping._ShoppingTour, "run", listening):
         yield told
 
 

@@ -109,7 +109,7 @@ def test_more_offers_leave_fewer_variants() -> None:
 
 def test_what_is_not_on_sale_is_told_of() -> None:
     one, other = asking(1), asking(2)
-    sold = [offer(worker_class="plain"), offer(worker_class="plain", variant="image=alma9-1")]
+    sold = [offer(worker_class="plain"), offer(worker_class="plain", variant=variant("image=alma9-1"))]
     assert not_on_sale([one, other, group("g")], policy(ALLOWING), sold) == {other.key: (TOO_MANY,)}
     # What no class allows is another matter: there is no machine that could be made for it.
     assert not_on_sale([other], policy(replace(ALLOWING, images_allowed=())), sold) == {}
@@ -229,7 +229,10 @@ def test_machines_are_bought_as_long_lived_as_their_jobs_ask() -> None:
     long = group("long", terms=Terms(keep_alive=3600.0))
     odd = group("odd", terms=Terms(keep_alive=1800.0))
     plain = group("plain")
-    sold = [offer(kind=f"k{text}", variant=text, worker_class="plain") for text in ("", "keep_alive=3600")]
+    sold = [
+        offer(kind=f"k{text}", variant=variant(text), worker_class="plain")
+        for text in ("", "keep_alive=3600")
+    ]
     kinds = [Kind(one.kind, "[]", Resources(2, 4096, 4096)) for one in sold]
     table = table_of(
         {(g.key, k.key): Verdict(2, g.request) for g in (long, odd, plain) for k in kinds},

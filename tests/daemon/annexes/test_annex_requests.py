@@ -23,15 +23,15 @@ from updraft.core.model import AnnexOutlook, MachineRecord, Reason
 from updraft.core.settings import AnnexAllowance
 from updraft.daemon.annex_requests import wire
 from updraft.daemon.annex_requests.client import ask
-from updraft.daemon.annex_requests.desk import STALE, Desk, Look
+from updraft.daemon.annex_requests.desk import STALE, Desk, DeskView
 from updraft.daemon.annex_requests.server import EACH, Server
-from updraft.daemon.annexing import Asked, annex_of
+from updraft.daemon.annexing import AnnexRequest, annex_of
 from updraft.errors import LedgerError, ProblemFound, UsageError
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import Issued, note
 
 RULES = policy(annex_allowances={"ann": AnnexAllowance(machines=4), "ben": AnnexAllowance(machines=4)})
-LOOK = Look(snapshot(), RULES, (AnnexOutlook("burst", "whole", Reason("annex-whole", "all there")),))
+LOOK = DeskView(snapshot(), RULES, (AnnexOutlook("burst", "whole", Reason("annex-whole", "all there")),))
 ME = pwd.getpwuid(os.geteuid()).pw_name
 CREATE = {"verb": "create", "name": "burst", "machines": 2}
 
@@ -80,7 +80,7 @@ def test_a_user_chooses_among_what_the_class_has(desk: Desk, ledger: Ledger) -> 
 
 def test_an_image_of_one_cloud_is_asked_for_in_no_other() -> None:
     rules = policy(worker(clouds=("c1", "c2"), images={"c1": "img", "c2": "img"}, images_allowed=("*",)))
-    asked = Asked("burst", "ann", machines=1, image="ami-1")
+    asked = AnnexRequest("burst", "ann", machines=1, image="ami-1")
     with pytest.raises(UsageError, match="say with --cloud in which cloud that image or group is: c1, c2"):
         annex_of(asked, rules, NOW)
     assert annex_of(replace(asked, clouds=("c2",)), rules, NOW).image == "ami-1"
@@ -189,7 +189,7 @@ def test_what_may_not_be_said_is_refused_in_a_sentence(
 @pytest.mark.parametrize(
     "look", [replace(LOOK, acting=False), replace(LOOK, snapshot=snapshot(now=NOW - STALE - 1))]
 )
-def test_nobody_is_answered_by_a_daemon_that_does_not_see_or_act(ledger: Ledger, look: Look) -> None:
+def test_nobody_is_answered_by_a_daemon_that_does_not_see_or_act(ledger: Ledger, look: DeskView) -> None:
     desk = Desk(ledger, lambda: NOW)
     desk.seen(look)
     with pytest.raises(ProblemFound, match="at the moment"):

@@ -11,7 +11,7 @@ from updraft.app.serving import annex_desk
 from updraft.clouds.cloud import Cloud
 from updraft.clouds.fake import FakeCloud, Site, site_settings
 from updraft.config import load
-from updraft.core.model import Annex, MachineRecord, Plan
+from updraft.core.model import Annex, MachineRecord, Plan, Variant
 from updraft.core.settings import AnnexAllowance
 from updraft.daemon import Cycle
 from updraft.daemon.annex_requests.client import ask
@@ -105,5 +105,5 @@ def test_a_lease_is_not_moved_where_its_machines_would_not_hear_of_it() -> None:
         check_told(annex, [there], {"c1": False, "c2": True})
     check_told(annex, [replace(there, cloud="c2")], {"c1": False, "c2": True})
     check_told(annex, [replace(there, ended_at=NOW)], {"c1": False})
-    check_told(annex, [replace(there, variant=PLAIN)], {"c1": False})
+    check_told(annex, [replace(there, variant=Variant())], {"c1": False})
     check_told(annex, [there], {})

@@ -13,11 +13,11 @@ from tests.rigs.rig import Rig
 from tests.rigs.rig import policy as small
 from tests.rigs.snapshots import NOW, instance, policy, record, snapshot, worker
 from updraft.condor.base import PoolSlots
-from updraft.condor.collector.handover import Question, few_of_each, question
-from updraft.core.machines.handover import UNSHOWN, Asked
+from updraft.condor.collector.handover import SignedRequest, few_of_each, question
+from updraft.core.machines.handover import UNSHOWN, TokenRequest
 from updraft.core.model import CloudView, Instance, Known, Quota
 from updraft.core.settings import Limits
-from updraft.daemon.handover import AGAIN, CALL_AGAIN, CALLS, READ_AGAIN, Handover, Shown
+from updraft.daemon.handover import AGAIN, CALL_AGAIN, CALLS, READ_AGAIN, Handover, KeyPlace
 from updraft.errors import CloudUnavailable, PoolError, PoolTimeout
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import HandedToken, Issued, all_noted, note
@@ -30,14 +30,14 @@ class Collector:
     """What machines ask and are answered, as long as the collector remembers it."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Question] = {}
+        self.asked: dict[str, SignedRequest] = {}
         self.answers: dict[str, Mapping[str, str]] = {}
         self.minted: Counter[str] = Counter()
         self.loses = False
         self.broken = False
         self.brokers: Counter[str] = Counter()
 
-    def questions(self, deadline: float) -> tuple[Question, ...]:
+    def questions(self, deadline: float) -> tuple[SignedRequest, ...]:
         if self.broken:
             raise PoolTimeout("the collector does not answer")
         return tuple(self.asked.values())
@@ -59,9 +59,9 @@ class Collector:
         self.answers.clear()
 
 
-def asks(machine: str, secret: str = "", launch: str = LAUNCH) -> Question:
+def asks(machine: str, secret: str = "", launch: str = LAUNCH) -> SignedRequest:
     key = hashlib.sha256(f"{machine}{secret}".encode()).hexdigest()
-    return Question(Asked(key, machine, launch, launch), key.encode())
+    return SignedRequest(TokenRequest(key, machine, launch, launch), key.encode())
 
 
 class Site:
@@ -81,7 +81,7 @@ class Site:
         self.consoles: dict[str, str] = {}
         self.reads: Counter[str] = Counter()
         self.silent = False
-        self.kind = Shown()
+        self.kind = KeyPlace()
         self.began = NOW
         note(self.ledger, Issued(LAUNCH, "default", "worker-l1@d", "id", "k", NOW, NOW + 9000))
         self.ledger.remember([record(one, launch_key=LAUNCH, requested_at=NOW) for one in self.names])
@@ -114,10 +114,10 @@ class Site:
         )
         self.handover.turn(seen, policy(worker("default", boot_deadline=600.0)), {"c1": self}, self.now)
 
-    def ask(self, *questions: Question) -> None:
+    def ask(self, *questions: SignedRequest) -> None:
         self.collector.asked |= {one.asked.key: one for one in questions}
 
-    def said(self, one: Question) -> Mapping[str, str]:
+    def said(self, one: SignedRequest) -> Mapping[str, str]:
         return self.collector.answers.get(one.asked.key, {})
 
     def codes(self) -> Counter[str]:
@@ -174,7 +174,7 @@ def test_a_thief_who_asks_with_many_keys_and_names_fills_nothing_and_keeps_no_ot
 ) -> None:
     one.ask(*(asks("i-0", f"thief{n}") for n in range(700)))
     one.ask(*(asks(f"i-thiefs-{n}", launch=LAUNCH) for n in range(100)))
-    one.ask(*(Question(Asked(f"k{n}", f"j-{n}", "other", LAUNCH), b"") for n in range(100)))
+    one.ask(*(SignedRequest(TokenRequest(f"k{n}", f"j-{n}", "other", LAUNCH), b"") for n in range(100)))
     one.turn()
     one.turn(AGAIN)
     assert one.codes() == {"elsewhere": 1}
@@ -182,7 +182,9 @@ def test_a_thief_who_asks_with_many_keys_and_names_fills_nothing_and_keeps_no_ot
     kept = list(few_of_each(flood))
     assert len(kept) == 501
     assert kept[-1].asked.instance == "j-1"
-    assert list(few_of_each([Question(Asked("k", "i", "l", ""), b"")])) == [], "no token of ours was shown"
+    assert list(few_of_each([SignedRequest(TokenRequest("k", "i", "l", ""), b"")])) == [], (
+        "no token of ours was shown"
+    )
 
 
 def test_one_key_opens_no_other_machine_than_the_one_that_shows_it(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_one_key_opens_no_other_machine_than_the_one_that_shows_it(tmp_path: Pat
         thief = replace(asks("i-0").asked, key="k" * 64)
         site.at[site.shown[0].address] = thief.key
         for name in ("i-1", "i-0", "i-1", "i-2"):
-            site.collector.asked = {"thief": Question(replace(thief, instance=name), b"thief")}
+            site.collector.asked = {"thief": SignedRequest(replace(thief, instance=name), b"thief")}
             site.turn()
             site.turn(AGAIN)
         assert set(all_noted(site.ledger, HandedToken)) <= {"i-0"}
@@ -239,12 +241,12 @@ def test_what_others_say_with_a_machines_key_is_no_answer_to_it(one: Site) -> No
     lies = [replace(honest.asked, shown="l2"), replace(honest.asked, launch="l2", shown="l2")]
     lies += [replace(honest.asked, shown=""), replace(honest.asked, instance="i-9")]
     for lie in lies:
-        one.collector.asked = {"lie": Question(lie, honest.cert)}
+        one.collector.asked = {"lie": SignedRequest(lie, honest.cert)}
         one.turn()
         answer = one.said(honest)
         assert answer == {} or answer["UpdraftInstance"] == "i-9"
         one.collector.answers.clear()
-    one.collector.asked = {"lie": Question(lies[0], honest.cert)}
+    one.collector.asked = {"lie": SignedRequest(lies[0], honest.cert)}
     one.ask(honest)
     one.turn()
     assert "UpdraftSealed" in one.said(honest)
@@ -284,11 +286,11 @@ def test_after_a_crash_between_the_note_and_the_answer_it_is_told_to_that_key_al
 
 def hidden(site: Site) -> None:
     """From now on its machines are behind a broker: only their consoles show their keys."""
-    site.kind = Shown(None, broker=True)
+    site.kind = KeyPlace(None, broker=True)
     site.handover = site.started()
 
 
-def shows(site: Site, question: Question) -> None:
+def shows(site: Site, question: SignedRequest) -> None:
     site.consoles[question.asked.instance] = f"boots\nupdraft-handover: {question.asked.key}\r\nmore\n"
 
 
@@ -360,7 +362,7 @@ def test_where_consoles_are_silent_and_two_ask_none_is_believed_and_that_is_told
 
 
 def test_one_at_an_address_that_is_forwarded_is_called_there(one: Site) -> None:
-    one.kind = Shown("192.0.2.7")
+    one.kind = KeyPlace("192.0.2.7")
     one.handover = one.started()
     one.at = {"192.0.2.7": asks("i-0").asked.key}
     one.ask(asks("i-0"), asks("i-0", "thief"))

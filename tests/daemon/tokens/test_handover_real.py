@@ -29,7 +29,7 @@ from updraft.condor.support.probe import PoolProbe
 from updraft.condor.tokens.revoking import EndedTokens
 from updraft.condor.tokens.workers import whose
 from updraft.core.model import CloudView, Instance, Known, Quota
-from updraft.daemon.handover import Handover, Shown
+from updraft.daemon.handover import Handover, KeyPlace
 from updraft.ledger import Ledger
 from updraft.ledger.tokens import Issued, note
 
@@ -139,7 +139,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def made(ledger: Ledger, pool: HTCondorPool) -> Handover:
     handover = Handover(ledger, call=partial(key_at, port=PORT), seal=seal, whose=whose)
-    handover.reconfigure(pool, {CLASS: Shown()})
+    handover.reconfigure(pool, {CLASS: KeyPlace()})
     return handover
 
 

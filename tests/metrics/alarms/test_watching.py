@@ -10,19 +10,19 @@ import pytest
 
 from updraft.metrics.alarms.conditions import Alarm, AlarmKind, alarms
 from updraft.metrics.alarms.watching import FILE, AlarmWatch, Message
-from updraft.metrics.reading import Picture
+from updraft.metrics.reading import FiguresRead
 
 ACTS = {"alive": True, "acting": True, "standing": None, "looked_at": 1000.0}
-WELL = Picture(1000.0, "lab", ACTS, {"warnings": [], "cooldowns": [], "clouds": []})
+WELL = FiguresRead(1000.0, "lab", ACTS, {"warnings": [], "cooldowns": [], "clouds": []})
 DEAD = replace(WELL, state={**ACTS, "alive": False})
 Watch = Callable[[], tuple[AlarmWatch, list[Message]]]
 
 
-def with_cycle(**parts: Any) -> Picture:
+def with_cycle(**parts: Any) -> FiguresRead:
     return replace(WELL, cycle={**WELL.cycle, **parts})
 
 
-def standing(code: str) -> Picture:
+def standing(code: str) -> FiguresRead:
     return replace(WELL, state={**ACTS, "acting": False, "standing": {"code": code, "text": "so it is"}})
 
 
@@ -35,13 +35,13 @@ def rest(failures: int, code: str, key: str = "work:img@a") -> dict[str, Any]:
     }
 
 
-def refusing(code: str) -> Picture:
+def refusing(code: str) -> FiguresRead:
     silent = {"since": 1.0, "reason": {"code": code, "text": "401"}}
     return with_cycle(clouds=[{"name": "a", "silent": silent}])
 
 
 LOST = replace(WELL, counters={"jobs_lost": {(): 2.0}})
-TOLD: dict[str, tuple[Picture, AlarmKind]] = {
+TOLD: dict[str, tuple[FiguresRead, AlarmKind]] = {
     "dead": (DEAD, AlarmKind.NOT_ACTING),
     "never": (replace(WELL, state={}), AlarmKind.NOT_ACTING),
     "no ledger": (replace(WELL, state={}, unread="there is none"), AlarmKind.NOT_ACTING),
@@ -56,7 +56,7 @@ TOLD: dict[str, tuple[Picture, AlarmKind]] = {
     "refused": (refusing("auth-failed"), AlarmKind.CREDENTIALS),
     "lost": (LOST, AlarmKind.JOB_LOST),
 }
-SILENT: dict[str, Picture] = {
+SILENT: dict[str, FiguresRead] = {
     "well": WELL,
     "standby": standing("second-controller"),
     "two boots": with_cycle(cooldowns=[rest(2, "never-joined")]),
@@ -94,7 +94,7 @@ def watch(tmp_path: Path) -> Watch:
     return make
 
 
-def turn(watching: AlarmWatch, picture: Picture, begin: float, end: float) -> None:
+def turn(watching: AlarmWatch, picture: FiguresRead, begin: float, end: float) -> None:
     """Looks every 15 s at what stays as it is."""
     now = begin
     while now < end:

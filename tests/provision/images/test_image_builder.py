@@ -10,14 +10,14 @@ import pytest
 from updraft.clouds.base import TAG_POOL, LaunchRequest
 from updraft.clouds.fake import FakeCloud, Fault, Site, site_settings
 from updraft.clouds.imaging import MachineImage
-from updraft.condor.support.trial import Outcome
+from updraft.condor.support.trial import TrialOutcome
 from updraft.errors import CloudError, DrainRefused, ImageError, UpdraftError
 from updraft.provision.images.builder import LIFETIME, Builder, Deadlines, Order, cheapest, pool_name
 from updraft.provision.images.transfer import Place
 from updraft.provision.images.waiting import Watch
 
 SHORT = Deadlines(boot=100, trial=100, clean=100, stop=100, image=100)
-FINE = Outcome(True, True, "fine")
+FINE = TrialOutcome(True, True, "fine")
 
 
 @dataclass
@@ -27,7 +27,7 @@ class World:
     settings: Mapping[str, Any] = field(default_factory=dict)
     now: float = 1e6
     busy_for: int = 0
-    outcome: Outcome = FINE
+    outcome: TrialOutcome = FINE
     console: str = "updraft-image: READY\n"
     said: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
@@ -90,8 +90,8 @@ def test_the_machine_is_nobodys_in_the_eyes_of_the_pools_own_controller() -> Non
 FAILURES: Sequence[tuple[dict[str, Any], str]] = (
     ({"settings": {"boots": [{"never_joins": 1.0}]}}, "boots and joins the pool: not within"),
     ({"settings": {"boots": [{"breaks": 1.0, "fault": "no host"}]}}, "no host"),
-    ({"outcome": Outcome(True, False, "no such program")}, "the trial job failed: no such program"),
-    ({"outcome": Outcome(False)}, "the trial job runs: not within"),
+    ({"outcome": TrialOutcome(True, False, "no such program")}, "the trial job failed: no such program"),
+    ({"outcome": TrialOutcome(False)}, "the trial job runs: not within"),
     ({"busy_for": 10**6}, "is drained: not within"),
     ({"console": "updraft-image: FAILED: /root/.netrc"}, "/root/.netrc"),
     ({"console": "nothing"}, "is cleaned: not within"),
@@ -181,7 +181,7 @@ def test_a_name_that_is_taken_costs_no_machine() -> None:
 
 
 def test_without_a_trial_nothing_is_submitted() -> None:
-    world = World(outcome=Outcome(True, False, "must not run"))
+    world = World(outcome=TrialOutcome(True, False, "must not run"))
     assert world.build(script="").state == "ready"
 
 

@@ -18,7 +18,7 @@ from updraft.provision.heads.network import Done, Network, Side
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class HeadRequest:
     """What is asked for beyond what the head is told."""
 
     name: str
@@ -58,7 +58,13 @@ class Launching:
     """One launch of a head: what is asked of the cloud is here, and each step says what it does."""
 
     def __init__(
-        self, settings: Settings, file: Path, cloud: str, wish: Wish, told: HeadWish, patience: Patience
+        self,
+        settings: Settings,
+        file: Path,
+        cloud: str,
+        wish: HeadRequest,
+        told: HeadWish,
+        patience: Patience,
     ) -> None:
         checked_head_name(wish.name)
         self._settings, self._cloud, self._wish, self._told = settings, cloud, wish, told

@@ -28,7 +28,7 @@ _PEOPLE = range(1000, 60000)  # user ids, as Linux gives them out
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ImageRequest:
     """What is asked for, of whichever verb; what is None or empty is the class's, or the only one.
 
     `trial` is the file of the trial job's script, `user` who submits it; with `untried` there is none.
@@ -49,7 +49,7 @@ class Wish:
 class _Build:
     """A wish with all of it decided. `baked`: the layers of the class are in the base already."""
 
-    wish: Wish
+    wish: ImageRequest
     worker_class: str
     base: str
     origin: str
@@ -57,7 +57,7 @@ class _Build:
     baked: bool = False
 
 
-def build(settings: Settings, wish: Wish, watch: Watch) -> tuple[Place, MachineImage]:
+def build(settings: Settings, wish: ImageRequest, watch: Watch) -> tuple[Place, MachineImage]:
     """Build a worker image: its machine is launched, prepared, tried by a job, cleaned and kept."""
     found = _class(settings, wish.worker_class)
     place = place_of(settings, wish.cloud or _only_cloud(settings, found))
@@ -69,7 +69,7 @@ def build(settings: Settings, wish: Wish, watch: Watch) -> tuple[Place, MachineI
 
 
 def make(
-    settings: Settings, machine: str, wish: Wish, watch: Watch, *, busy: bool
+    settings: Settings, machine: str, wish: ImageRequest, watch: Watch, *, busy: bool
 ) -> tuple[Place, MachineImage]:
     """Make a worker image of a machine: of a second one that is booted from a copy of its disk.
 

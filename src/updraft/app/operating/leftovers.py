@@ -9,7 +9,7 @@ from updraft.app import wiring
 from updraft.app.clouds import named_clouds, network_of
 from updraft.checks.asking import ask
 from updraft.config.model import Settings
-from updraft.core.leftovers import Belonging, Judged, Kind, LeftoverState, Site, judged
+from updraft.core.leftovers import Belonging, Judged, Kind, KnownSite, LeftoverState, judged
 from updraft.core.model import Reason
 from updraft.documents import Document
 from updraft.errors import CloudError, LedgerError, ProblemFound
@@ -139,8 +139,8 @@ def _noted(settings: Settings) -> frozenset[tuple[str, str, str]]:
         return made(reader)
 
 
-def _site(settings: Settings, named: Mapping[tuple[str, str], str]) -> Site:
-    return Site(settings.pool.name, wiring.identity(settings), time.time(), _noted(settings), named)
+def _site(settings: Settings, named: Mapping[tuple[str, str], str]) -> KnownSite:
+    return KnownSite(settings.pool.name, wiring.identity(settings), time.time(), _noted(settings), named)
 
 
 def still(going: Sequence[Judged], found: Sequence[Judged]) -> tuple[Judged, ...]:

@@ -34,7 +34,7 @@ from updraft.watching.known import START, daemon_state
 from updraft.watching.sentences import lease, size, stands
 
 if TYPE_CHECKING:
-    from updraft.daemon.annexing import Asked
+    from updraft.daemon.annexing import AnnexRequest
 
 name_argument = click.argument("name", metavar="NAME")
 kill_option = click.option("--kill-jobs", is_flag=True, help="At once: jobs go back to the queue.")
@@ -124,11 +124,11 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     _told(call, new.name, what, as_json, created=True)
 
 
-def _asked(said: Mapping[str, Any]) -> "Asked":
-    from updraft.daemon.annexing import Asked
+def _asked(said: Mapping[str, Any]) -> "AnnexRequest":
+    from updraft.daemon.annexing import AnnexRequest
 
     owner = said["owner"]
-    return Asked(
+    return AnnexRequest(
         name=said["name"],
         owner=me() if owner in (ME, ALL) else owner,
         worker_class=said["worker_class"],

@@ -137,7 +137,7 @@ def play(pool: "RealPool", out: "Console") -> "Closing":
 
 
 def _scene(pool: "RealPool", begun: float, count: int) -> "Scene":
-    from updraft.cli.demo.show import Decision, Scene
+    from updraft.cli.demo.show import Scene, ShownDecision
     from updraft.core.model import Phase
 
     seen = pool.show("status")
@@ -151,7 +151,9 @@ def _scene(pool: "RealPool", begun: float, count: int) -> "Scene":
         running=running,
         completed=_completed(pool),
         phases=phases,
-        decisions=[Decision(event["at"] - begun, told(event)) for event in events if event["kind"] in TOLD],
+        decisions=[
+            ShownDecision(event["at"] - begun, told(event)) for event in events if event["kind"] in TOLD
+        ],
         note=f"{count} jobs submitted by alice with condor_submit; Ctrl-C ends it and cleans up",
     )
 

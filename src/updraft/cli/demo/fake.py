@@ -5,7 +5,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from updraft.cli.demo.show import Closing, Decision, Scene, Stage, closing_table, sentence
+from updraft.cli.demo.show import Closing, Scene, ShownDecision, Stage, closing_table, sentence
 from updraft.cli.output import console
 from updraft.clouds.fake import site_settings
 from updraft.core.model import Forget, Phase, Plan, Resources, Snapshot
@@ -35,14 +35,16 @@ def demo_fake(
     live = out.is_terminal
     pace = "as fast as it goes" if fast else f"{speed:.0f} times as fast"
     note = f"virtual time, {pace}; nothing of this is real"
-    decisions: list[Decision] = []
+    decisions: list[ShownDecision] = []
     scene = Scene(TITLE, 0.0, jobs, 0, 0)
 
     def on_cycle(snapshot: Snapshot, plan: Plan) -> None:
         nonlocal scene
         elapsed = snapshot.now - begun
         decisions.extend(
-            Decision(elapsed, sentence(action)) for action in plan.actions if not isinstance(action, Forget)
+            ShownDecision(elapsed, sentence(action))
+            for action in plan.actions
+            if not isinstance(action, Forget)
         )
         scene = _scene(engine, plan, elapsed, decisions, note)
 
@@ -92,7 +94,7 @@ def closing_of(result: Result) -> Closing:
     )
 
 
-def _scene(engine: Engine, plan: Plan, elapsed: float, decisions: list[Decision], note: str) -> Scene:
+def _scene(engine: Engine, plan: Plan, elapsed: float, decisions: list[ShownDecision], note: str) -> Scene:
     states = Counter(job.state.value for job in engine.pool.jobs)
     phases: Counter[Phase] = Counter(
         outlook.phase for outlook in plan.machines if outlook.phase is not Phase.GONE

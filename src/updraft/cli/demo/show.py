@@ -39,7 +39,7 @@ PLAIN_EVERY = 10.0  # seconds between two plain lines that only count
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ShownDecision:
     """Something that was decided: `at` seconds after the start, and one sentence."""
 
     at: float
@@ -56,7 +56,7 @@ class Scene:
     running: int
     completed: int
     phases: Mapping[Phase, int] = field(default_factory=dict)
-    decisions: Sequence[Decision] = ()
+    decisions: Sequence[ShownDecision] = ()
     note: str = ""
 
 

@@ -66,7 +66,7 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
     by `updraft head terminate` alone: the pool's controller doesn't touch it.
     """
     from updraft.app.clouds import one_cloud
-    from updraft.app.heads.launching import Launching, Wish
+    from updraft.app.heads.launching import HeadRequest, Launching
     from updraft.app.heads.spec import HeadWish
     from updraft.clouds.heads import HeadPlace
 
@@ -77,7 +77,7 @@ def launch(call: Call, /, name: str, cloud: str, dry_run: bool, **options: Any) 
         private=options.pop("private"), floating=options.pop("floating"),
     )  # fmt: skip
     own = ("image", "flavor", "zone", "wait", "keep")
-    wish = Wish(name=name, place=place, **{key: options.pop(key) for key in own})
+    wish = HeadRequest(name=name, place=place, **{key: options.pop(key) for key in own})
     told = HeadWish(**options)
     launching = Launching(settings, call.file, found, wish, told, patience())
     if dry_run:

@@ -53,7 +53,7 @@ def build(call: Call, /, **wish: Any) -> None:
     from updraft.app.images import making
 
     with ended_by_term():
-        tell(*making.build(call.settings, making.Wish(**wish), watch()))
+        tell(*making.build(call.settings, making.ImageRequest(**wish), watch()))
     click.echo('  condor = "image"')
 
 
@@ -78,5 +78,5 @@ def make(call: Call, /, machine: str, busy: bool, **wish: Any) -> None:
     from updraft.app.images import making
 
     with ended_by_term():
-        tell(*making.make(call.settings, machine, making.Wish(**wish), watch(), busy=busy))
+        tell(*making.make(call.settings, machine, making.ImageRequest(**wish), watch(), busy=busy))
     click.echo('  condor = "image"')

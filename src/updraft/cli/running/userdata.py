@@ -12,7 +12,7 @@ from updraft.cli.heads.options import head_options
 from updraft.cli.output import ago
 
 if TYPE_CHECKING:
-    from updraft.app.by_hand import Told
+    from updraft.app.by_hand import WorkerFacts
     from updraft.bootstrap import Layer
 
 raw_option = click.option(
@@ -65,7 +65,7 @@ def worker(
         click.echo(f"updraft: for reading only: HTCondor can't be asked here; it has {named}", err=True)
 
 
-def _about_token(told: "Told", made: bool) -> Iterator[str]:
+def _about_token(told: "WorkerFacts", made: bool) -> Iterator[str]:
     from updraft.app.by_hand import NO_TOKEN
 
     if not made:

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from updraft.app.first_cloud import KEY_SETTING, Seen, has_keys, look, narrowed
+from updraft.app.first_cloud import KEY_SETTING, CloudAnswers, has_keys, look, narrowed
 from updraft.cli.output import waiting
 from updraft.cli.setup import cloud as from_cloud
-from updraft.cli.setup.asking import Asker, Question
+from updraft.cli.setup.asking import Asker, SetupQuestion
 from updraft.cli.setup.init import MACHINES
 from updraft.config.values.checks import checked_pool_name
 from updraft.config.values.units import seconds
@@ -28,7 +28,7 @@ class Answered:
     """All that was answered, what the cloud said, the key pair, and what an existing pool needs."""
 
     wanted: Wanted
-    seen: Seen
+    seen: CloudAnswers
     key: str
     pool_lines: str
 
@@ -81,7 +81,7 @@ def _pool(asker: Asker, given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]
             raise UsageError(f"--pool-name: {error}") from error
 
     here = pool_needs.of_this_machine()
-    question = Question("--pool-name", "What is the pool called?")
+    question = SetupQuestion("--pool-name", "What is the pool called?")
     table: dict[str, Any] = {
         "name": asker.text(question, given["pool_name"], socket.gethostname().split(".")[0], name)
     }
@@ -114,11 +114,11 @@ def _driver_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _image(asker: Asker, given: str | None, seen: Seen) -> tuple[str, str]:
+def _image(asker: Asker, given: str | None, seen: CloudAnswers) -> tuple[str, str]:
     """The image as the file names it, and its name."""
     choices = from_cloud.image_choices(seen.images)
     hint = f"such as {choices[0].value}" if choices else "a name or id of the cloud"
-    question = Question("--image", "Which image do the workers boot (number, id, name or a part)?", hint)
+    question = SetupQuestion("--image", "Which image do the workers boot (number, id, name or a part)?", hint)
     if not choices:
         if asker.person and given is None and not seen.error:
             asker.say("The cloud lists no image of yours: give the id of one that you may use.")
@@ -136,12 +136,12 @@ def _plain(asker: Asker, question: Any, given: str | None) -> str:
     return asker.text(question, given, None, check)
 
 
-def _flavors(asker: Asker, given: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
+def _flavors(asker: Asker, given: tuple[str, ...], seen: CloudAnswers) -> tuple[str, ...]:
     choices = from_cloud.flavor_choices(seen.offers)
     words = "Which flavors may be bought (numbers, names or patterns, with commas)?"
     # Of very many none is a good guess: the cheapest is too small for most jobs.
     default = "*" if len(choices) <= MANY_FLAVORS or not asker.person else None
-    return asker.some_of(Question("--flavor", words, "such as 1, 4 or m5.*"), given, default, choices)
+    return asker.some_of(SetupQuestion("--flavor", words, "such as 1, 4 or m5.*"), given, default, choices)
 
 
 def _limits(asker: Asker, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _limits(asker: Asker, given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, words, default, kind in asked:
         flag = f"--{key.replace('_', '-')}"
-        found[key] = asker.text(Question(flag, words), given[key], default, number(flag, kind))
+        found[key] = asker.text(SetupQuestion(flag, words), given[key], default, number(flag, kind))
     return found
 
 
@@ -191,7 +191,7 @@ def pool_lines_of(asker: Asker, given: Mapping[str, Any]) -> str:
             raise UsageError(f"--trust-domain: {error}") from error
         return text
 
-    question = Question(
+    question = SetupQuestion(
         "--trust-domain",
         "TRUST_DOMAIN of the pool?",
         "what `condor_config_val TRUST_DOMAIN` says on the head",

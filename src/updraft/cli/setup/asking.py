@@ -32,7 +32,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SetupQuestion:
     """What is asked: in words, and by the flag that answers it. `hint` is said where there is no terminal."""
 
     flag: str
@@ -56,7 +56,7 @@ class Asker:
         click.echo(text, err=True)
 
     def text(
-        self, question: Question, given: str | None, default: str | None, check: Callable[[str], T]
+        self, question: SetupQuestion, given: str | None, default: str | None, check: Callable[[str], T]
     ) -> T:
         """One answer, as `check` reads it. `default` None must be answered, "" is no answer.
 
@@ -85,7 +85,7 @@ class Asker:
 
     def one_of(
         self,
-        question: Question,
+        question: SetupQuestion,
         given: str | None,
         default: str | None,
         choices: Sequence[Choice],
@@ -120,7 +120,7 @@ class Asker:
             shown = narrowed or list(choices)
 
     def some_of(
-        self, question: Question, given: Sequence[str], default: str | None, choices: Sequence[Choice]
+        self, question: SetupQuestion, given: Sequence[str], default: str | None, choices: Sequence[Choice]
     ) -> tuple[str, ...]:
         """Several of a list, by numbers, names or patterns with commas between."""
 
@@ -132,7 +132,7 @@ class Asker:
             self._list(enumerate(choices, 1))
         return self.text(question, ",".join(given) if given else None, default, check)
 
-    def _pattern(self, question: Question, word: str, choices: Sequence[Choice]) -> str:
+    def _pattern(self, question: SetupQuestion, word: str, choices: Sequence[Choice]) -> str:
         if self.person and word.isdigit() and 0 < int(word) <= len(choices):
             return choices[int(word) - 1].value
         if not any(sign in word for sign in PATTERN):
@@ -162,7 +162,7 @@ class Asker:
             self.say(f"  and {more} more: a part of the name shows those that have it")
 
 
-def _typed(question: Question, default: str | None) -> str:
+def _typed(question: SetupQuestion, default: str | None) -> str:
     """What a person types at a question; "" is an answer only where the default is one."""
     shown = default not in (None, "")
     answer: str = click.prompt(
@@ -172,7 +172,7 @@ def _typed(question: Question, default: str | None) -> str:
 
 
 def named(
-    question: Question,
+    question: SetupQuestion,
     text: str,
     choices: Iterable[Choice],
     find: Callable[[str], Choice | None] = lambda _text: None,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from updraft.app.first_cloud import Seen, known_here
+from updraft.app.first_cloud import CloudAnswers, known_here
 from updraft.cli.images.catalogue import price
 from updraft.cli.output import megabytes
-from updraft.cli.setup.asking import Asker, Choice, Question
+from updraft.cli.setup.asking import Asker, Choice, SetupQuestion
 from updraft.clouds.base import ImageInfo
 from updraft.config.drivers import driver_names
 from updraft.core.model import CloudOffer
@@ -37,7 +37,7 @@ ASKED: Mapping[str, Mapping[str, tuple[str, bool]]] = {
 def choose_driver(asker: Asker, given: str | None) -> str:
     """The driver of the cloud."""
     drivers = [Choice(name, (), (name, ABOUT.get(name, ""))) for name in driver_names()]
-    question = Question("--driver", "Which kind of cloud?", f"one of {', '.join(driver_names())}")
+    question = SetupQuestion("--driver", "Which kind of cloud?", f"one of {', '.join(driver_names())}")
     return asker.one_of(question, given, None, drivers)
 
 
@@ -56,7 +56,7 @@ def driver_settings(asker: Asker, driver: str, given: Mapping[str, str]) -> dict
     for key, (words, needed) in ASKED.get(driver, {}).items():
         flag = f"--{key.replace('_', '-')}"
         default = defaults.get(key, None if needed else "")
-        answer = asker.text(Question(flag, words), given.get(key), default, str.strip)
+        answer = asker.text(SetupQuestion(flag, words), given.get(key), default, str.strip)
         if answer:
             found[key] = answer
     return found
@@ -74,7 +74,7 @@ def image_choice(one: ImageInfo) -> Choice:
     return Choice(one.id, (one.name,), (one.id, one.name if one.name != one.id else "", one.state, one.arch))
 
 
-def find_image(seen: Seen, wanted: str) -> Choice | None:
+def find_image(seen: CloudAnswers, wanted: str) -> Choice | None:
     """An image that isn't among those listed: somebody else's, by its id."""
     info = None if seen.finder is None or not wanted else seen.finder.image(wanted)
     return None if info is None else image_choice(info)
@@ -106,7 +106,7 @@ def _size(offer: CloudOffer) -> str:
     return f"{what.cpus} cpu{'s' if what.cpus > 1 else ''}, {megabytes(what.memory)}{gpus}"
 
 
-def choose_key(asker: Asker, seen: Seen, pool: str, given: str | None) -> str:
+def choose_key(asker: Asker, seen: CloudAnswers, pool: str, given: str | None) -> str:
     """The key pair's name, one that is there or one to be made; empty for none."""
     fresh = f"updraft-{pool}"
     here = [Choice(name, (), (name, "")) for name in seen.key_pairs]
@@ -114,7 +114,7 @@ def choose_key(asker: Asker, seen: Seen, pool: str, given: str | None) -> str:
     if given is not None or not asker.person:
         return "" if given in (None, NO_KEY) else str(given)
     nobody = Choice(NO_KEY, (), (NO_KEY, "nobody logs in to the machines"))
-    question = Question("--key", "Which key pair opens the machines (SSH)?")
+    question = SetupQuestion("--key", "Which key pair opens the machines (SSH)?")
     default = NO_KEY if here or seen.catalogue is None else fresh
     answer = asker.one_of(question, None, default, [*here, *others, nobody])
     return "" if answer == NO_KEY else answer

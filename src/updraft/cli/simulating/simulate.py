@@ -168,9 +168,9 @@ def simulate(
                        (in quotes: to a shell, ? and & mean something else)
         'schedd:NAME?days=30'   what a schedd of the pool has finished with; without NAME, all
     """
-    from updraft.app.simulation import Asked
+    from updraft.app.simulation import SimulationRequest
 
-    asked = Asked.of(workload, more, call.asked, options)
+    asked = SimulationRequest.of(workload, more, call.asked, options)
     page = None
     if report is not None:
         from updraft.sim.reports.page import place_for

@@ -13,7 +13,7 @@ from updraft.cli.output import Column, ago, clock, console, count, is_narrow, js
 from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
-    from updraft.app.tokens import Facts, KeyRow, Keys, Revocation, Rotation, TokenRow
+    from updraft.app.tokens import KeyRow, Keys, KnownTokens, Revocation, Rotation, TokenRow
 
 
 @click.group()
@@ -156,7 +156,7 @@ def _show_keys(call: Call, as_json: bool, document: "Rotation") -> None:
         click.echo("there is no older key")
 
 
-def _tell(known: "Facts", done: "Revocation", as_json: bool) -> None:
+def _tell(known: "KnownTokens", done: "Revocation", as_json: bool) -> None:
     if as_json:
         say_json(done)
         return

@@ -73,7 +73,7 @@ def usage(
 
 
 @contextmanager
-def _records(place: config.Place, days: "ReportPeriod") -> Iterator["Records"]:
+def _records(place: config.PoolPlace, days: "ReportPeriod") -> Iterator["Records"]:
     """The records of these days. Raises ProblemFound where there are none yet: that isn't nothing."""
     from updraft.ledger import Reader
     from updraft.ledger.usage_reading import records
@@ -158,7 +158,7 @@ def import_(call: Call, as_json: bool, files: tuple[Path, ...]) -> None:
         raise ProblemFound(f"{bill.unread} rows can't be read and are left out, the first one: {bill.why}")
 
 
-def _imported(place: config.Place, files: tuple[Path, ...]) -> "CloudBill":
+def _imported(place: config.PoolPlace, files: tuple[Path, ...]) -> "CloudBill":
     """What these files say of the pool's machines, once it is written down."""
     from updraft.app.call import who
     from updraft.core.model import Reason

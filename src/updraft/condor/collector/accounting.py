@@ -23,7 +23,7 @@ def read_shares(source: Any) -> Shares | None:
 
 
 def shares_of(ads: Iterable[Any]) -> Shares | None:
-    """What accounting ads say; an ad that makes no sense is left out."""
+    """The shares that accounting ads tell; an ad that makes no sense is left out."""
     priorities: dict[str, float] = {}
     groups: dict[str, AccountingGroup] = {}
     for ad, _ in zip(ads, range(_MOST), strict=False):

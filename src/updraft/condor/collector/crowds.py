@@ -21,14 +21,14 @@ _COUNT_AGAIN = 30  # looks
 
 @dataclass
 class Crowds:
-    """What is remembered between looks: of each such machine how many slots it had, and which are kept."""
+    """The memory between looks: of each such machine how many slots it had, and which are kept."""
 
     machines: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     looks: int = 0
 
 
 class Uncrowded:
-    """Implements `reread.Source`: what `ads` has, and of machines in `crowds` no more than MOST slots."""
+    """Implements `reread.AdSource`: what `ads` has, and of machines in `crowds` no more than MOST slots."""
 
     def __init__(self, ads: SlotAds, source: Any, crowds: Crowds) -> None:
         self._ads, self._source, self._crowds = ads, source, crowds

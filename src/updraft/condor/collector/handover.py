@@ -21,7 +21,7 @@ from updraft.condor import written
 from updraft.condor.advalues import text
 from updraft.condor.base import ATTR_INSTANCE, ATTR_LAUNCH, ATTR_POOL, SHOWN_IDENTITY
 from updraft.condor.tokens.workers import is_launchs, launch_of
-from updraft.core.machines.handover import Asked
+from updraft.core.machines.handover import TokenRequest
 from updraft.errors import PoolError
 
 _KEY = "UpdraftKey"
@@ -35,14 +35,14 @@ _SHOWN = re.compile(r"^updraft-handover: ([0-9a-f]{64})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a machine asks, with its certificate (DER)."""
+class SignedRequest:
+    """A machine's request, with its certificate (DER)."""
 
-    asked: Asked
+    asked: TokenRequest
     cert: bytes
 
 
-def read_questions(collector: str | None, pool: str) -> tuple[Question, ...]:
+def read_questions(collector: str | None, pool: str) -> tuple[SignedRequest, ...]:
     """In a child: what machines of this pool ask; what makes no sense is left out."""
     import htcondor2
 
@@ -54,7 +54,7 @@ def read_questions(collector: str | None, pool: str) -> tuple[Question, ...]:
     return tuple(few_of_each(one for one in found if one is not None))
 
 
-def few_of_each(questions: Iterable[Question]) -> Iterator[Question]:
+def few_of_each(questions: Iterable[SignedRequest]) -> Iterator[SignedRequest]:
     """These, but of each launch no more than it could have machines: whoever floods, floods his own."""
     seen: Counter[str] = Counter()
     for one in questions:
@@ -63,7 +63,7 @@ def few_of_each(questions: Iterable[Question]) -> Iterator[Question]:
             yield one
 
 
-def question(name: str, instance: str, launch: str, identity: str, key: str) -> Question | None:
+def question(name: str, instance: str, launch: str, identity: str, key: str) -> SignedRequest | None:
     """The question of an ad with these values; None for what is none.
 
     It goes by the name of its key: whoever writes another's key into an ad of another name asks nothing.
@@ -79,7 +79,7 @@ def question(name: str, instance: str, launch: str, identity: str, key: str) -> 
         return None
     # With a machine's own token nobody asks for another one.
     shown = launch_of(identity) if is_launchs(identity) else ""
-    return Question(Asked(fingerprint, instance[:128], launch[:128], shown), cert)
+    return SignedRequest(TokenRequest(fingerprint, instance[:128], launch[:128], shown), cert)
 
 
 def write_answers(collector: str | None, answers: Sequence[Mapping[str, str]], lifetime: float) -> None:

@@ -81,7 +81,7 @@ class Steps:
 
 
 class Odd:
-    """What is remembered between looks of the slots whose ads can't be read whole."""
+    """The memory between looks of the slots whose ads can't be read whole."""
 
     def __init__(self) -> None:
         self.ads, self.marks = Steps(_ADS), Steps(_MARKS)

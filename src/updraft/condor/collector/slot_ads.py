@@ -45,7 +45,7 @@ _FAILURES = 100
 
 
 class SlotAds:
-    """Implements `reread.Source` with a collector of the bindings."""
+    """Implements `reread.AdSource` with a collector of the bindings."""
 
     def __init__(self, source: Any, odd: Odd) -> None:
         self._source = source
@@ -69,7 +69,7 @@ class SlotAds:
 
     @property
     def projection(self) -> Sequence[str]:
-        """What is asked of an ad that can be read whole."""
+        """The attributes that are asked of an ad that can be read whole."""
         return self._odd.ads.ladder[0]
 
     @property

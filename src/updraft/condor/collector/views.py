@@ -46,7 +46,7 @@ _SCHEDDS_KEPT = 16  # of one slot: its machine's owner can write any
 
 @dataclass(frozen=True, slots=True)
 class SlotMemory:
-    """What is remembered between looks: templates by kind, and the kinds of slots that aren't ours.
+    """The memory between looks: templates by kind, and the kinds of slots that aren't ours.
 
     Of slots that are `unread` nothing could be learned, by name and start of the startd, as of `foreign`.
     """
@@ -313,7 +313,7 @@ def slot_states(collector: str | None, pool: str, name: str) -> tuple[Slot, ...]
     return tuple(slot(ad, pool) for ad in ads)
 
 
-class _Cycle(NamedTuple):
+class _NegotiationCycle(NamedTuple):
     """A cycle that a negotiator has finished, and when its ad with that came; None where unknown."""
 
     ended: float | None
@@ -321,14 +321,14 @@ class _Cycle(NamedTuple):
     heard: float | None
 
 
-def _last_cycle(source: Any) -> _Cycle:
+def _last_cycle(source: Any) -> _NegotiationCycle:
     """The last cycle that any negotiator has finished."""
     import htcondor2
 
     names = ["LastNegotiationCycleEnd0", "LastNegotiationCycleTime0", "LastHeardFrom"]
     ads = source.query(htcondor2.AdType.Negotiator, projection=names)
     found: list[tuple[int, ...]] = [tuple(integer(ad, name) for name in names) for ad in ads]
-    return _Cycle(*(float(moment) or None for moment in max(found, default=(0, 0, 0))))
+    return _NegotiationCycle(*(float(moment) or None for moment in max(found, default=(0, 0, 0))))
 
 
 def forget_ads(collector: str | None, slots: Sequence[str]) -> None:

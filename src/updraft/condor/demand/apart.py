@@ -20,9 +20,9 @@ from updraft.condor.advalues import integer, text
 from updraft.condor.demand.conditions import FACTORIES, WAITING, WAITING_OR_RUNNING
 from updraft.condor.demand.groups import FACTORY, group, pending
 from updraft.condor.demand.naming import bounded, referred_names, with_terms
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.schedd import First, ScheddMemory, first_jobs, timed
-from updraft.condor.demand.searching import Budget, Search, suspects
+from updraft.condor.demand.searching import AdSearch, SearchBudget, suspects
 from updraft.condor.demand.terms import NAMES
 from updraft.condor.demand.unread import Unread
 from updraft.condor.process.children import Children
@@ -39,7 +39,7 @@ _NICE = 10  # whoever reads these jobs leaves processors to whoever else wants t
 
 @dataclass(frozen=True, slots=True)
 class ApartView:
-    """What is known of the odd owners' jobs: groups, and how many of each owner waited then.
+    """The odd owners' jobs, as far as they are known: groups, and how many of each owner waited then.
 
     Of those `cut` not all are told. `firsts`, `unread` and `brought` are to be remembered, as of the other
     jobs; `brought` are names by which these jobs could be grouped.
@@ -51,7 +51,7 @@ class ApartView:
     firsts: dict[str, First] = field(default_factory=dict)
     unread: Unread = field(default_factory=dict)
     brought: frozenset[str] = frozenset()
-    searches: tuple[Search, ...] = ()
+    searches: tuple[AdSearch, ...] = ()
 
 
 def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
@@ -61,7 +61,7 @@ def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
 
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
-    queue = Queue(source, memory.unread, memory.odd, last.searches, Budget(_SEARCH))
+    queue = JobQueue(source, memory.unread, memory.odd, last.searches, SearchBudget(_SEARCH))
     queue.go_on()
     rows = queue.apart(WAITING_OR_RUNNING, memory.names)
     whole = htcondor2.QueryOpt.IncludeClusterAd

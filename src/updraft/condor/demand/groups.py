@@ -13,7 +13,7 @@ from typing import Any
 from updraft.condor.advalues import has, integer, text, value
 from updraft.condor.demand.conditions import WAITING
 from updraft.condor.demand.finished import said
-from updraft.condor.demand.queue import UNTOLD, Queue
+from updraft.condor.demand.queue import UNTOLD, JobQueue
 from updraft.condor.demand.request import UndecidableError, request_of, too_large
 from updraft.condor.demand.terms import terms_of
 from updraft.condor.demand.unread import ALL, Unread
@@ -220,7 +220,7 @@ def pending(schedd: str, owner: str, idle: int, running: int) -> JobGroup:
     return left_out(schedd, owner, "", idle, running, _APART, "apart")
 
 
-def unread_groups(schedd: str, queue: Queue) -> tuple[JobGroup, ...]:
+def unread_groups(schedd: str, queue: JobQueue) -> tuple[JobGroup, ...]:
     """The jobs that can't be read, as groups that nothing is planned for: one a cluster, or one an owner."""
     groups: dict[str, JobGroup] = {}
     for found in queue.unread_clusters():

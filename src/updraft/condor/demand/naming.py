@@ -10,7 +10,7 @@ from typing import Any
 
 from updraft.condor.advalues import integer, text
 from updraft.condor.demand.conditions import ALWAYS, WAITING_OR_RUNNING
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.references import references
 from updraft.condor.demand.terms import NAMES
 from updraft.condor.written import said
@@ -33,8 +33,8 @@ def stated_names(rows: Iterable[Any]) -> frozenset[str]:
     return frozenset(name for row in rows for name in text(row, "AutoClusterAttrs").split(","))
 
 
-def names_to_group_by(queue: Queue) -> tuple[str, ...]:
-    """What the schedd tells jobs apart by, and what is needed anyway."""
+def names_to_group_by(queue: JobQueue) -> tuple[str, ...]:
+    """The attributes by which the schedd tells jobs apart, and those needed anyway."""
     import htcondor2
 
     try:
@@ -69,7 +69,7 @@ def with_terms(names: Sequence[str], terms: Iterable[str]) -> tuple[str, ...]:
     return (*missing, *names)[:MAX_NAMES] if missing else tuple(names)
 
 
-def terms_said(queue: Queue, which: str, after: int, known: Sequence[str]) -> tuple[str, ...]:
+def terms_said(queue: JobQueue, which: str, after: int, known: Sequence[str]) -> tuple[str, ...]:
     """The terms, besides those `known`, of jobs in clusters after that number; `which` says of what jobs."""
     asked = {name.lower() for name in known}
     unknown = {name.lower(): name for name in NAMES if name.lower() not in asked}

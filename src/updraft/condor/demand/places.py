@@ -4,7 +4,7 @@ from typing import Any
 
 from updraft.condor.advalues import integer, list_of_texts, text
 from updraft.condor.demand.conditions import RUNNING, plain
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.core.model import RunningJob
 
 # The slot of a job, of this node of a parallel one, and of all of its nodes.
@@ -15,7 +15,7 @@ PLACES = (*_WHERE, "JobLeaseDuration", "LastJobLeaseRenewal", "JobCurrentStartDa
 """What is asked of a job that runs."""
 
 
-def running_jobs(queue: Queue, schedd: str) -> tuple[RunningJob, ...]:
+def running_jobs(queue: JobQueue, schedd: str) -> tuple[RunningJob, ...]:
     """Where the schedd believes jobs to run."""
     ads = queue.jobs(RUNNING, PLACES)
     # One that can't be read, or whose lease can't be asked for, still runs where it runs.

@@ -22,7 +22,7 @@ from updraft.condor.demand.conditions import (
     of,
     plain,
 )
-from updraft.condor.demand.searching import Budget, Search, suspects
+from updraft.condor.demand.searching import AdSearch, SearchBudget, suspects
 from updraft.condor.demand.unread import STATUS, Readable, Unread
 from updraft.condor.written import said
 
@@ -37,7 +37,7 @@ _NOT_ITS_OWN = {*_IDS, UNTOLD, "MyType", "TargetType", "ServerTime"}
 _WHY_UNTOLD = "what it wants of its machine can't be asked for: write plain numbers and texts there"
 
 
-class Queue(Readable):
+class JobQueue(Readable):
     """What is asked of jobs that can be read.
 
     `odd` are the owners of jobs that refer to what nobody knows: their jobs are asked for apart. `brought` is
@@ -49,8 +49,8 @@ class Queue(Readable):
         source: Any,
         unread: Unread,
         odd: Iterable[str] = (),
-        searches: Iterable[Search] = (),
-        budget: Budget | None = None,
+        searches: Iterable[AdSearch] = (),
+        budget: SearchBudget | None = None,
     ) -> None:
         super().__init__(source, unread, searches, budget)
         self.odd = frozenset(odd)
@@ -71,7 +71,7 @@ class Queue(Readable):
             return list(self.source.query(f"{which} && {asked}", list(names), **how))
 
         whole = how.get("opts") == htcondor2.QueryOpt.IncludeClusterAd
-        return self._asked(ask, Search(asked, tuple(names), False, whole, ()))
+        return self._asked(ask, AdSearch(asked, tuple(names), False, whole, ()))
 
     def grouped(self, constraint: str, names: Sequence[str]) -> list[Any]:
         """Jobs that can be read, but those of odd owners, in the schedd's own groups by `names`, Owner among
@@ -121,7 +121,7 @@ class Queue(Readable):
             return list(self.source.query(asked, list(names), opts=by))
 
         asked_by = f"{whose} && {asked_of}"
-        rows = self._asked(ask, Search(asked_by, tuple(names), True, False, ()))
+        rows = self._asked(ask, AdSearch(asked_by, tuple(names), True, False, ()))
         if not self._hidden:
             return rows
         some = {*self.unread, *(part.owners[0] for part in suspects(self.searches) if part.clusters)}

@@ -48,7 +48,8 @@ class UndecidableError(Exception):
 
 
 def request_of(ad: Any) -> Resources:
-    """What a job with this ad asks for: cpus and GPUs, MiB of memory, KiB of disk, and custom resources.
+    """The resources that a job with this ad asks for: cpus and GPUs, MiB of memory, KiB of disk, and custom
+    resources.
 
     Or UndecidableError.
     """

@@ -18,7 +18,7 @@ MARKS = ("Name", "MyAddress", "LastHeardFrom", "UpdateSequenceNumber", "DaemonSt
 is what a collector writes into an ad by itself."""
 
 
-class Source(Protocol):
+class AdSource(Protocol):
     """The collector, as it is asked for slots."""
 
     def marks(self) -> Iterable[Any]:
@@ -46,7 +46,7 @@ class Reread:
         self._pool = ""
         self._known: dict[tuple[str, str], tuple[tuple[object, ...], Slot]] = {}
 
-    def slots(self, source: Source, pool: str) -> list[Slot]:
+    def slots(self, source: AdSource, pool: str) -> list[Slot]:
         """The slot of each ad that has a name, as `read` would make them of all settled ads for this pool."""
         before = self._known if pool == self._pool else {}
         marks = dict(_mark(ad) for ad in source.marks() if text(ad, "Name")) if before else {}
@@ -63,7 +63,7 @@ class Reread:
         self._pool, self._known = pool, known
         return [one for _, one in known.values()]
 
-    def _ads(self, source: Source, marked: bool, changed: set[str]) -> Iterable[Any]:
+    def _ads(self, source: AdSource, marked: bool, changed: set[str]) -> Iterable[Any]:
         # A slot that has changed and has no ad any more has left between the two questions.
         return source.ads(sorted(changed) if marked else None) if changed or not marked else ()
 

@@ -25,8 +25,8 @@ from updraft.condor.demand.naming import (
     with_terms,
 )
 from updraft.condor.demand.places import PLACES, running_jobs
-from updraft.condor.demand.queue import Queue
-from updraft.condor.demand.searching import Budget, Search
+from updraft.condor.demand.queue import JobQueue
+from updraft.condor.demand.searching import AdSearch, SearchBudget
 from updraft.condor.demand.terms import NAMES
 from updraft.condor.demand.unread import Unread, answered_within
 from updraft.core.model import JobGroup, ScheddView
@@ -49,13 +49,13 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class ScheddMemory:
-    """What is remembered of a schedd between looks: where it is, names to group by, groups' first jobs.
+    """The memory of a schedd between looks: where it is, names to group by, groups' first jobs.
 
     `firsts` has when the first job of each group arrived and what it runs, `finished` the jobs that ended.
     Jobs of clusters up to `newest` have been looked through for terms; those that some have are in `names`.
     `unread` are the clusters that can't be read, `odd` the owners whose jobs are asked for apart (see
-    `Queue`). `searches` for the unreadable go on at the next look; among one owner's jobs they rest until the
-    monotonic clock says `rest_until`, so that they take a tenth of the schedd's time. The next look is
+    `JobQueue`). `searches` for the unreadable go on at the next look; among one owner's jobs they rest until
+    the monotonic clock says `rest_until`, so that they take a tenth of the schedd's time. The next look is
     `careful` where the last one had no answer in time.
     """
 
@@ -68,7 +68,7 @@ class ScheddMemory:
     unread: Unread = field(default_factory=dict)
     odd: frozenset[str] = frozenset()
     brought: frozenset[str] = frozenset()
-    searches: tuple[Search, ...] = ()
+    searches: tuple[AdSearch, ...] = ()
     rest_until: float = 0.0
     careful: bool = False
 
@@ -141,8 +141,8 @@ def looked(
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[ScheddView, ScheddMemory]:
     """The same of `source`, a schedd of the bindings."""
-    budget = Budget(limit, clock() >= memory.rest_until, clock)
-    queue = Queue(source, memory.unread, memory.odd, memory.searches, budget)
+    budget = SearchBudget(limit, clock() >= memory.rest_until, clock)
+    queue = JobQueue(source, memory.unread, memory.odd, memory.searches, budget)
     with answered_within(limit if memory.careful else math.inf):
         queue.go_on()
         view, memory = _told(queue, pool, schedd, running, memory)
@@ -151,7 +151,7 @@ def looked(
 
 
 def _told(
-    queue: Queue, pool: str, schedd: str, running: bool, memory: ScheddMemory
+    queue: JobQueue, pool: str, schedd: str, running: bool, memory: ScheddMemory
 ) -> tuple[ScheddView, ScheddMemory]:
     import htcondor2
 
@@ -183,7 +183,7 @@ def _told(
     return view, replace(known, odd=queue.odd, brought=brought)
 
 
-def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
+def _named_and_grouped(queue: JobQueue, memory: ScheddMemory) -> tuple[tuple[str, ...], list[Any], int]:
     """The names to group by, the groups, and the newest cluster of which they tell."""
     names, looked_through = memory.names, memory.newest
     renewed = not names or memory.looks % _NAMES_FOR_LOOKS == 0
@@ -210,13 +210,13 @@ def _named_and_grouped(queue: Queue, memory: ScheddMemory) -> tuple[tuple[str, .
     return names, rows, newest(rows)
 
 
-def _grouped(queue: Queue, names: Sequence[str]) -> list[Any]:
+def _grouped(queue: JobQueue, names: Sequence[str]) -> list[Any]:
     """The groups, with names of which nobody has yet been found odd."""
     queue.look_for_odd(FACTORIES, (*names, *NAMES))
     return queue.without_odd(queue.grouped(WAITING_OR_RUNNING, names), WAITING_OR_RUNNING, names)
 
 
-def first_jobs(queue: Queue, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
+def first_jobs(queue: JobQueue, groups: Sequence[JobGroup], known: dict[str, First]) -> dict[str, First]:
     """The first job of each group; asked only for ids that aren't known yet."""
     wanted = {g.first_id for g in groups if not g.oldest}
     found = {job: first for job, first in known.items() if job in wanted}

@@ -45,7 +45,7 @@ class Suspects:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class AdSearch:
     """A question that failed, and what is still suspect. `asked` is its condition, `grouped` its form;
     `whole` where it was asked for clusters' own ads as well."""
 
@@ -57,7 +57,7 @@ class Search:
 
 
 @dataclass(slots=True)
-class Budget:
+class SearchBudget:
     """The seconds that one look may spend on searching; what is `spent` is over it by one question at most.
 
     Unless it has `rested`, a search goes on only where it isn't known whose jobs can't be read: which of his
@@ -70,7 +70,7 @@ class Budget:
     spent: float = 0.0
     _begun: float | None = field(default=None)
 
-    def __enter__(self) -> "Budget":
+    def __enter__(self) -> "SearchBudget":
         self._begun = self.clock()
         return self
 
@@ -95,6 +95,6 @@ class Budget:
         return parts.pop()
 
 
-def suspects(searches: Iterable[Search]) -> tuple[Suspects, ...]:
+def suspects(searches: Iterable[AdSearch]) -> tuple[Suspects, ...]:
     """All that is suspect in these searches."""
     return tuple(part for one in searches for part in one.parts)

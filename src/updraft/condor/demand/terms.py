@@ -50,13 +50,13 @@ class _FaultError(Exception):
 
 
 def terms_of(ad: Any) -> Terms:
-    """What the job with this ad asks of its machine. Raises nothing for any ad."""
+    """The terms of the job with this ad. Raises nothing for any ad."""
     said = any(name.lower() in _KNOWN for name in ad)
     label = _label(ad)
-    return _Reading(ad).run(label) if said or label else NO_TERMS
+    return _TermsReading(ad).run(label) if said or label else NO_TERMS
 
 
-class _Reading:
+class _TermsReading:
     def __init__(self, ad: Any) -> None:
         self._ad = ad
         self._faults: list[Reason] = []

@@ -24,7 +24,7 @@ from updraft.condor.demand.conditions import (
     of,
     plain,
 )
-from updraft.condor.demand.searching import Budget, Search, Suspects, suspects
+from updraft.condor.demand.searching import AdSearch, SearchBudget, Suspects, suspects
 from updraft.condor.written import quoted, says
 from updraft.core.halving import failing
 
@@ -82,12 +82,16 @@ class Readable:
     """
 
     def __init__(
-        self, source: Any, unread: Unread, searches: Iterable[Search] = (), budget: Budget | None = None
+        self,
+        source: Any,
+        unread: Unread,
+        searches: Iterable[AdSearch] = (),
+        budget: SearchBudget | None = None,
     ) -> None:
         self.source = source
         self.unread = dict(unread)
         self.searches = tuple(searches)
-        self.budget = budget or Budget()
+        self.budget = budget or SearchBudget()
 
     def try_again(self, names: Sequence[str]) -> None:
         """Forget clusters of which these attributes can be read now: jobs can be mended while they wait."""
@@ -143,7 +147,7 @@ class Readable:
         left = [self._look_through(one) for one in self.searches]
         self.searches = tuple(one for one, _ in left if one.parts)
 
-    def _asked(self, ask: Callable[[str], list[Any]], what: Search) -> list[Any]:
+    def _asked(self, ask: Callable[[str], list[Any]], what: AdSearch) -> list[Any]:
         import htcondor2
 
         try:
@@ -153,13 +157,13 @@ class Readable:
                 raise
         return ask(self._readable_of(what))
 
-    def _readable_of(self, what: Search) -> str:
+    def _readable_of(self, what: AdSearch) -> str:
         """A grouped question sees no clusters: of whoever has hidden ones it has nothing."""
         if not what.grouped:
             return self._readable()
         return f"!{of({*self.unread, *(o for part in suspects(self.searches) for o in part.owners)})}"
 
-    def _search(self, what: Search) -> bool:
+    def _search(self, what: AdSearch) -> bool:
         """Whether anything was found, or is suspect, for which this question failed.
 
         Raises where nothing can be asked.
@@ -176,7 +180,7 @@ class Readable:
             self.searches = (*self.searches, left)
         return found or bool(left.parts)
 
-    def _look_through(self, search: Search) -> tuple[Search, bool]:
+    def _look_through(self, search: AdSearch) -> tuple[AdSearch, bool]:
         """What is left of the search when it is done or its time is over, and whether anything was found."""
         parts = list(search.parts)
         found = False
@@ -196,7 +200,7 @@ class Readable:
                         parts = [one for one in parts if one.owners != part.owners]
         return replace(search, parts=tuple(parts)), found
 
-    def _fails_for(self, part: Suspects, search: Search) -> bool:
+    def _fails_for(self, part: Suspects, search: AdSearch) -> bool:
         import htcondor2
 
         if part.clusters:

@@ -40,7 +40,7 @@ Mark = tuple[str, bool, str]
 
 
 @dataclass(slots=True)
-class _Rest:
+class _OwnerRest:
     """A question that is left out until `until` (the daemon's clock); `seconds` doubles each time."""
 
     until: float
@@ -49,7 +49,7 @@ class _Rest:
 
 @dataclass(slots=True)
 class _Owner:
-    """What one owner's evaluation has cost: after a kill its questions go one by one, to find the culprit."""
+    """The cost of one owner's evaluation: after a kill its questions go one by one, to find the culprit."""
 
     name: str
     left: float = 0.0
@@ -60,7 +60,7 @@ class _Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _BatchAnswer:
     """What the child made of a batch: answers to each question, as many as there was time for; the one that
     took the most of it, if that ran out."""
 
@@ -81,7 +81,7 @@ class Judge:
         self._memo = Memo()
         self._pool: Any = None
         self._loading: Any = None
-        self._resting: dict[Mark, _Rest] = {}
+        self._resting: dict[Mark, _OwnerRest] = {}
         self._owners: dict[str, _Owner] = {}
 
     def __enter__(self) -> "Judge":
@@ -120,7 +120,7 @@ class Judge:
         a verdict that isn't decided, with the reason `not-evaluated`.
         """
         work = Work(self._memo, list(groups), list(kinds), now)
-        cycle = _Cycle(self, work, now, time.monotonic() + deadline)
+        cycle = _JudgingTurn(self, work, now, time.monotonic() + deadline)
         while (wanted := work.step()) and cycle.answer(wanted):
             pass
         self._resting = {
@@ -153,9 +153,9 @@ class Judge:
             return
         last = self._resting.get(_mark(question))
         seconds = min(2 * last.seconds, _REST_LONGEST) if last else _REST_FIRST
-        self._resting[_mark(question)] = _Rest(now + seconds, seconds)
+        self._resting[_mark(question)] = _OwnerRest(now + seconds, seconds)
 
-    def ask(self, questions: Sequence[Question], now: float, limit: float) -> _Outcome | None:
+    def ask(self, questions: Sequence[Question], now: float, limit: float) -> _BatchAnswer | None:
         """The child's answers; None where it had to be killed, or died."""
         try:
             outcome = self._asked(questions, now, limit)
@@ -169,14 +169,14 @@ class Judge:
             self._memo.oracle.learn(question, answers)
         return outcome
 
-    def _asked(self, questions: Sequence[Question], now: float, limit: float) -> _Outcome | None:
+    def _asked(self, questions: Sequence[Question], now: float, limit: float) -> _BatchAnswer | None:
         child = self._child()
         try:
             future = child.schedule(_answers, args=(questions, now, limit), timeout=limit * _GRACE)
         except RuntimeError as error:  # pebble's word for a pool whose child's pipes broke when it died
             raise BrokenExecutor("the child has died") from error
         try:
-            outcome: _Outcome = self._told(future)
+            outcome: _BatchAnswer = self._told(future)
         except (FutureTimeout, pebble.ProcessExpired, MemoryError):
             return None
         return outcome
@@ -206,7 +206,7 @@ class Judge:
         return future.result()
 
 
-class _Cycle:
+class _JudgingTurn:
     """The questions of one cycle, served owner by owner."""
 
     def __init__(self, judge: Judge, work: Work, now: float, end: float) -> None:
@@ -278,7 +278,7 @@ class _Cycle:
         # Once nobody hangs (those that do are resting), the owner's questions go together again.
         owner.alone = owner.killed or (owner.alone and owner.unserved)
 
-    def _book(self, batch: Sequence[NeededQuestion], outcome: _Outcome, limit: float) -> None:
+    def _book(self, batch: Sequence[NeededQuestion], outcome: _BatchAnswer, limit: float) -> None:
         self._learned = self._learned or any(outcome.answers)
         if outcome.slow is None:
             return
@@ -330,7 +330,7 @@ def _warm_up() -> None:
     _library()
 
 
-def _answers(questions: Sequence[Question], now: float, limit: float) -> _Outcome:
+def _answers(questions: Sequence[Question], now: float, limit: float) -> _BatchAnswer:
     """Answer in order until the time is up. What took the most of it then is named as slow."""
     _warm_up()
     library = _library()
@@ -345,6 +345,6 @@ def _answers(questions: Sequence[Question], now: float, limit: float) -> _Outcom
             answers.append(answer)
             if time.monotonic() - began > limit:
                 costs.append(time.monotonic() - start)
-                return _Outcome(found, costs.index(max(costs)), time.monotonic() - began)
+                return _BatchAnswer(found, costs.index(max(costs)), time.monotonic() - began)
         costs.append(time.monotonic() - start)
-    return _Outcome(found, None, time.monotonic() - began)
+    return _BatchAnswer(found, None, time.monotonic() - began)

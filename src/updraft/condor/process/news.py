@@ -42,7 +42,7 @@ class Teller(Generic[T]):
         self._last: Sequence[T] = ()
 
     def news(self, found: Sequence[T], known: Mark) -> News[T]:
-        """What to send to whoever has the list that `known` stands for."""
+        """The changes to send to whoever has the list that `known` stands for."""
         # Whoever missed an answer, or had the last one of a child that has died, is told everything.
         told = known == self._mark != NOTHING
         places = {id(one): at for at, one in enumerate(self._last)} if told else {}

@@ -38,11 +38,11 @@ class Tools:
         return ("-pool", self._collector or self.setting("COLLECTOR_HOST").split(",", 1)[0].strip())
 
     def setting(self, name: str) -> str:
-        """What HTCondor's configuration says of this setting."""
+        """The value of this setting in HTCondor's configuration."""
         return self.run(("condor_config_val", name), 10).strip()
 
     def run(self, words: Sequence[str], deadline: float, at: str = "") -> str:
-        """What the tool printed. Raises PoolTimeout, PoolDenied, DrainRefused or another PoolError.
+        """The tool's output. Raises PoolTimeout, PoolDenied, DrainRefused or another PoolError.
 
         `at` is the address of the only startd whose answer counts: a tool finds it by a name, which another
         machine's ad can say, too.

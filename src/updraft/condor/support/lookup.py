@@ -13,9 +13,9 @@ from updraft.condor.advalues import has, integer, text
 from updraft.condor.demand.conditions import WAITING_OR_RUNNING
 from updraft.condor.demand.groups import group, is_suspect, unread_groups
 from updraft.condor.demand.naming import names_to_group_by, referred_names, with_terms
-from updraft.condor.demand.queue import Queue
+from updraft.condor.demand.queue import JobQueue
 from updraft.condor.demand.schedd import locate
-from updraft.condor.demand.searching import Budget
+from updraft.condor.demand.searching import SearchBudget
 from updraft.condor.demand.terms import NAMES
 from updraft.condor.demand.unread import Unread
 from updraft.condor.process.children import Children
@@ -47,8 +47,8 @@ class JobSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one schedd has under a name: its jobs, and the groups of those that wait.
+class JobsFound:
+    """The jobs that one schedd has under a name, and the groups of those that wait.
 
     `unmade` is a sentence about late materialisation, where the job will come only then. `silent` are the
     schedds that gave no answer, each with the reason: they may have jobs of this name, too.
@@ -66,7 +66,7 @@ def find_jobs(
     name: JobName,
     deadline: float,
     known: Mapping[str, Unread] | None = None,
-) -> Found:
+) -> JobsFound:
     """The jobs of this name at these schedds, all asked at once, with this deadline in seconds.
 
     `known` says of each schedd what a look has found that can't be read there (`unread_of`). Raises
@@ -78,7 +78,7 @@ def find_jobs(
     folder = Path(tempfile.mkdtemp(prefix="updraft-lookup-"))
     children = Children(environment(access, folder))
 
-    def ask(schedd: str) -> Found:
+    def ask(schedd: str) -> JobsFound:
         unread = (known or {}).get(schedd, {})
         where, limit = access.collector, deadline / 2
         return children.call(f"schedd {schedd}", deadline, read_jobs, where, schedd, name, unread, limit)
@@ -90,12 +90,12 @@ def find_jobs(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def gathered(schedds: Sequence[str], ask: Callable[[str], Found]) -> Found:
-    """What these schedds have, asked at once; those for which `ask` raises PoolError are silent.
+def gathered(schedds: Sequence[str], ask: Callable[[str], JobsFound]) -> JobsFound:
+    """The jobs of these schedds, asked at once; those for which `ask` raises PoolError are silent.
 
     Raises PoolError where nothing was found and one of them is silent.
     """
-    found: list[Found] = []
+    found: list[JobsFound] = []
     silent: list[tuple[str, str]] = []
     with ThreadPoolExecutor(min(len(schedds), _AT_ONCE), "updraft-lookup") as askers:
         answers = {schedd: askers.submit(ask, schedd) for schedd in schedds}
@@ -108,10 +108,10 @@ def gathered(schedds: Sequence[str], ask: Callable[[str], Found]) -> Found:
     unmade = next((one.unmade for one in found if one.unmade), "")
     if silent and not jobs and not unmade:
         raise PoolError("; ".join(f"{why} (schedd {schedd})" for schedd, why in silent))
-    return Found(jobs, tuple(group for one in found for group in one.groups), unmade, tuple(silent))
+    return JobsFound(jobs, tuple(group for one in found for group in one.groups), unmade, tuple(silent))
 
 
-def read_jobs(collector: str | None, schedd: str, name: JobName, unread: Unread, limit: float) -> Found:
+def read_jobs(collector: str | None, schedd: str, name: JobName, unread: Unread, limit: float) -> JobsFound:
     """Jobs of one schedd, and their groups as a look would make them. Runs in a child process.
 
     It searches for jobs that can't be read for `limit` seconds at most.
@@ -121,12 +121,12 @@ def read_jobs(collector: str | None, schedd: str, name: JobName, unread: Unread,
 
     try:
         source = htcondor2.Schedd(classad2.ClassAd(locate(collector, schedd)))
-        return jobs_in(Queue(source, unread, budget=Budget(limit)), schedd, name)
+        return jobs_in(JobQueue(source, unread, budget=SearchBudget(limit)), schedd, name)
     except htcondor2.HTCondorException as error:
         raise PoolError(f"schedd {schedd} did not say what became of the job: {str(error)[:200]}") from error
 
 
-def jobs_in(queue: Queue, schedd: str, name: JobName) -> Found:
+def jobs_in(queue: JobQueue, schedd: str, name: JobName) -> JobsFound:
     """The same of a queue. Raises what the bindings raise where the schedd doesn't answer."""
     import htcondor2
 
@@ -156,7 +156,7 @@ def jobs_in(queue: Queue, schedd: str, name: JobName) -> Found:
                 del row[number]
     unmade = next((sentence for ad in factories if (sentence := _unmade(name, ad))), "")
     groups = (*group(schedd, rows), *unread)
-    return Found(tuple(_seen(schedd, ad) for ad in jobs), groups, unmade)
+    return JobsFound(tuple(_seen(schedd, ad) for ad in jobs), groups, unmade)
 
 
 def _unmade(name: JobName, cluster: Any) -> str:

@@ -45,7 +45,7 @@ queue
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """How a trial stands: over or not, whether it went well, and what there is to say of it."""
 
     over: bool
@@ -91,18 +91,18 @@ class Trial:
             raise PoolError("condor_submit didn't say which job it made")
         self._cluster = found[1]
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrialOutcome:
         """What the job's own log says of it by now."""
         log = self._read("log")
         if "\n005 (" in f"\n{log}":
             good = "return value 0" in log
             said = " ".join((self._read("out") + self._read("err")).split())[-300:]
-            return Outcome(True, good, said or "it said nothing")
+            return TrialOutcome(True, good, said or "it said nothing")
         for event, what in (("012", "held"), ("009", "removed")):
             at = f"\n{log}".find(f"\n{event} (")
             if at >= 0:
-                return Outcome(True, False, f"it was {what}: {' '.join(log[at:].split())[:300]}")
-        return Outcome(False)
+                return TrialOutcome(True, False, f"it was {what}: {' '.join(log[at:].split())[:300]}")
+        return TrialOutcome(False)
 
     def close(self) -> None:
         """Remove the job, if it is still there, and its files."""

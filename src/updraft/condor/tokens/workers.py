@@ -25,7 +25,7 @@ _HIGHEST = 10**9  # what is behind a dash in a key's name counts up to here
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says of itself; times in seconds since 1970. Nothing of it is secret.
+    """The claims of a token; times in seconds since 1970. Nothing of it is secret.
 
     `expires` None is a token without an end, which updraft never makes.
     """

@@ -43,13 +43,15 @@ class AnnexUse:
 
 
 def allowance_of(user: str, policy: Policy) -> AnnexAllowance | None:
-    """What this user may have; None who may have no annexes. The first name or pattern that fits counts."""
+    """The allowance of this user; None for one who may have no annexes. The first name or pattern that
+    fits counts.
+    """
     found = (one for pattern, one in policy.annex_allowances.items() if fnmatchcase(user, pattern))
     return next(found, None)
 
 
 def used(annexes: Iterable[Annex], seen: Snapshot) -> AnnexUse:
-    """What these annexes come to together, at most, by the last look."""
+    """The total of these annexes, at most, by the last look."""
     over = {(one.name, one.since) for one in seen.annexes if one.over(seen.now)}
     total = AnnexUse()
     for annex in annexes:
@@ -95,7 +97,7 @@ def _may_have(annex: Annex, offer: Offer) -> bool:
 
 
 def _there(annex: Annex, ledger: LedgerView) -> AnnexUse:
-    """What there is of an annex, launches included of which nobody knows yet what has become of them."""
+    """The machines of an annex, launches included of which nobody knows yet what has become of them."""
     live = [r for r in ledger.machines if r.ended_at is None and r.variant.annex == annex.name]
     asked = [one for one in ledger.launches if one.state in _OPEN and one.variant.annex == annex.name]
     total = AnnexUse()

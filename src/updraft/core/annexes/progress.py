@@ -48,7 +48,7 @@ _CLOSING = Reason("destroy", "all machines of the pool are to go")
 
 @dataclass(frozen=True, slots=True)
 class Annexed:
-    """What is bought for annexes; `coming` is the same as launches on their way; how each annex stands."""
+    """The purchases for annexes; `coming` is the same as launches on their way; how each annex stands."""
 
     wishes: tuple[PlannedLaunch, ...] = ()
     coming: tuple[Outstanding, ...] = ()
@@ -59,7 +59,7 @@ NOTHING = Annexed()
 
 
 def on_sale(annexes: Iterable[Annex], wants: Wants, policy: Policy) -> Wants:
-    """What is wanted, with the machines of annexes that may still grow."""
+    """The wanted variants, with the machines of annexes that may still grow."""
     found = {name: list(some) for name, some in wants.items()}
     for annex in sorted(annexes, key=lambda one: one.name):
         worker = policy.classes.get(annex.worker_class)
@@ -107,7 +107,7 @@ def annexed(
     money: Budget,
     held: Held,
 ) -> Annexed:
-    """What to launch for every annex, in the order in which they were asked for, and how each stands.
+    """The launches for every annex, in the order in which they were asked for, and how each stands.
 
     `own` are the offers for each, `machines` all that we know of, `waiting` the launches of which some are
     still to be seen. What is bought is taken from `money`.
@@ -132,7 +132,7 @@ def annexed(
 
 @dataclass(slots=True)
 class _Has:
-    """What there is of an annex, what is on its way included."""
+    """The machines of an annex, those on their way included."""
 
     machines: int = 0
     cores: int = 0
@@ -236,7 +236,7 @@ def _wanted(annex: Annex) -> str:
 
 
 def _worth(annex: Annex, offer: Offer) -> tuple[bool, float]:
-    """What it costs per machine, or per core, where the annex counts these; unknown prices come last."""
+    """The cost per machine, or per core, where the annex counts these; unknown prices come last."""
     unknown, price = offer.dearness
     return unknown, price / (1 if annex.machines else max(1, offer.resources.cpus))
 

@@ -22,7 +22,7 @@ _PATIENCE = 6
 
 
 def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) -> tuple[Floats, Floats]:
-    """What a job of each item is worth, and the share of each quantity in each lot's price (as `size`).
+    """The worth of a job of each item, and the share of each quantity in each lot's price (as `size`).
 
     The sum of need × worth is a lower bound of what the demand costs on these lots, whatever the steps.
     """
@@ -64,7 +64,7 @@ def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) 
 
 
 def floor(market: Lots, price: Floats) -> float:
-    """What the demand costs at least at these prices, quickly: as if only one quantity counted.
+    """The least that the demand costs at these prices, quickly: as if only one quantity counted.
 
     Rounded up to what can be paid at all, see `payable`.
     """

@@ -33,7 +33,9 @@ class Line:
 
 
 class Market:
-    """What is on sale and who can use it: nothing here changes while the shopping goes on."""
+    """The offers on sale and the groups that can use them: nothing here changes while the shopping goes
+    on.
+    """
 
     def __init__(self, this: Sale) -> None:
         self.offers = this.offers
@@ -51,7 +53,7 @@ class Market:
         return self.offers[at].dearness[1]
 
     def pattern(self, kind: str, rows: Iterable[Row], left: Mapping[str, int]) -> dict[str, int]:
-        """What one machine of this kind holds when these groups, in this order, go onto it.
+        """The jobs that one machine of this kind holds when these groups, in this order, go onto it.
 
         A group may come twice; the second time it finds nothing left to do.
         """

@@ -16,7 +16,7 @@ from updraft.core.buying.program import Master
 from updraft.core.buying.rounding import (
     Effort,
     Lines,
-    Rest,
+    Remainder,
     around_all,
     dive,
     greedy,
@@ -212,7 +212,7 @@ def cheapest(market: Lots, least: float, quick: bool, rough: bool = False) -> li
     No list costs less than `least`: one that costs as much ends the search.
     """
     effort = _effort(len(market.need), float(market.need.sum()), quick, rough)
-    rest = Rest(market, market.need, market.stock)
+    rest = Remainder(market, market.need, market.stock)
     taste = Taste(*prices(market, market.need, effort.steps))
     least = max(least, payable(float(market.need @ taste.worth), market.price)) * (1.0 + 1e-9)
     best = greedy(rest.copy(), taste, effort.depth, effort.deck, effort.turns)
@@ -240,7 +240,7 @@ _PARTS = 4
 _STEPS = 20
 
 
-def renewed(best: Rest, taste: Taste, rounds: int, depth: int, least: float) -> Rest:
+def renewed(best: Remainder, taste: Taste, rounds: int, depth: int, least: float) -> Remainder:
     """The best list after some `rounds`, in each of which a part of it is given up and held anew.
 
     A greedy takes what fits well first, and has nothing to fill up the last machines with. So the machines
@@ -254,7 +254,7 @@ def renewed(best: Rest, taste: Taste, rounds: int, depth: int, least: float) -> 
     for turn in range(rounds):
         if best.price <= least or vain == _PARTS:
             break
-        kept = Rest(market, market.need, market.stock)
+        kept = Remainder(market, market.need, market.stock)
         for at, line in enumerate(best.lines):
             good = taste.worth[line.item] @ line.number >= _GOOD * market.price[line.lot]
             if good and (at + turn) % _PARTS:

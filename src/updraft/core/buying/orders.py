@@ -64,12 +64,12 @@ class Queues:
         self._slices = slices
         self._turn = turn
         self._offers: dict[bytes, int] = {}
-        self._queues: dict[bytes, _Queue] = {}
+        self._queues: dict[bytes, _OrderQueue] = {}
         self._at = b""
         for order in reversed(orders):
             alike = slices.alike(order.offer) if slices else b""
             self._offers.setdefault(alike, order.offer)
-            self._queues.setdefault(alike, _Queue()).add(order)
+            self._queues.setdefault(alike, _OrderQueue()).add(order)
         for queue in self._queues.values():
             queue.begin(turn, rank)
 
@@ -95,7 +95,7 @@ class Queues:
 
 
 @dataclass(slots=True)
-class _Queue:
+class _OrderQueue:
     """Orders for machines that the same jobs can use: submitters by turns, each one's as they were listed."""
 
     _orders: dict[str, list[PurchaseOrder]] = field(default_factory=dict)

@@ -98,12 +98,12 @@ def fill(
         for begin in range(0, len(rows), _BLOCK):
             some = rows[begin : begin + _BLOCK]
             left = most[some] - number[some]
-            filling = _Filling(market, lot[some], item[some], left, worth[some], scarce[:, some])
+            filling = _PatternFilling(market, lot[some], item[some], left, worth[some], scarce[:, some])
             number[some] += filling.run(led)
     return Patterns(lot, item, number)
 
 
-class _Filling:
+class _PatternFilling:
     """One slot of each row, while it is filled. Rows that are full are left out when they are many."""
 
     def __init__(

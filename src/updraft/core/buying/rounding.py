@@ -57,8 +57,8 @@ class Effort:
     steps: int = 40
 
 
-class Rest:
-    """What is still to be held, and what there still is of each lot, while lines are settled."""
+class Remainder:
+    """The jobs still to be held and the stock left of each lot, while lines are settled."""
 
     def __init__(self, market: Lots, need: Floats, stock: Floats, lines: Sequence[Lines] = ()) -> None:
         self.market = market
@@ -66,9 +66,9 @@ class Rest:
         self.stock = stock.copy()
         self.lines = list(lines)
 
-    def copy(self) -> "Rest":
+    def copy(self) -> "Remainder":
         """A copy to go on with."""
-        return Rest(self.market, self.need, self.stock, self.lines)
+        return Remainder(self.market, self.need, self.stock, self.lines)
 
     def settle(self, lot: int, item: Ints, number: Ints, most: float) -> int:
         """Take as many such machines as the rest carries, `most` at most; returns how many."""
@@ -81,10 +81,10 @@ class Rest:
 
     @property
     def price(self) -> float:
-        """What the lines cost so far."""
+        """The cost of the lines so far."""
         return float(sum(self.market.price[line.lot] * line.count for line in self.lines))
 
-    def better_than(self, other: "Rest") -> bool:
+    def better_than(self, other: "Remainder") -> bool:
         """Holds more, or the same for less."""
         mine, theirs = float(self.need.sum()), float(other.need.sum())
         return mine < theirs or (mine == theirs and self.price < other.price - _ALMOST * other.price)
@@ -93,7 +93,7 @@ class Rest:
 # ---------------------------------------------------------------------------------------------- the greedy
 
 
-def greedy(rest: Rest, taste: Taste, depth: int, deck: int = 0, turns: int = _TURNS) -> Rest:
+def greedy(rest: Remainder, taste: Taste, depth: int, deck: int = 0, turns: int = _TURNS) -> Remainder:
     """Settle lines until nothing is left that has a lot; returns the same `rest`. Looks at `depth` items.
 
     Of the items that wait, one of so many as there are `turns` leads at a time, the most worthy ones first.
@@ -102,7 +102,7 @@ def greedy(rest: Rest, taste: Taste, depth: int, deck: int = 0, turns: int = _TU
     """
     market = rest.market
     taste = Taste(np.maximum(taste.worth, 1e-12), taste.scarce)
-    search, order = Search(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
+    search, order = LotSearch(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
     whole = was = float(rest.need @ taste.worth)
     poor = 0.0
     while True:
@@ -125,11 +125,11 @@ def greedy(rest: Rest, taste: Taste, depth: int, deck: int = 0, turns: int = _TU
             # What would have filled up these machines is used up: what is left is worth something else now.
             worth, scarce = prices(market, rest.need, _AGAIN, taste.scarce)
             taste = Taste(np.maximum(worth, 1e-12), scarce)
-            search, order = Search(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
+            search, order = LotSearch(market, taste, rest.need, deck), np.argsort(-taste.worth, kind="stable")
             was, poor = float(rest.need @ taste.worth), 0.0
 
 
-class Search:
+class LotSearch:
     """Which lots are looked at for a leading item: at first some, later those that were best before."""
 
     def __init__(self, market: Lots, taste: Taste, need: Floats, deck: int = 0) -> None:
@@ -188,7 +188,7 @@ class Search:
         return [int(row) for row in first]
 
 
-def _take(rest: Rest, found: Patterns, row: int, worth: Floats, ratio: float) -> None:
+def _take(rest: Remainder, found: Patterns, row: int, worth: Floats, ratio: float) -> None:
     """Settle a pattern; where others have taken some of its jobs, its rest if that is nearly as good."""
     some = found.number[row] > 0
     lot, item, number = int(found.lot[row]), found.item[row][some], found.number[row][some]
@@ -200,7 +200,7 @@ def _take(rest: Rest, found: Patterns, row: int, worth: Floats, ratio: float) ->
     rest.settle(lot, item, number.astype(np.int64), np.inf)
 
 
-def _around(rest: Rest, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> Patterns:
+def _around(rest: Remainder, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> Patterns:
     """Patterns around a leading item: as many of it as there may be, and once more with a single one."""
     order = np.where(fillers < 0, lead[:, None], fillers)
     item = np.concatenate([lead[:, None], order], axis=1)
@@ -215,7 +215,7 @@ def _around(rest: Rest, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> P
 # ------------------------------------------------------------------------------------------------ the dive
 
 
-def columns(master: Master, rest: Rest, tastes: list[Taste], effort: int, depth: int) -> list[Taste]:
+def columns(master: Master, rest: Remainder, tastes: list[Taste], effort: int, depth: int) -> list[Taste]:
     """Solve and add patterns that the program lacks, up to `effort` times; ends solved.
 
     Returns the tastes of the last round: the program's own worths, and smoothed ones, which jump less.
@@ -241,7 +241,9 @@ def columns(master: Master, rest: Rest, tastes: list[Taste], effort: int, depth:
     return tastes
 
 
-def dive(master: Master, rest: Rest, best: Rest, tastes: list[Taste], effort: Effort, least: float) -> Rest:
+def dive(
+    master: Master, rest: Remainder, best: Remainder, tastes: list[Taste], effort: Effort, least: float
+) -> Remainder:
     """The best complete list seen on the way down; `best` is one that is known already.
 
     Ends early with a list that costs no more than `least`, or hardly more than the program at the top.
@@ -262,7 +264,7 @@ def dive(master: Master, rest: Rest, best: Rest, tastes: list[Taste], effort: Ef
     return best
 
 
-def _settle(master: Master, rest: Rest) -> bool:
+def _settle(master: Master, rest: Remainder) -> bool:
     """Settle what the program takes whole; where nothing is whole, the largest parts of machines."""
     amount = master.amount
     order = np.argsort(-amount, kind="stable")
@@ -285,17 +287,17 @@ def _settle(master: Master, rest: Rest) -> bool:
 # --------------------------------------------------------------------------------------- ends and beginnings
 
 
-def around_all(rest: Rest, taste: Taste, depth: int) -> Patterns:
+def around_all(rest: Remainder, taste: Taste, depth: int) -> Patterns:
     """Patterns around every item that waits, on the lots where its room costs least."""
     market = rest.market
     shut = (market.copies <= 0) | (rest.stock < 1)
     lead = np.flatnonzero((rest.need > 0) & ~shut.all(axis=1))
-    search = Search(market, taste, rest.need)
+    search = LotSearch(market, taste, rest.need)
     leads, lot = search.candidates(lead, shut)
     return _around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
 
 
-def in_one(rest: Rest, taste: Taste) -> Rest | None:
+def in_one(rest: Remainder, taste: Taste) -> Remainder | None:
     """The cheapest single machine that holds everything, if one does."""
     market = rest.market
     if len(market.need) > _FEW or not rest.need.all():
@@ -324,7 +326,7 @@ def patterns_of(lines: Sequence[Lines]) -> Patterns:
     return Patterns(np.array([line.lot for line in lines], dtype=np.int64), item, number)
 
 
-def shrunk(market: Lots, full: Rest, worth: Floats) -> list[Lines]:
+def shrunk(market: Lots, full: Remainder, worth: Floats) -> list[Lines]:
     """The lines, each on the cheapest lot without end that holds the same.
 
     By the prices of the bound no lot holds jobs that are `worth` more than it costs: those aren't looked at.

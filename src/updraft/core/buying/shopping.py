@@ -46,7 +46,7 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Shopping:
-    """What to buy. `left` counts the jobs of each group that stay without room, `unmet` says why."""
+    """The purchases. `left` counts the jobs of each group that stay without room, `unmet` says why."""
 
     purchases: tuple[Purchase, ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
@@ -69,10 +69,10 @@ def buy(
     when not all can be had is up to `who`: by what each submitter has already, and what is bought for it.
     `most` is how many machines may be bought in all: where that is fewer than the jobs want, large ones are.
     """
-    return _Shop(left, offers, kinds, verdicts, allowed, who, most).run()
+    return _ShoppingTour(left, offers, kinds, verdicts, allowed, who, most).run()
 
 
-class _Shop:
+class _ShoppingTour:
     def __init__(
         self,
         left: Demand,
@@ -381,7 +381,9 @@ class _Shop:
         )
 
     def _unmet(self, rows: Ints) -> dict[str, tuple[Reason, ...]]:
-        """What held jobs of these groups back: the reasons of refused offers that would have served them."""
+        """The reasons that held jobs of these groups back: the reasons of refused offers that would have
+        served them.
+        """
         serves = self.sale.kind_copies[rows] > 0
         texts = list(dict.fromkeys(reason for _, reason in sorted(self.reasons.items())))
         number = {reason: at for at, reason in enumerate(texts)}

@@ -23,7 +23,7 @@ _HIGH, _QUOTA, _USER, _SPARE, _NOBODY = -1, 0, 1, 2, 3
 
 
 class Slices:
-    """What each submitter would have of what was bought so far, and what its jobs still want.
+    """Each submitter's part of the purchases so far, and what its jobs still want.
 
     Jobs of a submitter that the same kinds can run are one bundle; bundles are sorted by submitter, each
     one's in the `order` of its jobs (rows of the sale).
@@ -58,7 +58,9 @@ class Slices:
         self._standing()
 
     def _standing(self) -> None:
-        """What turns go by, submitter by submitter; users whose accounting group has a quota also by that."""
+        """The standing of each submitter, by which turns go; users whose accounting group has a quota
+        also by that.
+        """
         who, names = self._who, self.names
         short_ = [short(name) for name in names]
         priority = [who.shares.priorities.get(name, NEW_PRIORITY) for name in short_]

@@ -86,7 +86,7 @@ class Tail:
         return _split(others, extra)
 
     def _rest(self, line: Line) -> Iterator[Resources]:
-        """What each partitionable slot of one machine of a line has left, if it is worth a look."""
+        """The room left in each partitionable slot of one machine of a line, if it is worth a look."""
         kind = self.market.kinds[self.market.offers[line.offer].kind]
         if not kind.partitionable or kind.slots != 1:
             return

@@ -38,11 +38,11 @@ def wanted(
     policy: Policy,
     who: Standing,
 ) -> Shortfall:
-    """What to buy for, of the jobs that are `left` after those placed `here` and on what is `coming`.
+    """The jobs to buy for, of those that are `left` after those placed `here` and on what is `coming`.
 
     `queue` are the groups of all that wait: what was placed counts for users who want more of something else.
     """
-    ceilings = _Ceilings(who, queue, (here, coming), _Reach(who, table, snapshot))
+    ceilings = _JobCeilings(who, queue, (here, coming), _CapReach(who, table, snapshot))
     timed = any(group.run_time is not None for group, _ in left)
     paces = Paces(snapshot.offers, table, snapshot.ledger, policy) if timed else None
     counts = {group.key: number for group, number in left}
@@ -66,7 +66,7 @@ def _placed(filling: Filling, key: str) -> int:
     return sum(filling.placed.get(key, {}).values())
 
 
-class _Reach:
+class _CapReach:
     """How many jobs the machines may hold that caps leave to a user; the list need not be for more."""
 
     def __init__(self, who: Standing, table: VerdictTable, snapshot: Snapshot) -> None:
@@ -99,11 +99,11 @@ class _Reach:
         return None if why is None else (found, why)
 
 
-class _Ceilings:
-    """What users and accounting groups may still have, in cores; taken from as it is granted."""
+class _JobCeilings:
+    """The cores that users and accounting groups may still have; taken from as it is granted."""
 
     def __init__(
-        self, who: Standing, queue: Iterable[JobGroup], fillings: Sequence[Filling], reach: _Reach
+        self, who: Standing, queue: Iterable[JobGroup], fillings: Sequence[Filling], reach: _CapReach
     ) -> None:
         self._who = who
         self._reach = reach

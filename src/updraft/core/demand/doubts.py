@@ -105,7 +105,7 @@ def doubters(memory: Mapping[str, Untaken]) -> dict[MachineId, int]:
 
 
 def in_doubt_of(found: Reason, groups: int) -> Reason:
-    """What is to be said of a machine that so many groups doubt."""
+    """The reason shown for a machine that so many groups doubt."""
     who = counted(groups, "group")
     return Reason(
         found.code, f"{found.text}; it is no room for {who} of jobs that match and don't begin there"

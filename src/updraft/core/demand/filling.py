@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from updraft.core.demand.fitting import ENDLESS, Demand, Fits, Flags, Floats, Grid, Ints, Vector, choosing
+from updraft.core.demand.fitting import ENDLESS, Demand, FitGrid, Fits, Flags, Floats, Ints, Vector, choosing
 from updraft.core.demand.runtimes import needs
 from updraft.core.model import Kind, Resources, Verdicts
 
@@ -64,8 +64,8 @@ def fill(
     if not waiting or not open_:
         return Filling({}, left)
     known = kinds or {}
-    grid = Grid(waiting, {item.kind: known.get(item.kind) for item in open_}, verdicts)
-    shelf = _Shelf(open_, grid.names)
+    grid = FitGrid(waiting, {item.kind: known.get(item.kind) for item in open_}, verdicts)
+    shelf = _BinTable(open_, grid.names)
     placed: dict[str, dict[str, int]] = {}
     order = choosing(waiting, grid.serves.sum(axis=1).tolist(), grid.names)
     pages = _Pages(grid, order)
@@ -86,7 +86,7 @@ def fill(
 class _Pages:
     """How groups go onto kinds, worked out for a few groups at a time: those that come next in the order."""
 
-    def __init__(self, grid: Grid, order: list[int]) -> None:
+    def __init__(self, grid: FitGrid, order: list[int]) -> None:
         self._grid = grid
         self._order = order
         self._size = max(1, _PAIRS // max(1, grid.serves.shape[1]))
@@ -101,7 +101,7 @@ class _Pages:
         return self._page, turn - self._first
 
 
-class _Shelf:
+class _BinTable:
     """All bins, sorted by kind and by their order, with what is left of each; full ones are closed (-1)."""
 
     def __init__(self, bins: Iterable[Bin], names: Sequence[str]) -> None:

@@ -93,7 +93,7 @@ def room(free: Vector, asks: Vector, least: Vector) -> int:
 
 
 def take(free: Vector, asks: Vector, count: int) -> Vector:
-    """What is left of `free` after `count` jobs; the last one takes no more than there is."""
+    """The rest of `free` after `count` jobs; the last one takes no more than there is."""
     four = (
         max(0, free[0] - count * asks[0]),
         max(0, free[1] - count * asks[1]),
@@ -165,7 +165,7 @@ class Fits:
     asked: tuple[int, ...]
 
 
-class Grid:
+class FitGrid:
     """Groups × kinds: who can go onto what is known of all pairs; how, is worked out for the rows asked for.
 
     For a kind that isn't known (None), jobs go by their quantities and the verdict's copies alone. The
@@ -226,7 +226,9 @@ class Grid:
         return Fits(tuple(asks), tuple(least), copies, waste, asked)
 
     def _asked(self, d: int, request: Ints) -> Ints:
-        """What a job takes of one quantity, rounded as a startd rounds it: see `matching.match.asked`."""
+        """The amount that a job takes of one quantity, rounded as a startd rounds it: see
+        `matching.match.asked`.
+        """
         size, quantum = self._size[d], _QUANTA[d] if d < 4 else 1
         rounded = -(-request // quantum) * quantum
         over = self._known & (request <= size) & (size < rounded)

@@ -31,7 +31,7 @@ def caps(
     if not capped(policy, groups):
         return None
     found = Caps(policy, {name: Tally(0, cores) for name, cores in who.users.items()})
-    rows = _Rows(space)
+    rows = _CoreCounts(space)
     for machine in machines:
         if machine.phase is not Phase.GONE:
             rows.add_machine(machine)
@@ -45,7 +45,7 @@ def caps(
     return found
 
 
-class _Rows:
+class _CoreCounts:
     """Cores by machine and user; a machine that takes one user's jobs alone is that user's, whole."""
 
     def __init__(self, space: Room) -> None:

@@ -49,7 +49,7 @@ class Demand:
 
 
 def demand(snapshot: Snapshot, policy: Policy) -> Demand:
-    """What waits in the queues, as far as it is known."""
+    """The job groups that wait in the queues, as far as they are known."""
     fresh: list[JobGroup] = list(snapshot.spare)
     stale: list[JobGroup] = []
     complete = bool(snapshot.schedds)

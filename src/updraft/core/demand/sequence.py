@@ -37,8 +37,8 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """What is known of time for one group: seconds to `boot` what it could be given, and to `wait` for it."""
+class BootPace:
+    """The times known for one group: seconds to `boot` what it could be given, and to `wait` for it."""
 
     boot: float
     wait: float
@@ -62,14 +62,14 @@ class Paces:
         self._boots = np.array([boots.get((offer.image, offer.flavor), 0.0) for offer in known])
         self._waits = np.array([_or(waits.get(offer.worker_class), _LONGEST) for offer in known])
 
-    def of(self, group: JobGroup) -> Pace | None:
+    def of(self, group: JobGroup) -> BootPace | None:
         """The group's pace; None where no boot was seen of anything that serves it."""
         row = self._table.group_at[group.key]
         serves = self._table.copies[row, self._columns] > 0
         if not serves.any():
             return None
         boot, wait = float(self._boots[serves].max()), float(self._waits[serves].min())
-        return Pace(boot, wait if wait < _LONGEST else boot) if boot > 0 else None
+        return BootPace(boot, wait if wait < _LONGEST else boot) if boot > 0 else None
 
 
 def booting(ledger: LedgerView, kind: tuple[str, str]) -> float:
@@ -82,7 +82,7 @@ def _or(value: float | None, other: float) -> float:
     return other if value is None else value
 
 
-def turns(group: JobGroup, left: int, here: int, coming: int, known: Pace | None, now: float) -> Turns:
+def turns(group: JobGroup, left: int, here: int, coming: int, known: BootPace | None, now: float) -> Turns:
     """How many of `left` jobs of a group get a new slot each.
 
     `here` are its jobs placed on free room, `coming` those placed on machines that are on their way.

@@ -223,7 +223,7 @@ def _offer_key(offer: Offer) -> str:
 def tried(
     cache: MachineCache, records: Sequence[MachineRecord], snapshot: Snapshot, policy: Policy
 ) -> tuple[tuple[Cooldown, ...], frozenset[str]]:
-    """What rests after failures, and the images that are proven, once these records are in the ledger."""
+    """The cool-downs after failures, and the images that are proven, once these records are in the ledger."""
     images = {image for image, count in cache.proven.items() if count > 0}
     images.update(
         (r.worker_class, booted(r.image, r.variant), r.cloud) for r in records if r.joined_at is not None
@@ -251,7 +251,7 @@ def budget(
     policy: Policy,
     spending: SpendingBudgets | None = None,
 ) -> Budget:
-    """What may still be bought, when all that exists and all that was asked for is counted.
+    """The budget for what may still be bought, when all that exists and all that was asked for is counted.
 
     `rests` is what cools down, `proven` are the images of which a machine has joined, `spending` the budgets
     of money as they stand.

@@ -15,7 +15,9 @@ MANY = 1_000_000_000
 
 @dataclass(slots=True)
 class Use:
-    """What counts against a limit. `price_unknown` where the cost of something in it isn't known."""
+    """The quantities that count against a limit. `price_unknown` where the cost of something in it isn't
+    known.
+    """
 
     machines: int = 0
     cores: int = 0
@@ -43,7 +45,7 @@ class Use:
 
 
 def left_of(most: int | None, has: int) -> int:
-    """What is left under a ceiling, or any number."""
+    """The rest under a ceiling, or any number."""
     return MANY if most is None else max(0, most - has)
 
 

@@ -50,7 +50,7 @@ _UNDER_WAY = (LaunchState.INTENDED, LaunchState.UNKNOWN)
 
 
 def noted(pace: JoinPace) -> dict[str, Any]:
-    """What a controller that is started next has to know, as JSON's types.
+    """The facts that the next controller has to know, as JSON's types.
 
     The limit, since a head that restarts while machines drown its collectors would otherwise begin with
     another burst; not what collectors said: they are heard again soon.
@@ -162,7 +162,7 @@ def _duty(before: CollectorLoad, now: CollectorLoad) -> float:
 
 
 def _trouble(before: CollectorLoad, now: CollectorLoad) -> str:
-    """What shows that a collector has had too much to do since its last word."""
+    """The signs that a collector has had too much to do since its last word."""
     if (duty := _duty(before, now)) > BUSY:
         return f"was busy {min(1.0, duty):.0%} of the time"
     if now.lost > before.lost:

@@ -38,7 +38,7 @@ def affordable(standing: Spending, offer: Offer, part: float = 1.0) -> tuple[int
 
 
 def _per_hour(standing: Spending) -> float:
-    """What may be added to what runs, per hour, so that all of it can be paid for the next hour."""
+    """The cost per hour that may be added to what runs, so that all of it can be paid for the next hour."""
     assert standing.left is not None  # noqa: S101
     assert standing.burn is not None  # noqa: S101  # `unknown` was asked before
     now = min(1.0, (standing.ends - standing.now) / HOUR)
@@ -64,7 +64,7 @@ def spent(standing: Spending) -> Reason:
 
 
 def warning(standing: Spending) -> Reason | None:
-    """What is to be said of a budget that is spent, nearly spent or not known; None of others."""
+    """The warning about a budget that is spent, nearly spent or not known; None of others."""
     if standing.over:
         return spent(standing)
     if (why := unknown(standing)) is not None:

@@ -251,7 +251,7 @@ def total(costs: Iterable[float | None]) -> float | None:
 
 
 def spending_warnings(budgets: SpendingBudgets | None, told: Sequence[Spending]) -> list[Reason]:
-    """What is to be said of budgets that are nearly spent, spent, unknown, or hold nothing back."""
+    """The warnings about budgets that are nearly spent, spent, unknown, or hold nothing back."""
     if budgets is None:
         return []
     found = [why for one in told if (why := warning(one)) is not None]

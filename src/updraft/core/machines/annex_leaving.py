@@ -1,8 +1,8 @@
 """How the machines of an annex leave: at the end of its lease for certain, before it when it is stopped."""
 
 from updraft.core.machines.dispositions import (
+    DecisionView,
     Disposition,
-    Look,
     cloud_answers,
     drained,
     end,
@@ -18,8 +18,8 @@ GRACE = 30.0
 """Seconds after the end of a lease in which a machine, which knows it too, lets its jobs save their work."""
 
 
-def of_annex(machine: Machine, look: Look) -> Disposition | None:
-    """What becomes of a machine because of its annex; None where that is no reason to go.
+def of_annex(machine: Machine, look: DecisionView) -> Disposition | None:
+    """The disposition of a machine because of its annex; None where that is no reason to go.
 
     The end of a lease is a matter of the clock alone: no source has to be known for it, and who doesn't
     answer is asked to end the machine all the same.
@@ -42,7 +42,7 @@ def of_annex(machine: Machine, look: Look) -> Disposition | None:
     return None
 
 
-def lease_over(machine: Machine, look: Look) -> Reason | None:
+def lease_over(machine: Machine, look: DecisionView) -> Reason | None:
     """Why a machine is gone that nobody was asked to end: with its lease, which it knows; None for others."""
     annex = look.annex(machine)
     return _reason(annex) if annex is not None and look.now >= annex.until else None
@@ -52,14 +52,14 @@ def _reason(annex: Annex) -> Reason:
     return Reason(LEASE_OVER, f"the lease of annex {annex.name} ended at {moment(annex.until)}")
 
 
-def _over(machine: Machine, look: Look, annex: Annex) -> Disposition:
+def _over(machine: Machine, look: DecisionView, annex: Annex) -> Disposition:
     reason = _reason(annex)
     if machine.busy and look.now < annex.until + GRACE:
         return Disposition(reason, deadline=annex.until + GRACE)
     return end_by_deadline(machine, look, reason)
 
 
-def _stopped(machine: Machine, look: Look, annex: Annex, reason: Reason) -> Disposition | None:
+def _stopped(machine: Machine, look: DecisionView, annex: Annex, reason: Reason) -> Disposition | None:
     """It is closed to new jobs, and ends when it is empty; with its jobs where that was asked for."""
     if annex.kill_jobs:
         return end_by_hand(machine, look, reason)

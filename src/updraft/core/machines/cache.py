@@ -43,7 +43,7 @@ class _LastListed(Generic[T]):
         self._ids: dict[int, T] = {}
 
     def turn(self, found: Sequence[T]) -> tuple[list[T], list[T]]:
-        """What is in this list and was not in the last one, and the other way round."""
+        """The objects new in this list, and those that only the last one had."""
         if found is self.all:
             return [], []
         # Both lists are held: no two of their objects have one number.

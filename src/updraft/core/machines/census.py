@@ -51,7 +51,7 @@ class Origins:
             self._offers.setdefault((offer.cloud, offer.flavor, offer.market), offer)
 
     def record(self, instance: Instance) -> MachineRecord:
-        """What is known of it: by its launch, else by an offer of its flavor.
+        """A record of what is known of it: by its launch, else by an offer of its flavor.
 
         One of which neither is known counts as the largest that its cloud sells, and its price is unknown.
         """

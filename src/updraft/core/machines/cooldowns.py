@@ -67,12 +67,16 @@ class Outstanding:
 
     @property
     def keys(self) -> tuple[MachineId, ...]:
-        """What each is counted under until it has an id: no cloud, and the launch's key with a number."""
+        """The keys under which its machines count until they have ids: no cloud, and the launch's key
+        with a number.
+        """
         return tuple([MachineId("", f"{self.launch.key}#{number}") for number in range(self.count)])
 
 
 def outstanding(ledger: LedgerView, machines: Iterable[Machine]) -> tuple[Outstanding, ...]:
-    """What was asked for and has not shown itself yet: it counts until it joins or its deadline passes."""
+    """The launches whose machines have not all shown themselves: each counts until it joins or its
+    deadline passes.
+    """
     launches = [launch for launch in ledger.launches if launch.state in _OPEN]
     if not launches:
         return ()
@@ -229,7 +233,7 @@ def _name(scope: Scope) -> str:
 
 
 def cooldowns(ledger: LedgerView, now: float, timings: Timings) -> tuple[Cooldown, ...]:
-    """What rests after failures, from the ledger's own history: exponential, per offer, image or cloud.
+    """The cool-downs after failures, from the ledger's own history: exponential, per offer, image or cloud.
 
     Failures at the same moment (one launch of many machines) are one piece of news, and lengthen the rest
     once. But each counts towards `failures_to_probe` in a row, after which one probe goes out at a time.

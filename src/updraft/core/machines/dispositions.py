@@ -25,7 +25,7 @@ ASK_AGAIN = 15.0  # seconds before a terminate that the cloud doesn't show is as
 
 @dataclass(frozen=True, slots=True)
 class Disposition:
-    """What becomes of a machine: actions now, the reason, by when; `ended` True where it is over.
+    """The decision about one machine: actions now, the reason, by when; `ended` True where it is over.
 
     `failed` that it counts as a launch that failed, though it can't be ended yet.
     """
@@ -39,7 +39,7 @@ class Disposition:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DecisionView:
     """One decision's view, handed to each rule; `surplus` are machines that a lowered limit sends away,
     `overspent` those that a spent budget does, each with the reason.
 
@@ -88,7 +88,7 @@ class Look:
         return self._annexes.get(machine.record.variant.annex) if self._annexes else None
 
 
-Rule = Callable[[Machine, Look], Disposition | None]
+Rule = Callable[[Machine, DecisionView], Disposition | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Running:
     said: frozenset[str]
 
 
-def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None) -> Disposition:
+def end(machine: Machine, look: DecisionView, reason: Reason, held: Reason | None = None) -> Disposition:
     """End it where the cloud and the pool both bear it out; else say who objects.
 
     `held` is how that is called, where it isn't the reason of the end.
@@ -118,7 +118,7 @@ def end(machine: Machine, look: Look, reason: Reason, held: Reason | None = None
     )
 
 
-def end_by_deadline(machine: Machine, look: Look, reason: Reason) -> Disposition:
+def end_by_deadline(machine: Machine, look: DecisionView, reason: Reason) -> Disposition:
     """End it, whatever the pool says: a deadline has passed that the policy or a person has named."""
     foreign = not_ours(machine.instance, look.policy)
     if foreign is not None:
@@ -129,13 +129,13 @@ def end_by_deadline(machine: Machine, look: Look, reason: Reason) -> Disposition
     return _terminate(machine, look, reason)
 
 
-def end_by_hand(machine: Machine, look: Look, reason: Reason) -> Disposition:
+def end_by_hand(machine: Machine, look: DecisionView, reason: Reason) -> Disposition:
     """End it, whatever the pool and the clock say: a person has said that it goes now, with its jobs."""
     foreign = not_ours(machine.instance, look.policy)
     return Disposition(foreign, warn=True) if foreign is not None else _terminate(machine, look, reason)
 
 
-def _terminate(machine: Machine, look: Look, reason: Reason) -> Disposition:
+def _terminate(machine: Machine, look: DecisionView, reason: Reason) -> Disposition:
     """Ask for its end, unless that was asked for and no look since shows that it was in vain."""
     asked, failed = machine.record.terminate_asked_at, machine.record.end_failed
     told = reason
@@ -149,20 +149,20 @@ def _terminate(machine: Machine, look: Look, reason: Reason) -> Disposition:
     return Disposition(told, (order,), warn=failed is not None)
 
 
-def _looked_at(cloud: str, look: Look) -> float:
+def _looked_at(cloud: str, look: DecisionView) -> float:
     """When the cloud was asked for the machines that it shows: a slow one may be shown as it was."""
     view = look.snapshot.clouds.get(cloud)
     return view.machines.at if view is not None and isinstance(view.machines, Known) else look.now
 
 
-def jobs_there(machine: Machine, look: Look) -> tuple[RunningJob, ...] | None:
+def jobs_there(machine: Machine, look: DecisionView) -> tuple[RunningJob, ...] | None:
     """Jobs that some schedd believes to run on it; None where not every schedd has said."""
     known = jobs_known(machine, look)
     said = look.running.complete and look.running.said.issuperset(machine.record.other_schedds)
     return known if said else None
 
 
-def jobs_known(machine: Machine, look: Look) -> tuple[RunningJob, ...]:
+def jobs_known(machine: Machine, look: DecisionView) -> tuple[RunningJob, ...]:
     """Jobs that the schedds that have said believe to run on it."""
     look.asked_for.add(machine.key)
     return tuple(look.running.jobs.get(machine.id, ()))
@@ -186,13 +186,13 @@ def _running(snapshot: Snapshot) -> _Running:
     return _Running(found, complete, asked, frozenset(said))
 
 
-def cloud_answers(machine: Machine, look: Look) -> bool:
+def cloud_answers(machine: Machine, look: DecisionView) -> bool:
     """Has the machine's cloud said what machines there are?"""
     view = look.snapshot.clouds.get(machine.cloud)
     return view is not None and isinstance(view.machines, Known)
 
 
-def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None) -> Disposition:
+def drained(machine: Machine, look: DecisionView, reason: Reason, deadline: float | None) -> Disposition:
     """Atomically where it is empty; else closed to new jobs, with a deadline if there is one.
 
     A graceful drain throws a job off at once that asked for less retirement than the machine gives
@@ -207,7 +207,7 @@ def drained(machine: Machine, look: Look, reason: Reason, deadline: float | None
     return Disposition(reason, (Drain(machine.id, machine.cloud, mode, reason, ends),), ends)
 
 
-def _impatient(machine: Machine, look: Look) -> bool:
+def _impatient(machine: Machine, look: DecisionView) -> bool:
     worker = look.worker(machine)
     promised = worker.drain_deadline if worker is not None else 0.0
     return any(slot.patience < promised for slot in machine.slots)

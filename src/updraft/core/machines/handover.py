@@ -30,7 +30,7 @@ def fair_deadline(requested_at: float, allowed: float, longest: float, began: fl
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TokenRequest:
     """A machine asks: the fingerprint of its `key`, and of whom it says to be a machine.
 
     All of it is a word but `shown`, the launch whose token the collector has seen (as identities spell it).
@@ -109,7 +109,7 @@ Decision = Give | Call | Read | Wait | Refuse
 
 
 def decide(
-    asked: Asked,
+    asked: TokenRequest,
     *,
     clouds: Mapping[str, CloudView],
     records: Mapping[str, MachineRecord],
@@ -119,7 +119,8 @@ def decide(
     began: float,
     now: float,
 ) -> Decision:
-    """What to answer. `records` are the ledger's of machines by instance id, `handed` is of this one.
+    """The answer to a request. `records` are the ledger's of machines by instance id, `handed` is of this
+    one.
 
     `boot_deadline` is the class's, in seconds; `began` is when this controller began to act.
     """
@@ -148,7 +149,7 @@ def decide(
 
 
 def _refused(
-    asked: Asked, record: MachineRecord | None, handed: Handed | None, *, late: bool
+    asked: TokenRequest, record: MachineRecord | None, handed: Handed | None, *, late: bool
 ) -> Reason | None:
     """Why this can never be, by what was known before anybody looked."""
     if asked.shown != asked.launch:
@@ -168,7 +169,7 @@ def _refused(
     return None
 
 
-def of_another(asked: Asked) -> Reason:
+def of_another(asked: TokenRequest) -> Reason:
     """Why who asks with another launch's token gets nothing."""
     return Reason("other-launch", f"{asked.instance} is no machine of the launch whose token was shown")
 
@@ -180,7 +181,7 @@ def _listed(instance: str, clouds: Mapping[str, CloudView]) -> Instance | None:
     return found[0] if len(found) == 1 else None
 
 
-def _by_its_address(asked: Asked, cloud: str, address: str, found: frozenset[str] | None) -> Decision:
+def _by_its_address(asked: TokenRequest, cloud: str, address: str, found: frozenset[str] | None) -> Decision:
     if found is None:
         return Call(cloud, address)
     if not found:
@@ -192,7 +193,7 @@ def _by_its_address(asked: Asked, cloud: str, address: str, found: frozenset[str
     return Give(cloud)
 
 
-def _by_its_console(asked: Asked, listed: Instance, witness: Witness) -> Decision:
+def _by_its_console(asked: TokenRequest, listed: Instance, witness: Witness) -> Decision:
     """A console may be late to show anything: so nobody is refused by what it doesn't show."""
     found = witness.found
     if found is None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from updraft.core.machines.annex_leaving import lease_over, of_annex
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED, boot_deadline
 from updraft.core.machines.dispositions import (
+    DecisionView,
     Disposition,
-    Look,
     Rule,
     cloud_answers,
     drained,
@@ -48,7 +48,7 @@ from updraft.core.settings import CLOUD_DRAINED
 OPERATOR = "operator"
 
 
-def disposition(machine: Machine, look: Look) -> Disposition | None:
+def disposition(machine: Machine, look: DecisionView) -> Disposition | None:
     """The first rule's opinion; None where the machine may stay."""
     if machine.record.let_go is not None and (found := _let_go(machine, look)) is not None:
         return found
@@ -71,7 +71,7 @@ def disposition(machine: Machine, look: Look) -> Disposition | None:
 # --------------------------------------------------------------------------------------- who is let go
 
 
-def _let_go(machine: Machine, look: Look) -> Disposition | None:
+def _let_go(machine: Machine, look: DecisionView) -> Disposition | None:
     """An operator wants it to stay and be ours no longer: its drain is taken back first, its tags go then.
 
     Before every other rule: once its tags are gone its cloud lists it no more, and that is not its end. One
@@ -91,7 +91,7 @@ def _let_go(machine: Machine, look: Look) -> Disposition | None:
     return Disposition(reason, (Disown(machine.id, machine.cloud, reason),))
 
 
-def _killed(machine: Machine, look: Look) -> Disposition | None:
+def _killed(machine: Machine, look: DecisionView) -> Disposition | None:
     """An operator has said that it goes with its jobs: nobody else is asked, and its startd may be dead."""
     wanted = machine.record.wanted_drain
     if machine.phase is Phase.GONE or wanted is None or wanted.deadline is None or look.now < wanted.deadline:
@@ -102,7 +102,7 @@ def _killed(machine: Machine, look: Look) -> Disposition | None:
 # ------------------------------------------------------------------------------------------ who is gone
 
 
-def _gone(machine: Machine, look: Look) -> Disposition | None:
+def _gone(machine: Machine, look: DecisionView) -> Disposition | None:
     """The cloud says that it is over: its ads go at once, its jobs go back to the queue."""
     if machine.phase is not Phase.GONE:
         return None
@@ -138,7 +138,9 @@ def _gone(machine: Machine, look: Look) -> Disposition | None:
 _NOT_US = "another controller acted until then"
 
 
-def _given_back(machine: Machine, jobs: Iterable[RunningJob], reason: Reason, look: Look) -> list[Action]:
+def _given_back(
+    machine: Machine, jobs: Iterable[RunningJob], reason: Reason, look: DecisionView
+) -> list[Action]:
     by_schedd: dict[str, list[str]] = {}
     for job in jobs:
         if not _fails_by_itself(job, machine.record, look):
@@ -150,7 +152,7 @@ def _given_back(machine: Machine, jobs: Iterable[RunningJob], reason: Reason, lo
     ]
 
 
-def _fails_by_itself(job: RunningJob, record: MachineRecord, look: Look) -> bool:
+def _fails_by_itself(job: RunningJob, record: MachineRecord, look: DecisionView) -> bool:
     """Did it start, by the claim of one that was given back, when the machine was gone?
 
     Its shadow can't reach the machine, gives up within a minute, and the schedd drops the claim. To give it
@@ -177,7 +179,7 @@ def left_on_hold(snapshot: Snapshot, actions: Iterable[Action]) -> tuple[Requeue
     )
 
 
-def _failed(machine: Machine, look: Look) -> Disposition | None:
+def _failed(machine: Machine, look: DecisionView) -> Disposition | None:
     """The cloud says that it is broken."""
     if machine.phase is not Phase.FAILED:
         return None
@@ -187,7 +189,7 @@ def _failed(machine: Machine, look: Look) -> Disposition | None:
     return replace(found, failed=machine.record.joined_at is None)
 
 
-def _ending(machine: Machine, look: Look) -> Disposition | None:
+def _ending(machine: Machine, look: DecisionView) -> Disposition | None:
     """On its way out: closed by our drain and seen gone from the pool, or shut down from inside."""
     if machine.phase is not Phase.ENDING:
         return None
@@ -206,7 +208,7 @@ def _ending(machine: Machine, look: Look) -> Disposition | None:
     return end(machine, look, reason)
 
 
-def _lost(machine: Machine, look: Look) -> Disposition | None:
+def _lost(machine: Machine, look: DecisionView) -> Disposition | None:
     """The pool has forgotten it and the cloud has not: it goes only when no schedd has a job there either.
 
     One whose ads are there and too old has been waited for; how old they are is told by a clock.
@@ -227,7 +229,7 @@ def _lost(machine: Machine, look: Look) -> Disposition | None:
     return end(machine, look, gone, Reason("lost", text))
 
 
-def _how_lost(machine: Machine, since: float, look: Look) -> str:
+def _how_lost(machine: Machine, since: float, look: DecisionView) -> str:
     if machine.slots:
         age = look.now - last_heard(machine.slots)
         text = f"its last ad is {age / 60:.0f} min old" if age >= 120 else f"its last ad is {age:.0f} s old"
@@ -241,7 +243,7 @@ def _how_lost(machine: Machine, since: float, look: Look) -> str:
 # ------------------------------------------------------------------------------------------- who is late
 
 
-def _booting(machine: Machine, look: Look) -> Disposition | None:
+def _booting(machine: Machine, look: DecisionView) -> Disposition | None:
     """Not joined yet: it has a deadline, and the absence of its ad must be worth something."""
     if machine.phase not in (Phase.REQUESTED, Phase.BOOTING):
         return None
@@ -268,7 +270,7 @@ def _booting(machine: Machine, look: Look) -> Disposition | None:
 # ------------------------------------------------------------------------------------------- who drains
 
 
-def _draining(machine: Machine, look: Look) -> Disposition | None:
+def _draining(machine: Machine, look: DecisionView) -> Disposition | None:
     """Closed: ends when it is empty, or at its deadline; a busy drain can be taken back."""
     drain = machine.record.drain
     if machine.phase is not Phase.DRAINING:
@@ -296,7 +298,7 @@ def _draining(machine: Machine, look: Look) -> Disposition | None:
     return Disposition(drain.reason, deadline=drain.deadline)
 
 
-def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
+def _soonest(machine: Machine, drain: DrainRecord, look: DecisionView) -> float | None:
     """The first of the deadlines of its drain, of an operator's, and, once it is over, of its lifetime."""
     wanted, worker = machine.record.wanted_drain, look.worker(machine)
     named = [drain.deadline, None if wanted is None else wanted.deadline]
@@ -305,7 +307,7 @@ def _soonest(machine: Machine, drain: DrainRecord, look: Look) -> float | None:
     return min((at for at in named if at is not None), default=None)
 
 
-def _takes_back(machine: Machine, look: Look) -> bool:
+def _takes_back(machine: Machine, look: DecisionView) -> bool:
     """Is the cause of this busy drain gone?"""
     drain, worker = machine.record.drain, look.worker(machine)
     if drain is None or drain.mode is not DrainMode.BUSY or look.policy.closing:
@@ -321,7 +323,7 @@ def _takes_back(machine: Machine, look: Look) -> bool:
     return drain.reason.code == CLOUD_DRAINED and look.policy.rule(machine.cloud).leaving is None
 
 
-def _unfinished(machine: Machine, look: Look) -> Disposition | None:
+def _unfinished(machine: Machine, look: DecisionView) -> Disposition | None:
     """A drain was written down and perhaps never asked for (a crash): look again, then finish or drop it."""
     drain = machine.record.drain
     if machine.phase is not Phase.JOINED or drain is None:
@@ -337,7 +339,7 @@ def _unfinished(machine: Machine, look: Look) -> Disposition | None:
 _CLOSING = Reason("destroy", "all machines of the pool are to go")
 
 
-def _cause(machine: Machine, look: Look) -> Disposition | None:
+def _cause(machine: Machine, look: DecisionView) -> Disposition | None:
     """A cause to go that is not want of work: by hand, all of it, too old, drifted, over a lowered limit."""
     if machine.phase is not Phase.JOINED or not machine.slots or not cloud_answers(machine, look):
         return None

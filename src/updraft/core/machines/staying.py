@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from updraft.core.machines.cache import MachineCache
-from updraft.core.machines.dispositions import Disposition, Look
+from updraft.core.machines.dispositions import DecisionView, Disposition
 from updraft.core.machines.entries import Entry, by_rank, entry, keep_first, on_the_way
 from updraft.core.machines.leaving import disposition
 from updraft.core.machines.witnesses import ANOTHERS, UNTAGGED
@@ -31,7 +31,7 @@ class Staying:
     room: Sequence[Entry]
 
 
-def staying(cache: MachineCache, look: Look) -> Staying:
+def staying(cache: MachineCache, look: DecisionView) -> Staying:
     """Divide the machines of this look; `cache` has looked at its snapshot."""
     dispositions = _dispositions(cache, look)
     undecided = _undecided(cache, dispositions)
@@ -41,8 +41,8 @@ def staying(cache: MachineCache, look: Look) -> Staying:
     )
 
 
-def _dispositions(cache: MachineCache, look: Look) -> dict[MachineId, Disposition]:
-    """What becomes of machines whatever the queue says, in the order of their keys.
+def _dispositions(cache: MachineCache, look: DecisionView) -> dict[MachineId, Disposition]:
+    """The dispositions of machines whatever the queue says, in the order of their keys.
 
     A settled one stays until its lifetime is over, unless a limit was lowered or a budget is spent.
     """

@@ -5,7 +5,7 @@ One that doesn't run as it should, or that a thief has taken, may say what it li
 the last deadline that the policy names, and no longer.
 """
 
-from updraft.core.machines.dispositions import Disposition, Look, cloud_answers, end_by_deadline
+from updraft.core.machines.dispositions import DecisionView, Disposition, cloud_answers, end_by_deadline
 from updraft.core.model import Machine, Reason
 from updraft.core.reasons import moment
 from updraft.core.settings import WorkerClass
@@ -19,7 +19,7 @@ def lifetime_deadline(machine: Machine, worker: WorkerClass) -> float:
     return machine.record.requested_at + worker.lifetime + worker.drain_deadline
 
 
-def overdue(machine: Machine, look: Look) -> Disposition | None:
+def overdue(machine: Machine, look: DecisionView) -> Disposition | None:
     """All that its lifetime and a drain may take has been over for long: it goes, whatever its startd says.
 
     That it is asked in vain, refuses, or says that it works or that somebody else drains it.
@@ -34,7 +34,7 @@ def overdue(machine: Machine, look: Look) -> Disposition | None:
     return end_by_deadline(machine, look, Reason("deadline", text))
 
 
-def unanswered(machine: Machine, look: Look) -> Disposition | None:
+def unanswered(machine: Machine, look: DecisionView) -> Disposition | None:
     """Its startd was asked in vain: it rests, and is judged as lost once its ads are too old."""
     since, last = machine.record.unanswered_since, machine.record.unanswered_at
     if since is None or last is None or look.now - last >= _ASK_AGAIN:

@@ -43,7 +43,9 @@ class Waves:
 
 
 def waves(worker_class: str, ledger: LedgerView) -> Waves | None:
-    """What the last day's machines of this class tell; None where no boot was seen or nothing came back."""
+    """The waves that the last day's machines of this class tell of; None where no boot was seen or
+    nothing came back.
+    """
     mine = list(islice(_tellers(worker_class, ledger), _LATEST))
     kinds = sorted({(record.image, record.flavor) for record in mine})
     boots = sorted(boot for kind in kinds for boot in ledger.boots.get(kind, ())[-10:])

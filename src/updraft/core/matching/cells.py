@@ -78,7 +78,7 @@ def constant(code: int, number: float = 0.0) -> Cells:
 
 
 def truth(value: Cells) -> Codes:
-    """What a value is as a condition."""
+    """The truth of a value as a condition."""
     codes = _TRUTH[value.codes]
     numeric = _NUMERIC[value.codes]
     return np.where(numeric & (value.numbers != 0), np.int8(YES), codes)

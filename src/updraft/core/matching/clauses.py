@@ -39,7 +39,9 @@ _READS_ALL = frozenset({"eval"})
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What evaluating a text may look up: lower-case `names`, or `whole` ads; whether it reads the time."""
+    """The attributes that evaluating a text may look up: lower-case `names`, or `whole` ads; whether it
+    reads the time.
+    """
 
     names: frozenset[str]
     whole: bool = False
@@ -82,7 +84,7 @@ def parse(text: str) -> Node:
 
 @lru_cache(maxsize=20_000)
 def names_in(text: str) -> Names:
-    """What a text may look up, whatever it is."""
+    """The attributes that a text may look up, whatever it is."""
     parts = tokens(text)
     found: set[str] = set()
     whole = timed = False

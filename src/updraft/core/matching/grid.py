@@ -119,7 +119,7 @@ class Grid(Pairs):
     # ---------------------------------------------------------------------------------------- evaluation
 
     def truth(self, node: Node, side: int, need: Mask | None) -> Codes:
-        """What an expression is as a condition. `need`: where that matters, None for everywhere."""
+        """The truth of an expression as a condition. `need`: where that matters, None for everywhere."""
         if node.op in ("&&", "||"):
             return self._chain(node, side, need)
         if node.op == "!":
@@ -159,7 +159,7 @@ class Grid(Pairs):
         return np.where(value.codes == PENDING, np.int8(WAITING), (value.codes == wanted).view(np.int8))
 
     def value(self, node: Node, side: int, need: Mask | None) -> Cells:
-        """What an expression evaluates to."""
+        """The value of an expression."""
         op = node.op
         if op == "const":
             return self._constant(node)

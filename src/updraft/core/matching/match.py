@@ -74,7 +74,8 @@ def judge(group: JobGroup, kind: Kind, now: float) -> Verdict:
 
 
 def asked(request: Resources, kind: Kind) -> Resources:
-    """What one job with this `request` takes from a slot of `kind`, rounded as the startd rounds it.
+    """The resources that one job with this `request` takes from a slot of `kind`, rounded as the startd
+    rounds it.
 
     A static slot is taken whole. Where the rounding would ask for more than the whole slot, and the request
     itself would not, the startd gives what there is.
@@ -190,7 +191,7 @@ def _list(names: list[str]) -> ExprTree:
 
 
 def too_big(request: Resources, total: Resources) -> Reason:
-    """What a job with this request has too little of in a slot of this size."""
+    """The quantities of which a slot of this size has too little for this request."""
     names = total.names
     units = ("cpus", "MiB of memory", "KiB of disk", "GPUs", *names)
     lacks = [

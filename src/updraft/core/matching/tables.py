@@ -42,7 +42,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What the expressions of an ad refer to, for telling whether the time or chance decide about it."""
+    """The references of an ad's expressions, for telling whether the time or chance decide about it."""
 
     by_name: dict[str, frozenset[str]]
     timed: frozenset[str]
@@ -62,7 +62,7 @@ class Facts:
 
 @dataclass(slots=True)
 class Lexicon:
-    """What is known of texts, for as long as anybody remembers ads: numbers for strings and expressions."""
+    """The known texts, for as long as anybody remembers ads: numbers for strings and expressions."""
 
     texts: dict[str, str] = field(default_factory=dict)
     strings: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Annex:
-    """What was asked for: `machines` of a class, or machines with `cores` in all; the other one is 0.
+    """An annex as it was asked for: `machines` of a class, or machines with `cores` in all; the other one is
+    0.
 
     `until` and `since` are epoch seconds: machines of an earlier annex of this name are none of its own.
     `layer` is the hash of the bootstrap layer that is kept apart, "" without one.
@@ -45,7 +46,7 @@ class Annex:
 
     @property
     def variant(self) -> Variant:
-        """What its machines are."""
+        """The variant that its machines are."""
         user = "" if self.for_all else self.owner
         groups = ",".join(self.security_groups)
         return Variant(
@@ -62,7 +63,7 @@ AnnexState = Literal["whole", "growing", "held", "leaving", "over"]
 
 @dataclass(frozen=True, slots=True)
 class AnnexOutlook:
-    """What becomes of an annex.
+    """How an annex stands.
 
     `state` is "whole" (all is there or on its way), "growing" (the plan launches some), "held" (some are
     missing, and `reason` says what stops them), "leaving" (its machines are on their way out) or "over" (none

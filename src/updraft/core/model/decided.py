@@ -165,7 +165,7 @@ Action = Launch | Drain | Undrain | Terminate | Adopt | Disown | RequeueJobs | F
 
 @dataclass(frozen=True, slots=True)
 class GroupOutlook:
-    """What becomes of one job group: how many jobs find room where, and why the rest doesn't.
+    """The outlook of one job group: how many jobs find room where, and why the rest doesn't.
 
     `held_back` are limits, cool-downs and the like that stopped a purchase; `refused` are, where no offer can
     run it, the clauses that fail on some of them (offer key, reason).
@@ -183,7 +183,7 @@ class GroupOutlook:
 
 @dataclass(frozen=True, slots=True)
 class MachineOutlook:
-    """What will become of one machine, and why."""
+    """The outlook of one machine, and why."""
 
     machine: Annotated[str, "Its id."]
     cloud: str
@@ -211,7 +211,7 @@ class Cooldown:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What the next look is to ask besides: clouds for these `machines`, each by its id, and schedds for the
+    """The questions for the next look: clouds for these `machines`, each by its id, and schedds for the
     jobs that run, where anybody has to know which run on `jobs`. Both are clouds and ids.
     """
 
@@ -221,7 +221,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do about a snapshot.
+    """The decision about a snapshot.
 
     `records` are the machine records as they are to be remembered (only those that changed), `settled` the
     launch keys of which nothing more will come; both are written to the ledger before any action. `at_work`

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class CollectorLoad:
-    """What a collector's own ad said at `told`, a time of its own clock; all numbers since it `started`.
+    """The load that a collector's own ad said at `told`, a time of its own clock; all numbers since it
+    `started`.
 
     `busy` are the seconds in which it was at work, `joined` machines whose first ad it took, `lost` ads of
     machines that never came (their numbers have gaps), `dropped` questions that it left unanswered, `queued`

@@ -13,7 +13,7 @@ from updraft.core.model.spent import Spent
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What every source said at one look, which ended at `now`; each is known or unknown.
+    """The answers of every source at one look, which ended at `now`; each is known or unknown.
 
     `templates` are the ads of whole, empty slots that the collector has shown, one for each kind. `annexes`
     are all that the ledger has. What the controller knows of itself: `jumped_at`, `launching`, `awake_since`
@@ -39,7 +39,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known beyond an observation: from earlier looks, and by asking the judge.
+    """The facts known beyond an observation: from earlier looks, and by asking the judge.
 
     `at` is when the judge had answered. `templates` are the ads learned from machines of our own, by kind,
     and `pace` is how fast machines could join up to this look. `kinds` are the kinds of slots that the judge

@@ -179,7 +179,7 @@ class AccountingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What the negotiator goes by when not everyone can have everything.
+    """The figures that the negotiator goes by when not everyone can have everything.
 
     `priorities` are the submitters' effective priorities (twice the number is half the share), by their name
     without the domain; somebody new has `NEW_PRIORITY`. `groups` are the accounting groups by their names.
@@ -208,7 +208,7 @@ class CollectorView:
 
 
 class CloudState(StrEnum):
-    """What a cloud says of an instance, in one vocabulary for all clouds."""
+    """The state of an instance, in one vocabulary for all clouds."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -261,7 +261,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class CloudOffer:
-    """What a cloud sells: a flavor in a zone on a market."""
+    """An offer of a cloud: a flavor in a zone on a market."""
 
     cloud: Annotated[str, "Its cloud."]
     zone: Annotated[str, "Where."]
@@ -324,7 +324,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What is left of a cloud's quotas, foreign machines counted; None is *not known*, never zero.
+    """The rest of a cloud's quotas, foreign machines counted; None is *not known*, never zero.
 
     `unlimited` names those that the cloud says have no end. `used_machines` and `used_cores` are what
     everybody has there, ours included: for people to read, nothing is decided by them.

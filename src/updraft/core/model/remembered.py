@@ -13,7 +13,7 @@ from updraft.core.model.variants import PLAIN, Variant
 
 
 class LaunchState(StrEnum):
-    """What the ledger knows of a launch."""
+    """The state of a launch in the ledger."""
 
     INTENDED = "intended"  # written before the call: until it settles, all of it may exist
     ACCEPTED = "accepted"  # the cloud answered with ids
@@ -68,7 +68,7 @@ class DrainRecord:
 
 @dataclass(frozen=True, slots=True)
 class MachineRecord:
-    """What the ledger remembers of one machine: what neither cloud nor pool can say by itself.
+    """The ledger's record of one machine: what neither cloud nor pool can say by itself.
 
     `last_claimed_at` is when it was last seen (or known by its counter) to have a claim: idle counts from
     there; `job_starts` the counter then; `missing_since` when its cloud, known, stopped listing it;
@@ -164,7 +164,7 @@ class Untaken:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """What is remembered: all live machines, launches and ends of the last day, boots seen so far.
+    """The ledger's memory: all live machines, launches and ends of the last day, boots seen so far.
 
     `boots` maps (image, flavor) to the seconds from request to join of the latest boots, oldest first.
     `at_work` is for a ledger that keeps in one place who was busy last: the `last_claimed_at` of their
@@ -203,7 +203,7 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one decision is made about, prepared from what was observed. Each source is known or unknown.
+    """The basis of one decision, prepared from what was observed. Each source is known or unknown.
 
     `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
     of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.

@@ -12,7 +12,7 @@ DAY = 86400.0
 
 
 class BudgetPeriod(StrEnum):
-    """What a budget is for: a UTC day, or a month of such days."""
+    """The period of a budget: a UTC day, or a month of such days."""
 
     DAY = "day"
     MONTH = "month"
@@ -66,7 +66,7 @@ class SpentRow:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the records say, up to the look `at`: of the UTC `day` (from 1970-01-01) and of its month.
+    """The spending in the records, up to the look `at`: of the UTC `day` (from 1970-01-01) and of its month.
 
     `machines` are all costs, by where they came up; `people` the parts of them that users are charged with.
     """
@@ -98,7 +98,7 @@ class Spending:
 
     @property
     def left(self) -> float | None:
-        """What may still be spent, never less than nothing; None where nobody knows."""
+        """The money that may still be spent, never less than nothing; None where nobody knows."""
         return None if self.spent is None else max(0.0, self.most - self.spent)
 
     @property

@@ -13,7 +13,7 @@ from updraft.core.model.basics import Reason
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What one job asks for; what is empty or None is asked of nobody.
+    """The terms of one job; what is empty or None is asked of nobody.
 
     `images` and `flavors` are by cloud, "" for every cloud that isn't named. `clouds` are the only ones that
     will do. `networks` is as `images`. `layers` are names of layers that the site offers. `label` is the

@@ -15,7 +15,7 @@ Day = int
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What doesn't change while a machine lives, and its price as it is now.
+    """The facts that don't change while a machine lives, and its price as it is now.
 
     `begin` is when it was asked for. `price` is per hour, None where it isn't known; `source` is where it
     comes from: "site" (updraft.toml), "cloud", or "" where it isn't known. `score` is the benchmark of one of
@@ -51,7 +51,7 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True, order=True)
 class UserClaim:
-    """What one user has of a machine. `began` is when its job began, or at least the claim; 0 for unknown.
+    """One user's part of a machine. `began` is when its job began, or at least the claim; 0 for unknown.
 
     `running` is False between two jobs: then no work is lost with it.
     """
@@ -66,7 +66,7 @@ class UserClaim:
 
 @dataclass(frozen=True, slots=True)
 class InPool:
-    """What the pool says of a machine: whether it is there, and whose claims it has.
+    """The pool's answer about a machine: whether it is there, and whose claims it has.
 
     `begun` counts the jobs that its startd has begun since `started`; None where it doesn't say.
     """
@@ -83,7 +83,8 @@ ABSENT = InPool(False)
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one look says of a machine: whether it lives (None: its cloud is silent), what the pool says.
+    """The observation of a machine at one look: whether it lives (None: its cloud is silent), what the pool
+    says.
 
     `ended` is when it was over and why, for one that is.
     """
@@ -96,7 +97,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """What is known of a machine that isn't over, and up to when that is in the records.
+    """The last known state of a machine that isn't over, and up to when that is in the records.
 
     `known` is what the pool said last, however long ago; None where it has said nothing yet.
     """
@@ -116,7 +117,7 @@ class Meters:
 
 @dataclass(slots=True)
 class MachineDay:
-    """What is added to one machine's record of one day.
+    """The addition to one machine's record of one day.
 
     `alive` are seconds that it existed, of which `joined` in the pool and `claimed` with some claim; in the
     `unseen` ones it existed and nobody knows what it did. The `doubtful` ones are not among these: nobody
@@ -143,7 +144,7 @@ class MachineDay:
 
 @dataclass(slots=True)
 class UserDay:
-    """What is added to what one user, with one accounting group, has had of one machine on one day.
+    """The addition to the record of one user, with one accounting group, of one machine on one day.
 
     `lost` are core-seconds of jobs that were cut short with the machine, since each began: what a job has
     saved elsewhere isn't known here, so it is the most that was lost. An empty user is one that nobody knows.
@@ -157,7 +158,9 @@ class UserDay:
 
 @dataclass(slots=True)
 class Booking:
-    """What a look adds to the records, and the meters that it has changed: None for one that is over."""
+    """The additions of a look to the records, and the meters that it has changed: None for one that is
+    over.
+    """
 
     at: float
     machines: dict[tuple[MachineId, Day], tuple[MachineFacts, MachineDay]] = field(default_factory=dict)

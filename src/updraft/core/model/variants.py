@@ -47,6 +47,9 @@ class Variant:
     def __bool__(self) -> bool:
         return self.text != ""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 PLAIN = Variant()
 

@@ -31,7 +31,7 @@ class Cap:
 
 @dataclass(slots=True)
 class Tally:
-    """What a user has."""
+    """The machines and cores that a user has."""
 
     machines: int = 0
     cores: int = 0
@@ -39,7 +39,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What caps leave of a machine's jobs (`content`, by group), how often, and why less than was asked."""
+    """The part of a machine's jobs that caps leave (`content`, by group), how often, and why less than
+    was asked.
+    """
 
     content: dict[str, int]
     most: int
@@ -77,11 +79,13 @@ class Caps:
         return machines or classes or group.terms.type_limit is not None
 
     def fit(self, offer: Offer, jobs: Sequence[tuple[JobGroup, int]]) -> Cut:
-        """What may be had of machines of this offer with so many jobs of each group on each of them."""
+        """The number that may be had of machines of this offer with so many jobs of each group on each of
+        them.
+        """
         return self.held(offer, jobs)
 
     def held(self, offer: Offer, jobs: Sequence[tuple[JobGroup, int]]) -> Cut:
-        """What caps leave of such machines, whatever they cost."""
+        """The number that caps leave of such machines, whatever they cost."""
         content: dict[str, int] = {}
         stops: dict[str, Reason] = {}
         used: dict[str, int] = {}

@@ -25,7 +25,8 @@ from updraft.core.sharing.submitters import is_ready, sharing, short, weight
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What each submitter has now (`cores`, by name without domain), and what the negotiator shares by.
+    """The standing of each submitter now (`cores`, by name without domain), and what the negotiator shares
+    by.
 
     `users` is what each authenticated user has, whatever the jobs' accounting groups. `caps` are what each
     may still have, None where there are none. `high` are the parties of high priority of those submitters who

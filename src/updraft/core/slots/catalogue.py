@@ -85,7 +85,9 @@ _PLATFORM: Mapping[str, str] = {
 
 
 def usable(sold: Resources) -> Resources:
-    """What a startd will find on a machine that a cloud sells as `sold`: a guess, rather too little."""
+    """The resources that a startd will find on a machine that a cloud sells as `sold`: a guess, rather
+    too little.
+    """
     memory = sold.memory - min(sold.memory // MEMORY_SHARE_KEPT, MEMORY_KEPT_AT_MOST)
     return Resources(sold.cpus, memory, sold.disk - min(sold.disk // 2, DISK_KEPT), sold.gpus)
 

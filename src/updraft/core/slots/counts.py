@@ -21,7 +21,7 @@ def most_slots(size: Resources) -> int:
 
 
 def believable(free: Resources, size: Resources) -> Resources:
-    """What a machine of this size says of its room, as far as it can be so."""
+    """The room that a machine of this size says it has, as far as it can be so."""
     if size.cpus <= 0 or (free.cpus <= OVERSOLD * size.cpus and free.memory <= OVERSOLD * size.memory):
         return free
     cpus, memory = (OVERSOLD * one for one in (size.cpus, size.memory))

@@ -166,7 +166,7 @@ class OfferCatalogue:
 
 
 def for_some_class(sold: Iterable[CloudOffer], policy: Policy) -> Iterator[CloudOffer]:
-    """What clouds sell that some class may take."""
+    """The offers of clouds that some class may take."""
     return (item for item in sold if any(_takes(worker, item) for worker in policy.classes.values()))
 
 
@@ -177,7 +177,7 @@ def _takes(worker: WorkerClass, item: CloudOffer) -> bool:
 
 
 def _variants(worker: WorkerClass, item: CloudOffer, wants: Wants) -> Iterator[Variant]:
-    """What machines of a class are on sale there: plain ones first."""
+    """The variants of a class that are on sale there: plain ones first."""
     if not worker.owner_only:
         yield PLAIN
     for want in wants.get(worker.name, ()):

@@ -62,7 +62,7 @@ _SIGNS = re.compile(r"[.+*?()\[\]{}|$]")
 def says(
     offer: CloudOffer, image: str, label: str, variant: Variant = PLAIN
 ) -> Mapping[str, str | int | float | bool]:
-    """What a machine says of itself that terms are held against: attribute to value.
+    """The attributes of a machine that terms are held against: attribute to value.
 
     It was bought as `offer` (a price that isn't known isn't said) and boots `image`; `label` is its VMType
     where the variant has none. Class, cloud, image, flavor and market it says besides.
@@ -117,7 +117,7 @@ def requirements() -> str:
 
 
 def annex_requirement() -> str:
-    """What a job that names an annex requires of machines: others would take it."""
+    """The requirement of a job that names an annex: others would take it."""
     return f"(MY.{TARGET_ANNEX} is undefined || TARGET.{ANNEX} == MY.{TARGET_ANNEX})"
 
 
@@ -162,7 +162,7 @@ def _turned(condition: str) -> str:
 
 
 def _pattern(cloud: str, own: str, *, only: bool = False) -> str:
-    """What a job's choice must look like for a machine on this cloud that has `own` (or nothing to choose).
+    """The pattern of a job's choice for a machine on this cloud that has `own` (or nothing to choose).
 
     A choice is one value, or `cloud:value` pairs with `default` for every cloud that isn't named. Unless the
     machine has it `only` for those who ask, no choice will do as well.

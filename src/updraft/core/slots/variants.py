@@ -50,7 +50,7 @@ def most_for(sold: int) -> int:
 
 
 def wanted(groups: Iterable[JobGroup], policy: Policy, most: int = MOST) -> Wants:
-    """What these groups want that isn't plain, at most `most` in all and `MOST_EACH` for a user.
+    """The variants that these groups want, at most `most` in all and `MOST_EACH` for a user.
 
     Who has waited longest comes first, each user with one variant, then each with another.
     """

@@ -47,7 +47,7 @@ def turn(
     jumped: bool = False,
     booked: Mapping[MachineId, float] = NONE,
 ) -> tuple[Meters, Booking]:
-    """What this look adds, and the meters after it.
+    """The additions of this look, and the meters after it.
 
     `jumped` says that the clock has, since the last look. `booked` says of machines that have no meter and
     are in the records, since they were taken for ended once, up to when they are.
@@ -69,7 +69,7 @@ def turn(
 
 
 def pending(meters: Meters) -> Booking:
-    """What these meters have counted up to the last look that isn't in the records."""
+    """The amounts that these meters have counted up to the last look that isn't in the records."""
     books = Booking(meters.at or 0.0)
     for meter in meters.machines.values():
         if meters.at is not None and meter.sighting.lives:

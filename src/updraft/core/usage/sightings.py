@@ -32,7 +32,7 @@ class SightingReader:
         """The sighting of each machine that lives, or ends by this plan, or has ended and is `metered`."""
         last, self._made = self._made if policy == self._policy else {}, {}
         self._policy = policy
-        look = _Look(snapshot, policy)
+        look = _LookIndex(snapshot, policy)
         metered, new = set(metered), {one.key: one for one in plan.records}
         for record in snapshot.ledger.machines:
             key = record.key
@@ -43,7 +43,7 @@ class SightingReader:
             self._see(key, record, look, last.get(key))
         return {key: made[-1] for key, made in self._made.items()}
 
-    def _see(self, key: MachineId, record: MachineRecord, look: "_Look", last: _Made | None) -> None:
+    def _see(self, key: MachineId, record: MachineRecord, look: "_LookIndex", last: _Made | None) -> None:
         instance, slots = look.instance(key), look.slots.get(key, ())
         lives, knows = look.lives(record, instance), look.knows(record, slots)
         told = (lives, knows)
@@ -63,7 +63,7 @@ class SightingReader:
         self._made[key] = (record, instance, slots, told, Sighting(facts, lives, pool, ended))
 
 
-class _Look:
+class _LookIndex:
     """One look, as its machines are found in it."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
@@ -103,7 +103,7 @@ class _Look:
         return record.joined_at is None or now - self._pool.started >= timings.collector_age
 
     def facts(self, record: MachineRecord) -> MachineFacts:
-        """What its record says, and the site of such machines."""
+        """The facts in its record, and those that the site says of such machines."""
         said, size = self.policy.accounting, record.resources
         annex = record.variant.annex
         score = _score(record.flavor, said)
@@ -145,7 +145,7 @@ def _score(flavor: str, said: Accounting) -> float | None:
 
 
 def in_pool(slots: tuple[Slot, ...], policy: Policy) -> InPool:
-    """What these slots of one machine say of it together."""
+    """The pool's answer about one machine, from all of its slots."""
     if not slots:
         return ABSENT
     claims: dict[UserClaim, list[int]] = {}

@@ -17,8 +17,8 @@ from updraft.core.model import Annex, AnnexOutlook, MachineOutlook, Snapshot
 from updraft.core.settings import AnnexAllowance, Policy
 from updraft.daemon import annexing
 from updraft.daemon.annex_requests import wire
-from updraft.daemon.annexing import Asked
-from updraft.daemon.herald import STARTING
+from updraft.daemon.annexing import AnnexRequest
+from updraft.daemon.election import STARTING
 from updraft.daemon.reporting import Cycle
 from updraft.documents.annexes import AnnexMachine, annex_row
 from updraft.errors import ProblemFound, UsageError
@@ -35,7 +35,7 @@ _MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DeskView:
     """What the daemon has seen last, and whether it acts; `starting` where it will within seconds."""
 
     snapshot: Snapshot
@@ -54,9 +54,9 @@ class Desk:
         self._ledger = ledger
         self._clock = clock
         self._lock = threading.Lock()
-        self._look: Look | None = None
+        self._look: DeskView | None = None
 
-    def seen(self, look: Look) -> None:
+    def seen(self, look: DeskView) -> None:
         """What is decided by from now on."""
         self._look = look
 
@@ -67,7 +67,9 @@ class Desk:
             self._ledger.note(TOLD, told, cycle.snapshot.now)
         plan, standing = cycle.plan, cycle.standing
         starting = standing is not None and standing.code in STARTING
-        self.seen(Look(cycle.snapshot, policy, plan.annexes, standing is None, starting, plan.machines, told))
+        self.seen(
+            DeskView(cycle.snapshot, policy, plan.annexes, standing is None, starting, plan.machines, told)
+        )
 
     def answer(self, user: str, question: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to one question of this user. Raises UsageError or ProblemFound to refuse it.
@@ -94,11 +96,11 @@ class Desk:
         allowance = allowance_of(user, look.policy)
         if allowance is None:
             raise UsageError(f"{user} may have no annexes here: its operator allows them in [annexes]")
-        asking = Asking(user, verb, Fields(fields), look, allowance, self._clock())
+        asking = DeskRequest(user, verb, Fields(fields), look, allowance, self._clock())
         with self._lock:
             return verbs[verb](asking)
 
-    def _current(self) -> Look:
+    def _current(self) -> DeskView:
         look = self._look
         if look is None or look.starting:
             raise wire.StartingError("updraft has just started and doesn't act yet: ask again in a minute")
@@ -108,9 +110,9 @@ class Desk:
 
     # ------------------------------------------------------------------------------------------- verbs
 
-    def _create(self, asking: "Asking") -> Mapping[str, Any]:
+    def _create(self, asking: "DeskRequest") -> Mapping[str, Any]:
         fields, now = asking.fields, asking.now
-        asked = Asked(
+        asked = AnnexRequest(
             name=fields.text("name"),
             owner=asking.user,
             worker_class=fields.text("class", ""),
@@ -137,7 +139,7 @@ class Desk:
             **self._allowance(asking, [*mine, annex]),
         }
 
-    def _extend(self, asking: "Asking") -> Mapping[str, Any]:
+    def _extend(self, asking: "DeskRequest") -> Mapping[str, Any]:
         name, duration = asking.fields.text("name"), asking.fields.number("duration", None)
         asking.fields.done()
         if duration is None:
@@ -152,7 +154,7 @@ class Desk:
         annex = book.extend(self._ledger, annex.name, until, asking.who, now)
         return {"annex": shown(annex, asking.look)}
 
-    def _end(self, asking: "Asking") -> Mapping[str, Any]:
+    def _end(self, asking: "DeskRequest") -> Mapping[str, Any]:
         name, kill = asking.fields.text("name"), bool(asking.fields.flag("kill_jobs"))
         asking.fields.done()
         annex = self._mine(asking, name)
@@ -160,7 +162,7 @@ class Desk:
         ended = change(self._ledger, annex.name, asking.who, asking.now, kill_jobs=kill)
         return {"annex": shown(ended, asking.look)}
 
-    def _list(self, asking: "Asking") -> Mapping[str, Any]:
+    def _list(self, asking: "DeskRequest") -> Mapping[str, Any]:
         name = asking.fields.text("name", "")
         asking.fields.done()
         mine = [self._mine(asking, name)] if name else self._of(asking.user)
@@ -172,31 +174,31 @@ class Desk:
     def _of(self, user: str) -> list[Annex]:
         return [one for one in self._ledger.annexes() if one.owner == user]
 
-    def _mine(self, asking: "Asking", name: str) -> Annex:
+    def _mine(self, asking: "DeskRequest", name: str) -> Annex:
         """The user's annex of this name; of another's it isn't even said that it is there."""
         found = next((one for one in self._of(asking.user) if one.name == name), None)
         if found is None:
             raise UsageError(f"{asking.user} has no annex {name[:_LONGEST_TEXT]!r}")
         return found
 
-    def _allow(self, asking: "Asking", annex: Annex, mine: list[Annex]) -> None:
+    def _allow(self, asking: "DeskRequest", annex: Annex, mine: list[Annex]) -> None:
         no = refusal(annex, asking.allowance, mine, asking.look.snapshot, asking.now)
         if no is not None:
             raise UsageError(no.text)
 
-    def _allowance(self, asking: "Asking", annexes: list[Annex]) -> Mapping[str, Any]:
+    def _allowance(self, asking: "DeskRequest", annexes: list[Annex]) -> Mapping[str, Any]:
         use = used(annexes, asking.look.snapshot)
         return {"budget": asdict(asking.allowance), "used": asdict(use)}
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class DeskRequest:
     """One question, and by what it is decided."""
 
     user: str
     verb: str
     fields: "Fields"
-    look: Look
+    look: DeskView
     allowance: AnnexAllowance
     now: float
 
@@ -257,7 +259,7 @@ class Fields:
             raise UsageError(f"{name!r} is nothing that a user may say here")
 
 
-def shown(annex: Annex, look: Look) -> dict[str, Any]:
+def shown(annex: Annex, look: DeskView) -> dict[str, Any]:
     """An annex as its owner is told of it: what was asked for, how it stood at the last look, its machines.
 
     The form is that of `updraft annex status --json`.

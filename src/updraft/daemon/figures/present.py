@@ -15,7 +15,7 @@ ROOM, COMING, LAUNCHING = "has-room", "machines-coming", "launching"
 UNKNOWN = "unknown"
 
 
-class Fleet:
+class FleetFigures:
     """Machines by cloud, class, market and phase: how many, their cores, and what they cost.
 
     Where the policy may have some and there are none, there is a row of none: a line falls to 0, and goes on.

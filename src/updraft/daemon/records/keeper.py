@@ -14,7 +14,7 @@ import structlog
 
 from updraft.core.model import GroupOutlook, JobGroup, Known, MachineId, MachineRecord, Reason, Slot, Snapshot
 from updraft.core.usage.days import day_of
-from updraft.daemon.herald import WATCHES
+from updraft.daemon.election import WATCHES
 from updraft.daemon.reporting import Cycle
 from updraft.errors import LedgerError, UpdraftError
 from updraft.ledger.secrets import scrub
@@ -34,7 +34,7 @@ WOULD_BUY = Reason("would-launch", "updraft only watches: it would have asked fo
 NO_OFFER = Reason("no-offer", "nothing that is on sale runs them")
 
 
-class Jobs(Protocol):
+class JobRecords(Protocol):
     """Who is asked for the pool's jobs: `condor.support.history.JobReader`."""
 
     def schedds(self, deadline: float) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class RecordKeeper:
     def __init__(
         self,
         record: PoolRecord,
-        jobs: Jobs,
+        jobs: JobRecords,
         names: Sequence[str],
         clock: Callable[[], float],
         every: float,

@@ -8,14 +8,14 @@ from typing import Any
 from updraft.core.machines.cooldowns import CLOUD_ERROR, NEVER_JOINED
 from updraft.core.reasons import counted, moment, spell
 from updraft.errors import AuthFailed
-from updraft.metrics.reading import Picture
+from updraft.metrics.reading import FiguresRead
 
 SOON = 7 * 86400.0
 """How many seconds before its end a credential is told of."""
 IN_A_ROW = 3
 """So many boots that failed one after the other are told of."""
 LOST = "jobs_lost"
-_STANDBY = "second-controller"  # see `daemon.herald`
+_STANDBY = "second-controller"  # see `daemon.election`
 _BUDGET = ("budget-spent", "budget-nearly-spent", "spending-unknown", "price-unknown")
 """Of warnings; see `core.limits.spending`."""
 
@@ -39,7 +39,7 @@ class Alarm:
     text: str
 
 
-def alarms(picture: Picture, lost_before: float = 0.0) -> list[Alarm]:
+def alarms(picture: FiguresRead, lost_before: float = 0.0) -> list[Alarm]:
     """All that stands. `lost_before` is how many lost jobs were told of already."""
     return [
         *_not_acting(picture),
@@ -50,12 +50,12 @@ def alarms(picture: Picture, lost_before: float = 0.0) -> list[Alarm]:
     ]
 
 
-def lost_jobs(picture: Picture) -> float:
+def lost_jobs(picture: FiguresRead) -> float:
     """How many jobs were lost since the ledger was made."""
     return sum(picture.counters.get(LOST, {}).values())
 
 
-def _not_acting(picture: Picture) -> Iterator[Alarm]:
+def _not_acting(picture: FiguresRead) -> Iterator[Alarm]:
     kind, state = AlarmKind.NOT_ACTING, picture.state
     if picture.unread is not None:
         yield Alarm(kind, "unread", f"nobody knows whether the controller acts: {picture.unread}")
@@ -84,7 +84,7 @@ def _boots(cycle: Any) -> Iterator[Alarm]:
             yield Alarm(AlarmKind.BOOTS_FAIL, f"{rest['scope']} {rest['key']}", rest["reason"]["text"])
 
 
-def _credentials(picture: Picture) -> Iterator[Alarm]:
+def _credentials(picture: FiguresRead) -> Iterator[Alarm]:
     for credential, end in picture.expiries.items():
         left = end - picture.now
         if left <= 0:
@@ -99,7 +99,7 @@ def _credentials(picture: Picture) -> Iterator[Alarm]:
             yield Alarm(AlarmKind.CREDENTIALS, f"cloud {row['name']}", text)
 
 
-def _lost(picture: Picture, before: float) -> Iterator[Alarm]:
+def _lost(picture: FiguresRead, before: float) -> Iterator[Alarm]:
     more = int(lost_jobs(picture) - before)
     if more > 0:
         text = (

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from updraft.metrics.alarms.conditions import Alarm, AlarmKind, alarms, lost_jobs
-from updraft.metrics.reading import Picture
+from updraft.metrics.reading import FiguresRead
 
 FILE = "alarms.json"
 PATIENCE = {AlarmKind.NOT_ACTING: 90.0}
@@ -42,7 +42,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class _Memory:
+class _AlarmMemory:
     """What was told (kind and key, when), when each kind was last told, and how many lost jobs."""
 
     told: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class AlarmWatch:
         self._memory = _loaded(self._file)
         self._unwritten = ""
 
-    def look(self, picture: Picture) -> None:
+    def look(self, picture: FiguresRead) -> None:
         """Tell what is due by this picture. Raises nothing for what can't be written."""
         now, memory = picture.now, self._memory
         standing = {(one.kind.value, one.key): one for one in alarms(picture, memory.lost)}
@@ -87,7 +87,7 @@ class AlarmWatch:
         told = self._memory.told.get(key)
         return told is None or not 0 <= now - told < self._again
 
-    def _tell(self, picture: Picture, kind: AlarmKind, due: list[Alarm]) -> None:
+    def _tell(self, picture: FiguresRead, kind: AlarmKind, due: list[Alarm]) -> None:
         for one in due:
             self._memory.told[kind, one.key] = picture.now
         self._memory.sent[kind] = picture.now
@@ -125,12 +125,12 @@ def _texts(due: Iterable[Alarm]) -> tuple[str, ...]:
     return (*texts[:SHOWN], *((f"and {more} more",) if more > 0 else ()))
 
 
-def _loaded(file: Path) -> _Memory:
+def _loaded(file: Path) -> _AlarmMemory:
     """What was told before; nothing where that can't be read."""
     try:
         doc: Any = json.loads(file.read_text(encoding="utf-8"))
         told = {(str(kind), str(key)): float(at) for kind, key, at in doc["told"]}
         sent = {str(kind): float(at) for kind, at in doc["sent"].items()}
-        return _Memory(told, sent, float(doc["lost"]))
+        return _AlarmMemory(told, sent, float(doc["lost"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return _Memory()
+        return _AlarmMemory()

@@ -8,7 +8,7 @@ from typing import Protocol
 from updraft.clouds.base import Machines
 from updraft.clouds.imaging import MachineImage
 from updraft.condor.base import Pool
-from updraft.condor.support.trial import Outcome
+from updraft.condor.support.trial import TrialOutcome
 from updraft.core.model import DrainMode, Slot
 from updraft.errors import DrainRefused, ImageError, PoolError
 from updraft.provision.images.making import LIFETIME, Deadlines, Maker, Order, pool_name
@@ -25,7 +25,7 @@ class Trying(Protocol):
 
     def submit(self, instance: str, script: str) -> None: ...
 
-    def outcome(self) -> Outcome: ...
+    def outcome(self) -> TrialOutcome: ...
 
 
 class Builder(Maker):
@@ -69,7 +69,7 @@ class Builder(Maker):
         return found
 
     def _try(self, machine: str, script: str, trial: Trying) -> None:
-        def look() -> Outcome | None:
+        def look() -> TrialOutcome | None:
             self._alive(machine)
             seen = trial.outcome()
             return seen if seen.over else None

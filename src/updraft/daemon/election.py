@@ -35,7 +35,7 @@ class Rhythm:
     deadline: float = 5.0
 
 
-class Herald:
+class LeaderElection:
     """Announces this controller, and says whether it may act. Its thread renews the ad meanwhile.
 
     `identity` is the pool's. `barred` says why this controller may never act: then it isn't announced either,
@@ -179,7 +179,7 @@ class Herald:
         """Renew the ad from a thread from now on, as long as the loop moves."""
         if self.barred is not None:
             return
-        self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-herald")
+        self._thread = threading.Thread(target=self._run, daemon=True, name="updraft-election")
         self._thread.start()
 
     def _run(self) -> None:
