@@ -131,7 +131,7 @@ def test_what_fails_before_the_call_is_refused(rig: Rig, monkeypatch: pytest.Mon
     if what == "token":
         monkeypatch.setattr(rig.pool, "mint_token", fail)
     else:
-        actor.reconfigure(policy(), rig.pool, {"c1": rig.driver}, fail)  # type: ignore[arg-type]
+        actor.reconfigure(policy(), rig.pool, {"c1": rig.cloud}, fail)  # type: ignore[arg-type]
     actor.carry_out(Plan((launch(snapshot),)), snapshot)
     row = ledger.launch("k")
     assert row is not None

@@ -210,7 +210,7 @@ def test_what_the_configuration_no_longer_allows_is_not_launched(rig: MatchingRi
     rig.submit("alice", 2, *ALMA)
     daemon = rig.controller()
     rig.actor.reconfigure(  # the next decision is still one of the old configuration
-        allowing(images_allowed=()), rig.pool, {"c1": rig.driver}, rig.user_data
+        allowing(images_allowed=()), rig.pool, {"c1": rig.cloud}, rig.user_data
     )
     daemon.cycle()
     assert rig.ledger is not None

@@ -6,7 +6,7 @@ Every part is a contract of its own: `base` has those of the machines and the sm
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -24,7 +24,7 @@ from updraft.clouds.base import (
 from updraft.clouds.heads import HeadTraits, PlainHeads
 from updraft.clouds.imaging import Imaging
 from updraft.clouds.networking import Networking
-from updraft.config.drivers import GROUP, checked_settings, driver_entry, driver_names
+from updraft.config.drivers import checked_settings, load_driver
 from updraft.errors import UsageError
 
 S = TypeVar("S", bound=BaseModel)
@@ -96,20 +96,11 @@ class Driver(Generic[S]):
 
 
 def driver_of(name: str) -> Driver[Any]:
-    """The installed driver of this name. UsageError where there is none, or it can't be loaded."""
-    entry = driver_entry(name)
-    if entry is None:
-        raise UsageError(f'there is no driver "{name}"; installed are {", ".join(driver_names())}')
+    """The installed driver of this name. UsageError where there is none that can be used here."""
     try:
-        found = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f'the driver "{name}" ({entry.value}) can\'t be loaded: {error}') from error
-    if not isinstance(found, Driver):
-        raise UsageError(
-            f'the driver "{name}" is for another updraft: {entry.value}, which its entry point of the group '
-            f"{GROUP} names, is no `updraft.clouds.cloud.Driver`"
-        )
-    return found
+        return cast(Driver[Any], load_driver(name))
+    except ImportError as error:
+        raise UsageError(f'the driver "{name}" can\'t be loaded: {error}') from error
 
 
 def cloud_of(name: str, driver: str, owner: Owner, own: Mapping[str, object]) -> Cloud:

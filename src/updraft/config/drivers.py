@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from updraft.config.faults import Fault, faults_of
 from updraft.config.lines import dotted
 from updraft.config.model import CloudTable
-from updraft.errors import ConfigError
+from updraft.errors import ConfigError, UsageError
 
 GROUP = "updraft.drivers"
 Checked = TypeVar("Checked", bound=BaseModel)
@@ -27,11 +27,6 @@ class HasSettings(Protocol):
     @property
     def settings(self) -> type[BaseModel]:
         """What its settings have to be."""
-
-
-def driver_entry(name: str) -> EntryPoint | None:
-    """The installed driver of this name."""
-    return next((entry for entry in _installed() if entry.name == name), None)
 
 
 def driver_names() -> list[str]:
@@ -56,11 +51,11 @@ def driver_faults(tables: Mapping[str, object]) -> Iterator[Fault]:
 
 def _faults(name: str, driver: str, own: Mapping[str, object]) -> Iterator[Fault]:
     where = ("clouds", name)
-    if driver_entry(driver) is None:
-        known = ", ".join(driver_names())
-        yield (*where, "driver"), f'there is no driver "{driver}"; installed are {known}'
+    try:
+        model = settings_model(driver)
+    except UsageError as error:
+        yield (*where, "driver"), str(error)
         return
-    model = settings_model(driver)
     if model is None:
         return
     try:
@@ -80,13 +75,32 @@ def checked_settings(model: type[Checked], name: str, own: Mapping[str, object])
 
 
 def settings_model(driver: str) -> type[BaseModel] | None:
-    """The settings of the driver of this name; None where none is installed, or it can't be loaded here.
+    """The settings of the driver of this name; None where what it needs isn't installed.
 
-    Such a driver says what it lacks when it is asked for; a check of settings need not.
+    Such a driver says what it lacks when it is asked for; a check of settings need not. Raises UsageError as
+    `load_driver`.
     """
-    entry = driver_entry(driver)
     try:
-        found = None if entry is None else entry.load()
-    except (ImportError, AttributeError):
+        return load_driver(driver).settings
+    except ImportError:
         return None
-    return found.settings if isinstance(found, HasSettings) else None
+
+
+def load_driver(name: str) -> HasSettings:
+    """The installed driver of this name. Raises ImportError where what it needs isn't installed.
+
+    Raises UsageError where there is none, and for one that was made for another version of updraft.
+    """
+    entry = next((one for one in _installed() if one.name == name), None)
+    if entry is None:
+        raise UsageError(f'there is no driver "{name}"; installed are {", ".join(driver_names())}')
+    foreign = UsageError(
+        f'the driver "{name}" ({entry.value}) is for another version of updraft: install one for this'
+    )
+    try:
+        found = entry.load()
+    except AttributeError as error:
+        raise foreign from error
+    if not isinstance(found, HasSettings):
+        raise foreign
+    return found
