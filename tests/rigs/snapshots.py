@@ -184,9 +184,9 @@ def snapshot(
         Known(CollectorView(tuple(slots), NOW - 100_000, NOW - 5), NOW),
         {"c1": cloud},
         LedgerView(machines=tuple(records)),
-        sold,
-        kinds,
-        verdicts(waiting, kinds.values()),
+        offers=sold,
+        kinds=kinds,
+        verdicts=verdicts(waiting, kinds.values()),
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -212,11 +212,11 @@ def prepared(seen: Snapshot, rules: Policy) -> Prepared:
         {name: replace(view, offers=Known(sold[name], NOW)) for name, view in seen.clouds.items()},
         seen.ledger,
         seen.annexes,
-        dict.fromkeys(seen.kinds, "[]"),
         seen.jumped_at,
         seen.launching,
         seen.awake_since,
         seen.taken_over_at,
+        templates=dict.fromkeys(seen.kinds, "[]"),
     )
     learned = Learned(seen.now, {}, seen.pace, kinds=seen.kinds, verdicts=seen.verdicts)
     return Prepared(observation, learned, prepare(observation, learned, rules))
@@ -423,8 +423,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             tuple(draw(launches(n)) for n in range(draw(st.integers(0, 3)))),
             tuple(kept for _, kept, _ in parts if kept is not None),
         ),
-        tuple(offers),
-        kinds,
-        verdicts(groups, kinds.values()),
+        offers=tuple(offers),
+        kinds=kinds,
+        verdicts=verdicts(groups, kinds.values()),
         pace=pick(draw, [JoinPace(), JoinPace(), PACED]),
     )

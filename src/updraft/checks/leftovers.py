@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from updraft.checks.asking import Answer
 from updraft.checks.finding import Area, Finding
 from updraft.core.leftovers import LeftoverState
+from updraft.core.reasons import listed
 
 _SHOWN = 3
 _WORDS: Mapping[LeftoverState, str] = {
@@ -23,8 +24,7 @@ def judge(answer: Answer) -> Iterator[Finding]:
     found = {fate: [one.thing for one in answer.value or () if one.fate is fate] for fate in _WORDS}
     for fate, things in found.items():
         names = [f"{one.kind} {one.name or one.id} in {one.cloud}" for one in things]
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        text = f"{', '.join(names[:_SHOWN])}{more}: {_WORDS[fate]}"
+        text = f"{listed(names, _SHOWN)}: {_WORDS[fate]}"
         if things and fate is LeftoverState.LEFT:
             yield area.warning("leftovers", text, "`updraft leftovers --remove` removes it")
         elif things:

@@ -36,6 +36,14 @@ PHASE_STYLES: Mapping[str, str] = {
 }
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+log_option = click.option(
+    "--log",
+    "log_form",
+    type=click.Choice(("text", "json")),
+    default="text",
+    show_default=True,
+    help="The form of the log on stderr.",
+)
 
 
 @dataclass(frozen=True, slots=True)

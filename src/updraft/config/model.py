@@ -5,6 +5,7 @@ is in one currency of the site's choice, per hour.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -315,40 +316,30 @@ class Settings(Part):
         return {cloud: worker.image[cloud] for cloud in self.clouds_of(worker)}
 
     def _class(self, name: str, worker: WorkerClass) -> core.WorkerClass:
+        same = {name: getattr(worker, name) for name in _SAME}
         return core.WorkerClass(
+            **same,
             name=name,
             generation=self.generation(name),
             clouds=self.clouds_of(worker),
-            flavors=worker.flavors,
             images=self.images_of(worker),
-            markets=worker.markets,
             min_machines=worker.min,
             max_machines=worker.max,
-            max_cores=worker.max_cores,
             per_user=core.UserLimits(worker.max_per_user, worker.max_cores_per_user),
-            high_priority_users=worker.high_priority_users,
-            idle_limit=worker.idle_limit,
-            wait_target=worker.wait_target,
             spare=tuple(spare.as_core() for spare in worker.spare),
-            boot_deadline=worker.boot_deadline,
-            lifetime=worker.lifetime,
-            drain_deadline=worker.drain_deadline,
             attributes={
                 **container_attributes(worker.universes),
                 **advertised(one.name for one in worker.cvmfs),
                 **worker.attributes,
             },
             static_slots=None if worker.slots == "partitionable" else worker.slots,
-            images_allowed=worker.images_allowed,
-            networks_allowed=worker.networks_allowed,
-            vm_types=worker.vm_types,
             offered_layers=tuple(worker.offered_layers),
             keep_alive_max=worker.idle_limit if worker.keep_alive_max is None else worker.keep_alive_max,
-            owner_only=worker.owner_only,
-            resources=worker.resources,
         )
 
 
+_NOT_THE_SAME = {"clouds", "spare", "attributes", "offered_layers", "keep_alive_max"}
+_SAME = {one.name for one in fields(core.WorkerClass)} & set(WorkerClass.model_fields) - _NOT_THE_SAME
 _PER_USER = ("cores_per_user", "machines_per_user")
 
 

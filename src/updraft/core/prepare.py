@@ -8,13 +8,14 @@ not pure: `to_learn` and `unjudged` say what is to be learned and asked, and the
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from updraft.core.annexes.progress import on_sale
 from updraft.core.demand.headroom import spare_groups
 from updraft.core.limits.pace import after_look
 from updraft.core.model import JobGroup, Known, Learned, Observation, Snapshot, Source
+from updraft.core.model.remembered import Observed
 from updraft.core.settings import Policy
 from updraft.core.slots import places
 from updraft.core.slots.counts import bounded
@@ -51,21 +52,10 @@ def finished(made: Snapshot, observation: Observation, learned: Learned) -> Snap
 
 
 def answers(observation: Observation) -> Snapshot:
-    """The sources' answers, as a snapshot in which nothing is on sale."""
-    return Snapshot(
-        now=observation.now,
-        pool=observation.pool,
-        schedds=observation.schedds,
-        collector=bounded(observation.collector, observation.ledger.machines),
-        clouds=observation.clouds,
-        ledger=observation.ledger,
-        annexes=observation.annexes,
-        jumped_at=observation.jumped_at,
-        launching=observation.launching,
-        awake_since=observation.awake_since,
-        taken_over_at=observation.taken_over_at,
-        spent=observation.spent,
-    )
+    """What the sources said, as a snapshot in which nothing is on sale."""
+    said = {one.name: getattr(observation, one.name) for one in fields(Observed)}
+    collector = bounded(observation.collector, observation.ledger.machines)
+    return Snapshot(**{**said, "collector": collector, "left_out": ()})
 
 
 def to_learn(observation: Observation, known: Mapping[str, str]) -> dict[str, str]:

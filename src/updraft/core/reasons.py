@@ -1,6 +1,6 @@
 """Reasons in words: times and numbers in sentences, and what would change what holds a purchase back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -83,6 +83,11 @@ def spell(length: float) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: "1 machine", "3 machines"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names with commas, and how many more there are: "a, b and 3 more"."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def moment(at: float) -> str:

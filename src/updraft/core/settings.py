@@ -42,14 +42,10 @@ class UserLimits:
 class WorkerClass:
     """A kind of worker: where it may run and how it comes and goes.
 
-    `generation` is the hash of every setting that a machine of this class is launched with; `max_machines`
-    None is no maximum of its own. `attributes` are extra machine attributes (name to ClassAd expression).
-    `static_slots` None means one partitionable slot, else this many equal static ones. `wait_target` is how
-    long short jobs may wait for others to end on the same machines, None as long as a boot takes. `spare` is
-    room kept ready. What jobs may choose is in `images_allowed`, `networks_allowed` and `vm_types` (names and
-    patterns, beside its own) and in `offered_layers` (names); `keep_alive_max` is how long a job may let its
-    machine idle. With `owner_only` each machine is made for one user and takes that user's jobs only.
-    `resources` are custom resources of each machine, and how many of each it has.
+    Most is as the class's settings say it in docs/reference. `generation` is the hash of every setting that a
+    machine of this class is launched with; `attributes` are names with their ClassAd expressions.
+    `static_slots` None means one partitionable slot, else this many equal static ones; of `offered_layers`
+    there are the names. `resources` are custom resources of each machine, and how many of each it has.
     """
 
     name: str
@@ -144,19 +140,9 @@ OPEN = CloudRule()
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Waits and patience of the loop, in seconds.
+    """Waits and patience of the loop, in seconds; what each means is said of [timings] in docs/reference.
 
-    `settle`: how long a cloud may be slow to show what was launched. `collector_age`: how old a collector
-    must be before an ad that it doesn't have means anything. `schedd_patience`: how long a silent schedd
-    keeps its last known demand. `cooldown_first` doubles with each failure up to `cooldown_longest`;
-    `failures_to_probe` in a row leave a single probe. `boot_slack` times the slowest boot seen is the
-    deadline to join, never above the class's `boot_deadline` and never below `boot_floor`.
-    `stale_ad`: an ad older than this is no room, and says nothing of its machine any more.
-    `update_interval`: how often the machines' ads are renewed. `negotiation_patience`: room that matches and
-    isn't taken for this long freezes the group's demand. `end_patience`: how long a drained machine may take
-    to leave the pool before it is looked at as vanished. `trial` is how many machines of an image may be on
-    their way before one of that image has joined. `missing_confirm`: how long an instance that was listed
-    must stay unlisted before it is taken for gone.
+    `update_interval`, which no setting has, is how often the machines' ads are renewed.
     """
 
     cycle: float = 2.0

@@ -34,6 +34,7 @@ from updraft.core.model import (
     Source,
     Unknown,
 )
+from updraft.core.reasons import listed
 from updraft.core.settings import DAY, Policy, WorkerClass
 from updraft.core.slots.kinds import problem_ad
 
@@ -100,18 +101,15 @@ def warnings(spared: Iterable[Item], annexes: Iterable[Annex], why: str) -> Iter
     for sort, key in sorted(spared):
         keys.setdefault(sort, []).append(key)
     if offers := [*keys.get("sold", ()), *keys.get("offer", ())]:
-        yield Reason(LEFT_OUT_OFFER, f"left out: offer {_names(offers)}: {why}")
+        yield Reason(LEFT_OUT_OFFER, f"left out: offer {listed(offers, _NAMED)}: {why}")
     if classes := keys.get("class"):
-        yield Reason(LEFT_OUT_CLASS, f"left out: class {_names(classes)}: {why}")
+        yield Reason(LEFT_OUT_CLASS, f"left out: class {listed(classes, _NAMED)}: {why}")
     if named := keys.get("annex"):
         owners = {one.name: f"{one.name} of {one.owner}" for one in annexes}
-        yield Reason(LEFT_OUT_ANNEX, f"left out: annex {_names([owners.get(n, n) for n in named])}: {why}")
+        named = [owners.get(name, name) for name in named]
+        yield Reason(LEFT_OUT_ANNEX, f"left out: annex {listed(named, _NAMED)}: {why}")
     if clouds := keys.get("cloud"):
-        yield Reason(LEFT_OUT_CLOUD, f"left out: cloud {_names(clouds)}: {why}")
-
-
-def _names(some: Sequence[str]) -> str:
-    return ", ".join(some[:_NAMED]) + (f" and {len(some) - _NAMED} more" if some[_NAMED:] else "")
+        yield Reason(LEFT_OUT_CLOUD, f"left out: cloud {listed(clouds, _NAMED)}: {why}")
 
 
 class Sparing(Generic[T]):

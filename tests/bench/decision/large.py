@@ -276,6 +276,6 @@ def snapshot(size: Size) -> Snapshot:
         Known(CollectorView(slots, NOW - 1e6, NOW - 5), NOW),
         clouds,
         LedgerView(tuple(_launches(machines)), records, boots),
-        offers(size),
-        kinds(size),
+        offers=offers(size),
+        kinds=kinds(size),
     )

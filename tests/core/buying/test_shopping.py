@@ -1,10 +1,9 @@
 """Buying: how cheap a list is, that every machine of it holds what it is for, and what limits do to it.
 
-Covers `shopping` and what a list goes through: `market`, `orders`, `bound`, `patterns`, `program`, `greedy`,
-`listing`, `rounding` and `tail`.
+Covers `shopping` and what a list goes through: `market`, `orders`, `bound`, `patterns`, `program`, `listing`
+and `rounding`.
 """
 
-import math
 import random
 import statistics
 import subprocess
@@ -29,34 +28,28 @@ from tests.core.buying.test_packing import (
     verdict_of,
     worlds,
 )
-from updraft.core.buying.bound import floor, payable, prices
-from updraft.core.buying.greedy import Draft, Line, Market
-from updraft.core.buying.listing import Listing
+from updraft.core.buying.bound import prices
+from updraft.core.buying.listing import Line, Listing
 from updraft.core.buying.market import Lots, lots, sale
 from updraft.core.buying.patterns import Taste
 from updraft.core.buying.program import Master
 from updraft.core.buying.rounding import LotSearch
 from updraft.core.buying.shopping import Shopping, buy
-from updraft.core.buying.tail import Tail
 from updraft.core.demand.fitting import ENDLESS
 from updraft.core.matching.match import asked
 from updraft.core.matching.verdicts import table_of
 from updraft.core.model import JobGroup, Kind, Offer, Reason, Resources, Verdict
 
 
-def lists(world: World) -> tuple[list[Line], list[Line], Listing]:
-    """What is bought, and what the plain greedy would buy, if everything may be had."""
+def listed(world: World) -> tuple[list[Line], Listing]:
+    """What is bought if everything may be had."""
     groups, kinds, offers, _, verdicts = world
     this = sale(groups, offers, kinds, verdicts)
-    listing = Listing(this, verdicts)
+    listing = Listing(this)
     counts = {group.key: count for group, count in groups}
     left = np.array([counts[group.key] for group in this.groups], dtype=np.int64)
     stock = np.full(len(this.offers), ENDLESS, dtype=np.int64)
-    mine = listing.lines(left, stock, stock > 0)
-    market = Market(this)
-    draft = Draft(market, dict(counts), stock.tolist()).all()
-    plain = Tail(market, {g.key: g for g, _ in groups}, stock.tolist(), verdicts).without(draft)
-    return mine, plain, listing
+    return listing.lines(left, stock, stock > 0), listing
 
 
 def holds(kind: Kind, content: Mapping[str, int], groups: Mapping[str, JobGroup], verdicts: Mapping) -> bool:
@@ -81,32 +74,11 @@ def holds(kind: Kind, content: Mapping[str, int], groups: Mapping[str, JobGroup]
 @given(worlds())
 def test_each_machine_of_a_list_holds_what_it_is_for(world: World) -> None:
     groups, kinds, _, _, verdicts = world
-    lines, _, listing = lists(world)
+    lines, listing = listed(world)
     by_key = {group.key: group for group, _ in groups}
     for line in lines:
         assert line.count > 0
         assert holds(kinds[listing.sale.offers[line.offer].kind], line.content, by_key, verdicts)
-
-
-@pytest.mark.slow
-@given(worlds())
-def test_never_above_the_plain_greedy(world: World) -> None:
-    groups, kinds, offers, bins, verdicts = world
-    offers = [offer for offer in offers if offer.price is not None]
-    if not offers:
-        return
-    mine, plain, listing = lists((groups, kinds, offers, bins, verdicts))
-
-    assert paid(mine, listing) <= paid(plain, listing) * (1.0 + preference(listing)) + 1e-6
-
-
-def paid(lines: list[Line], listing: Listing) -> float:
-    return sum((listing.sale.offers[line.offer].price or 0.0) * line.count for line in lines)
-
-
-def preference(listing: Listing) -> float:
-    """What smaller machines may cost more: a thousandth for each time that they are half as large."""
-    return 0.001 * math.log2(max(offer.resources.cpus for offer in listing.sale.offers) or 1)
 
 
 def test_of_about_the_same_price_the_smaller_machines_are_taken() -> None:
@@ -118,9 +90,8 @@ def test_of_about_the_same_price_the_smaller_machines_are_taken() -> None:
         ("g", "large"): verdict_of(group, kinds["large"], 2),
     }
     offers = [offer_of(kinds["small"], 1.61328125), offer_of(kinds["large"], 3.21875)]
-    mine, plain, listing = lists(([(group, 2)], kinds, offers, [], verdicts))
-    assert [(listing.sale.offers[line.offer].flavor, line.count) for line in mine] == [("small", 2)]
-    assert paid(plain, listing) < paid(mine, listing) <= paid(plain, listing) * (1.0 + preference(listing))
+    lines, listing = listed(([(group, 2)], kinds, offers, [], verdicts))
+    assert [(listing.sale.offers[line.offer].flavor, line.count) for line in lines] == [("small", 2)]
 
 
 @pytest.mark.slow
@@ -246,18 +217,6 @@ def test_the_bound_is_below_the_linear_program_and_close_to_it() -> None:
         worth, shares = prices(market, market.need, 40)
         assert 0.97 * least < float(market.need @ worth) <= least + 1e-6
         assert np.allclose(shares.sum(axis=0), 1.0)
-
-
-def test_the_quick_bound_rounds_up_to_what_can_be_paid() -> None:
-    assert payable(0.85, np.array([0.1, 0.2, 0.4])) == pytest.approx(0.9)
-    assert payable(0.9, np.array([0.1, 0.2, 0.4])) == pytest.approx(0.9)
-    assert payable(0.85, np.array([0.1, 0.2 + 1e-8])) == 0.85
-    kind = machine("k", 8, 64000)
-    group = job_group("g", Resources(3, 1000, 1024))
-    this = sale([(group, 7)], [offer_of(kind, 0.5)], {"k": kind}, {("g", "k"): verdict_of(group, kind)})
-    every = np.arange(1)
-    market = lots(this, every, np.array([7]), every, this.price, np.array([ENDLESS]))
-    assert floor(market, market.price) == pytest.approx(2.0)  # two jobs a machine: four machines
 
 
 def test_what_another_offer_beats_is_left_out_and_equals_are_one() -> None:

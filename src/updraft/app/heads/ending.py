@@ -6,6 +6,7 @@ from updraft.app.heads.places import heads_of
 from updraft.clouds.heads import HeadPlace
 from updraft.config.model import Settings
 from updraft.core.model import CloudState
+from updraft.core.reasons import listed
 from updraft.errors import UsageError
 from updraft.provision.heads.machines import Patience
 from updraft.provision.heads.network import Say
@@ -50,10 +51,9 @@ def _check_unused(settings: Settings, cloud: str, leaving: str) -> None:
         there += [f"head {one.worker_class} ({one.id})" for one in others]
         there += [f"worker {one.id}" for one in workers if one.state is not CloudState.TERMINATED]
     if there:
-        some = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
         raise UsageError(
-            f"the security groups are in use by {some}: end them first (workers by `updraft destroy --wait`, "
-            "on the head), or leave --groups away; nothing was ended"
+            f"the security groups are in use by {listed(there, 3)}: end them first (workers by "
+            "`updraft destroy --wait`, on the head), or leave --groups away; nothing was ended"
         )
 
 

@@ -2,19 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from updraft.app.call import Call
 from updraft.app.look import looked
-from updraft.cli.output import Column, console, json_option, say_json, table, waiting
+from updraft.cli.output import Column, console, json_option, log_option, say_json, table, waiting
 from updraft.errors import ConfigAbsent, ProblemFound
-
-if TYPE_CHECKING:
-    pass
-
-LOG_FORMS = ("text", "json")
 
 
 @click.command()
@@ -60,14 +55,7 @@ def show_plan(document: dict[str, Any]) -> None:
 
 
 @click.command()
-@click.option(
-    "--log",
-    "log_form",
-    type=click.Choice(LOG_FORMS),
-    default="text",
-    show_default=True,
-    help="The form of the log on stderr.",
-)
+@log_option
 @click.option(
     "--record",
     "record",

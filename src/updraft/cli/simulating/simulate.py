@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,121 +21,97 @@ if TYPE_CHECKING:
 COLUMNS_AT_MOST = 3  # settings beside each other; more are below each other
 
 
-_OPTIONS: Sequence[tuple[tuple[str, ...], dict[str, Any]]] = (
-    (
-        ("--config", "file"),
-        {"metavar": "PATH", "help": "The configuration. Default: as for other verbs, else an example."},
+_OPTIONS = (
+    click.option(
+        "--config",
+        "file",
+        metavar="PATH",
+        help="The configuration. Default: as for other verbs, else an example.",
     ),
-    (
-        ("--example",),
-        {"is_flag": True, "help": "Take the example's offers and settings, whatever configuration is here."},
+    click.option(
+        "--example",
+        is_flag=True,
+        help="Take the example's offers and settings, whatever configuration is here.",
     ),
-    (
-        ("--offers",),
-        {"metavar": "FILE", "help": "What the clouds sell, as `updraft offers --json` writes it."},
+    click.option(
+        "--offers", metavar="FILE", help="What the clouds sell, as `updraft offers --json` writes it."
     ),
-    (
-        ("--compare",),
-        {
-            "metavar": "FILE…",
-            "multiple": True,
-            "help": "Simulate these configurations beside each other. WORKLOAD comes first.",
-        },
+    click.option(
+        "--compare",
+        metavar="FILE…",
+        multiple=True,
+        help="Simulate these configurations beside each other. WORKLOAD comes first.",
     ),
-    (
-        ("--sweep",),
-        {
-            "metavar": "KEY=A,B,…",
-            "multiple": True,
-            "help": "Try these values of a setting: idle_limit=2m,10m,40m. Several sweeps are combined.",
-        },
+    click.option(
+        "--sweep",
+        metavar="KEY=A,B,…",
+        multiple=True,
+        help="Try these values of a setting: idle_limit=2m,10m,40m. Several sweeps are combined.",
     ),
-    (
-        ("--rivals",),
-        {"metavar": "NAMES", "help": "Simulate other systems' rules too: names joined by commas, or all."},
+    click.option(
+        "--rivals", metavar="NAMES", help="Simulate other systems' rules too: names joined by commas, or all."
     ),
-    (
-        ("--limit-jobs",),
-        {"metavar": "N", "type": click.IntRange(min=1), "help": "Only the first N jobs."},
+    click.option("--limit-jobs", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs."),
+    click.option(
+        "--days", metavar="A:B", help="Only jobs that arrive from day A up to day B, counted from 0."
     ),
-    (
-        ("--days",),
-        {"metavar": "A:B", "help": "Only jobs that arrive from day A up to day B, counted from 0."},
+    click.option(
+        "--memory", metavar="SIZE", help="Memory for each core of a job that doesn't say it. Default: 1GiB."
     ),
-    (
-        ("--memory",),
-        {"metavar": "SIZE", "help": "Memory for each core of a job that doesn't say it. Default: 1GiB."},
+    click.option(
+        "--memory-unit",
+        metavar="UNIT/OF",
+        help="What a trace tells memory in: B, KiB, MiB or GiB, /core or /job. Default: KiB/core.",
     ),
-    (
-        ("--memory-unit",),
-        {
-            "metavar": "UNIT/OF",
-            "help": "What a trace tells memory in: B, KiB, MiB or GiB, /core or /job. Default: KiB/core.",
-        },
+    click.option(
+        "--skip-bad-lines",
+        is_flag=True,
+        help="Leave out, count and name lines and jobs that can't be read. Otherwise one is an error.",
     ),
-    (
-        ("--skip-bad-lines",),
-        {
-            "is_flag": True,
-            "help": "Leave out, count and name lines and jobs that can't be read. Otherwise one is an error.",
-        },
+    click.option(
+        "--no-split",
+        is_flag=True,
+        help="Leave out jobs that no machine holds. Otherwise they become jobs of one core.",
     ),
-    (
-        ("--no-split",),
-        {
-            "is_flag": True,
-            "help": "Leave out jobs that no machine holds. Otherwise they become jobs of one core.",
-        },
+    click.option(
+        "--cycle",
+        metavar="TIME",
+        default="60s",
+        help="Time between two looks of the controller. Default: 60s.",
     ),
-    (
-        ("--cycle",),
-        {
-            "metavar": "TIME",
-            "default": "60s",
-            "help": "Time between two looks of the controller. Default: 60s.",
-        },
+    click.option(
+        "--boot",
+        metavar="TIME",
+        help="How long machines take to join (median). Default: as a cloud's settings say, else 90s.",
     ),
-    (
-        ("--boot",),
-        {
-            "metavar": "TIME",
-            "help": "How long machines take to join (median). Default: as a cloud's settings say, else 90s.",
-        },
+    click.option(
+        "--failures",
+        metavar="PART",
+        type=click.FloatRange(0, 1, max_open=True),
+        default=0.0,
+        help="Part of the machines that never join, from 0 to 1. Default: 0.",
     ),
-    (
-        ("--failures",),
-        {
-            "metavar": "PART",
-            "type": click.FloatRange(0, 1, max_open=True),
-            "default": 0.0,
-            "help": "Part of the machines that never join, from 0 to 1. Default: 0.",
-        },
+    click.option(
+        "--interruptions",
+        metavar="RATE",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        help="How often an hour a spot machine is taken away. Default: 0.",
     ),
-    (
-        ("--interruptions",),
-        {
-            "metavar": "RATE",
-            "type": click.FloatRange(min=0),
-            "default": 0.0,
-            "help": "How often an hour a spot machine is taken away. Default: 0.",
-        },
-    ),
-    (
-        ("--seed",),
-        {
-            "metavar": "N",
-            "type": int,
-            "default": 0,
-            "help": "Where chance begins: the same seed gives the same result. Default: 0.",
-        },
+    click.option(
+        "--seed",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Where chance begins: the same seed gives the same result. Default: 0.",
     ),
 )
 
 
 def _choices(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say what is simulated, in the order of the table above."""
-    for names, settings in reversed(_OPTIONS):
-        command = click.option(*names, **settings)(command)
+    for option in reversed(_OPTIONS):
+        command = option(command)
     return command
 
 
@@ -147,13 +123,7 @@ def _choices(command: Callable[..., None]) -> Callable[..., None]:
 @json_option
 @click.pass_obj
 def simulate(
-    call: Call,
-    /,
-    workload: str,
-    more: tuple[str, ...],
-    as_json: bool,
-    report: str | None,
-    **options: object,
+    call: Call, /, workload: str, more: tuple[str, ...], as_json: bool, report: str | None, **options: object
 ) -> None:
     """Let a workload arrive in simulated time, and say what it costs and how long jobs wait.
 

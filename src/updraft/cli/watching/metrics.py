@@ -5,9 +5,8 @@ from pathlib import Path
 import click
 
 from updraft.app.call import Call
+from updraft.cli.output import log_option
 from updraft.errors import UsageError
-
-LOG_FORMS = ("text", "json")
 
 
 @click.command()
@@ -22,14 +21,7 @@ LOG_FORMS = ("text", "json")
     metavar="FILE",
     help="Write them once into this file (*.prom) of node_exporter's textfile collector; - is stdout.",
 )
-@click.option(
-    "--log",
-    "log_form",
-    type=click.Choice(LOG_FORMS),
-    default="text",
-    show_default=True,
-    help="The form of the log on stderr.",
-)
+@log_option
 @click.pass_obj
 def metrics(call: Call, listen: str | None, textfile: Path | None, log_form: str) -> None:
     """Serve figures for Prometheus at /metrics, and tell people of alarms, until SIGTERM or Ctrl-C.

@@ -8,15 +8,12 @@ would go there use most (multiplicative weights, with a temperature that falls).
 or two per cent, which is what patterns need to be begun with.
 """
 
-import math
-
 import numpy as np
 
 from updraft.core.buying.market import Floats, Lots
 
 _COLD = 0.003
 _FLOOR = 1e-5
-_COIN = 1e-6
 _ENOUGH = 1e-5
 _PATIENCE = 6
 
@@ -61,33 +58,3 @@ def prices(market: Lots, need: Floats, steps: int, begin: Floats | None = None) 
     every = np.zeros(len(need))
     every[some] = worth
     return every, kept
-
-
-def floor(market: Lots, price: Floats) -> float:
-    """The least that the demand costs at these prices, quickly: as if only one quantity counted.
-
-    Rounded up to what can be paid at all, see `payable`.
-    """
-    if not len(price):
-        return 0.0
-    size = np.where(market.size > 0, market.size, np.inf)
-    shut = market.copies <= 0
-    least = 0.0
-    for d in range(len(size)):
-        each = np.where(shut, np.inf, market.asks[d] * (price / size[d]))
-        least = max(least, float(market.need @ each.min(axis=1)))
-    if len(market.need) == 1:
-        held = market.copies[0] * market.slots
-        each = price[held > 0] / held[held > 0]
-        least = float(market.need[0] * each.min())
-    alone = np.where(shut, np.inf, price).min(axis=1).max()
-    return payable(max(least, float(alone)), price)
-
-
-def payable(least: float, price: Floats) -> float:
-    """The smallest sum of prices that isn't below `least`, as far as a common coin of the prices tells."""
-    coins = np.rint(price / _COIN)
-    if not np.allclose(coins * _COIN, price, rtol=0.0, atol=1e-9):
-        return least
-    coin = math.gcd(*(int(each) for each in coins)) * _COIN
-    return least if coin <= 0 else max(least, math.ceil(least / coin - 1e-6) * coin)

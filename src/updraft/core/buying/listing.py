@@ -1,36 +1,22 @@
 """A shopping list as if everything could be had: priced offers first, then those whose price nobody knows.
 
 The list is drawn up for items and lots (see `market`), and dealt out to the job groups behind the items.
-Where the question is small, the plain one of `greedy` draws one up too, and the cheaper one is taken.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from updraft.core.buying.bound import floor, payable, prices
-from updraft.core.buying.greedy import Draft, Line, Market
+from updraft.core.buying.bound import prices
 from updraft.core.buying.market import Flags, Ints, Lots, Sale, lots, many
 from updraft.core.buying.patterns import Taste
-from updraft.core.buying.program import Master
-from updraft.core.buying.rounding import (
-    Effort,
-    Lines,
-    Remainder,
-    around_all,
-    dive,
-    greedy,
-    in_one,
-    patterns_of,
-    shrunk,
-)
-from updraft.core.buying.tail import Tail
+from updraft.core.buying.program import improved
+from updraft.core.buying.rounding import Effort, Lines, Remainder, greedy, in_one, shrunk
 from updraft.core.demand.fitting import turns
-from updraft.core.model import Verdicts
 
 # From so many items on, less is tried.
 _EFFORTS = (
-    (6, Effort(rounds=8, again=1, dives=8, depth=24, renewals=2)),
     (40, Effort(rounds=12, again=2, dives=24, depth=24, renewals=8)),
     (150, Effort(rounds=8, again=1, dives=3, depth=24, renewals=6)),
     (400, Effort(rounds=0, again=0, dives=0, depth=24, renewals=4)),
@@ -38,9 +24,18 @@ _EFFORTS = (
 )
 _QUICK_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0)
 _LEAST_EFFORT = Effort(rounds=0, again=0, dives=0, depth=24, renewals=0, deck=25, turns=12, steps=20)
-_PLAIN_PAIRS = 4000
 _SMALLER = 0.001  # how much cheaper per core twice the machine must be
 _SURCHARGES = tuple(4.0**-n for n in range(7, -1, -1))
+
+
+@dataclass(slots=True)
+class Line:
+    """`count` machines of one offer, each with the same `content`; `lead` is the group it was chosen for."""
+
+    offer: int
+    content: dict[str, int]
+    count: int
+    lead: str
 
 
 class Listing:
@@ -51,31 +46,25 @@ class Listing:
     as if it cost that part of the dearest one's price besides its own. Where `rough`, lists are a greedy's.
     """
 
-    def __init__(
-        self, this: Sale, verdicts: Verdicts, *, surcharge: float = 0.0, rough: bool = False
-    ) -> None:
+    def __init__(self, this: Sale, *, surcharge: float = 0.0, rough: bool = False) -> None:
         self.sale = this
-        self._verdicts = verdicts
         self.order = turns(this.groups)
         place = {group.key: at for at, group in enumerate(self.order)}
         self._turn = np.array([place[group.key] for group in this.groups], dtype=np.int64)
         self._priced = ~np.isnan(this.price)
         size = np.array([float(offer.resources.cpus) for offer in this.offers])
-        self._true = np.array([offer.dearness[1] for offer in this.offers])
+        true = np.array([offer.dearness[1] for offer in this.offers])
         if surcharge and len(size):
-            self._price = self._true + surcharge * self._true.max()
+            self._price = true + surcharge * true.max()
         else:
-            self._price = self._true * (1.0 + _SMALLER * np.log2(np.maximum(size, 1.0)))
-        self._plain: Market | None = None
+            self._price = true * (1.0 + _SMALLER * np.log2(np.maximum(size, 1.0)))
         self._rough = rough
-        self._quick = False
 
     def lines(self, left: Ints, stock: Ints, open_: Flags, quick: bool = False) -> list[Line]:
         """Lines for `left` jobs of each group, on open offers of which there are `stock`.
 
         A `quick` list is a greedy's and no more, where the question isn't small.
         """
-        self._quick = quick
         left, stock = left.copy(), stock.copy()
         open_ = open_ & (stock > 0)
         serves = self.sale.kind_copies > 0
@@ -84,10 +73,10 @@ class Listing:
         # Groups that only offers without a price serve; all others; what found the priced ones sold out.
         for rows, which in ((~priced, ~self._priced), (priced, self._priced), (priced, ~self._priced)):
             wanted = np.flatnonzero(rows & (left > 0))
-            found += self._some(wanted, left, stock, np.flatnonzero(open_ & which & (stock > 0)))
+            found += self._some(wanted, left, stock, np.flatnonzero(open_ & which & (stock > 0)), quick)
         return found
 
-    def _some(self, rows: Ints, left: Ints, stock: Ints, offers: Ints) -> list[Line]:
+    def _some(self, rows: Ints, left: Ints, stock: Ints, offers: Ints, quick: bool) -> list[Line]:
         if not len(rows) or not len(offers):
             return []
         kinds = np.unique(self.sale.of_kind[offers])
@@ -96,42 +85,14 @@ class Listing:
             return []
         rows = rows[np.argsort(self._turn[rows], kind="stable")]
         market = lots(self.sale, rows, left[rows], offers, self._price, stock)
-        mine = self._best(market, rows, left, stock, offers)
+        found = cheapest(market, quick, self._rough)
+        mine = self._dealt(market, found, left)
         at = {group.key: n for n, group in enumerate(self.sale.groups)}
         for line in mine:
             stock[line.offer] -= line.count
             for key, number in line.content.items():
                 left[at[key]] -= number * line.count
         return mine
-
-    def _best(self, market: Lots, rows: Ints, left: Ints, stock: Ints, offers: Ints) -> list[Line]:
-        """The cheapest list known. Small questions are answered by the plain greedy too, and first."""
-        least = self._least(market)
-        if len(rows) * len(self.sale.kinds) > _PLAIN_PAIRS:
-            return self._dealt(market, cheapest(market, least, self._quick, self._rough), left)
-        if self._plain is None:
-            self._plain = Market(self.sale)
-        groups = {group.key: group for group in self.sale.groups}
-        counts = dict.fromkeys(groups, 0)
-        counts.update((self.sale.groups[row].key, int(left[row])) for row in rows.tolist())
-        open_ = set(offers.tolist())
-        kept = [int(n) if at in open_ else 0 for at, n in enumerate(stock)]
-        tail = Tail(self._plain, groups, kept, self._verdicts)
-        plain = tail.without(Draft(self._plain, dict(counts), list(kept), open_.__contains__).all())
-        if _jobs(plain) == sum(counts.values()) and self._cost(plain) <= least * (1.0 + 1e-9):
-            return plain
-        mine = tail.without(self._dealt(market, cheapest(market, least, self._quick, self._rough), left))
-        return min(mine, plain, key=lambda lines: (-_jobs(lines), self._cost(lines)))
-
-    def _least(self, market: Lots) -> float:
-        """A bound from below, as this list counts prices: true prices have a common coin more often."""
-        true = self._true[market.offer]
-        paid = true > 0
-        more = float((market.price[paid] / true[paid]).min()) if paid.all() else 1.0
-        return max(floor(market, market.price), floor(market, true) * more)
-
-    def _cost(self, lines: Sequence[Line]) -> float:
-        return round(sum(float(self._price[line.offer]) * line.count for line in lines), 9)
 
     def _dealt(self, market: Lots, found: Sequence[Lines], left: Ints) -> list[Line]:
         """Lines for groups instead of items: an item's groups get their jobs placed in the order of turns."""
@@ -153,9 +114,7 @@ class Listing:
         return dealt
 
 
-def few(
-    this: Sale, verdicts: Verdicts, left: Ints, stock: Ints, open_: Flags, most: int
-) -> tuple[Listing, list[Line]]:
+def few(this: Sale, left: Ints, stock: Ints, open_: Flags, most: int) -> tuple[Listing, list[Line]]:
     """A list of at most so many machines, or of as few as can be; and the listing that it is of.
 
     Of the surcharges that make it short enough it has the least: more would make it shorter, and dearer.
@@ -164,14 +123,12 @@ def few(
     tried: list[Line] | None = None
     while low < high:
         middle = (low + high) // 2
-        lines = Listing(this, verdicts, surcharge=_SURCHARGES[middle], rough=True).lines(
-            left, stock, open_, quick=True
-        )
+        lines = Listing(this, surcharge=_SURCHARGES[middle], rough=True).lines(left, stock, open_, quick=True)
         if machines(lines) > most:
             low = middle + 1
         else:
             high, tried = middle, lines
-    listing = Listing(this, verdicts, surcharge=_SURCHARGES[high])
+    listing = Listing(this, surcharge=_SURCHARGES[high])
     lines = listing.lines(left, stock, open_)
     # With more effort a list is cheaper, and may be a little longer.
     return listing, lines if tried is None or machines(lines) <= most else tried
@@ -202,35 +159,25 @@ def _take(queue: list[list[int]], number: int, times: int, this: Sale, content: 
         queue.pop()
 
 
-def _jobs(lines: Sequence[Line]) -> int:
-    return sum(sum(line.content.values()) * line.count for line in lines)
-
-
-def cheapest(market: Lots, least: float, quick: bool, rough: bool = False) -> list[Lines]:
-    """The cheapest list found for all that a market needs, as far as its stock goes.
-
-    No list costs less than `least`: one that costs as much ends the search.
-    """
+def cheapest(market: Lots, quick: bool, rough: bool = False) -> list[Lines]:
+    """The cheapest list found for all that a market needs, as far as its stock goes."""
     effort = _effort(len(market.need), float(market.need.sum()), quick, rough)
     rest = Remainder(market, market.need, market.stock)
     taste = Taste(*prices(market, market.need, effort.steps))
-    least = max(least, payable(float(market.need @ taste.worth), market.price)) * (1.0 + 1e-9)
+    least = float(market.need @ taste.worth) * (1.0 + 1e-9)  # none costs less: one for this ends the search
     best = greedy(rest.copy(), taste, effort.depth, effort.deck, effort.turns)
     alone = in_one(rest, taste)
     if alone is not None and alone.better_than(best):
         best = alone
     if effort.dives and (best.need.any() or best.price > least):
-        master = Master(market, market.need)
-        master.add(patterns_of(best.lines))
-        master.add(around_all(rest, taste, effort.depth))
-        best = dive(master, rest, best, [taste], effort, least)
+        best = improved(rest, best, taste, effort, least)
     return shrunk(market, renewed(best, taste, effort.renewals, effort.depth, least), taste.worth)
 
 
 def _effort(items: int, jobs: float, quick: bool, rough: bool) -> Effort:
     if many(items, jobs):
         return _LEAST_EFFORT
-    if rough or (quick and items > _EFFORTS[1][0]):
+    if rough or (quick and items > _EFFORTS[0][0]):
         return _QUICK_EFFORT
     return next((each for most, each in _EFFORTS if items <= most), _LEAST_EFFORT)
 

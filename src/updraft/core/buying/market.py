@@ -273,8 +273,8 @@ def _numbers(
 def held(free: Floats, asks: Floats, least: Floats) -> Floats:
     """How many jobs start in `free`, each taking `asks`, the last one where `least` is left.
 
-    As in `fitting.room`. The quantities are the first axis. Exact: whole numbers below 2^52 divide
-    without rounding up to the next whole number.
+    The quantities are the first axis. Exact: whole numbers below 2^52 divide without rounding up to the next
+    whole number.
     """
     number = np.full(np.broadcast_shapes(free.shape, asks.shape)[1:], _PLENTY)
     for d in range(len(asks)):

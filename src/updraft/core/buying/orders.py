@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 
-from updraft.core.buying.greedy import Line
+from updraft.core.buying.listing import Line
 from updraft.core.buying.market import Ints
 from updraft.core.buying.slices import Slices, Turn
 from updraft.core.model import JobGroup

@@ -1,9 +1,7 @@
-"""Whole machines for whole jobs: from what the linear program would like to a list that can be bought.
+"""Whole machines for whole jobs: a greedy's list of what can be bought.
 
-Two means. A *greedy*: the most valuable item leads, each lot near its best price is filled up around it, and
-the machine that brings most for its price is taken as often as the demand carries. A *dive*: what the program
-takes whole is settled, the program is solved again for the rest with patterns made for the rest, and so on;
-where nothing is whole, what is nearest to it is settled.
+The most valuable item leads, each lot near its best price is filled up around it, and the machine that brings
+most for its price is taken as often as the demand carries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,18 +12,15 @@ import numpy as np
 from updraft.core.buying.bound import prices
 from updraft.core.buying.market import Flags, Floats, Ints, Lots
 from updraft.core.buying.patterns import Patterns, Ranking, Taste, fill, room_of
-from updraft.core.buying.program import Master
 from updraft.core.demand.fitting import ENDLESS
 
 _NEAR = 4
 _FEW = 40
-_ALMOST = 1e-6
-_MOSTLY = 0.7
-_NEARLY = 0.97
+ALMOST = 1e-6
+NEARLY = 0.97
 _TURNS = 6
 _POOR = 0.005
 _AGAIN = 12
-_FLAT = 0.2  # of disk; all else counts as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ class Remainder:
     def better_than(self, other: "Remainder") -> bool:
         """Holds more, or the same for less."""
         mine, theirs = float(self.need.sum()), float(other.need.sum())
-        return mine < theirs or (mine == theirs and self.price < other.price - _ALMOST * other.price)
+        return mine < theirs or (mine == theirs and self.price < other.price - ALMOST * other.price)
 
 
 # ---------------------------------------------------------------------------------------------- the greedy
@@ -112,7 +107,7 @@ def greedy(rest: Remainder, taste: Taste, depth: int, deck: int = 0, turns: int 
             return rest
         lead = alive[: max(8, len(alive) // turns)]
         leads, lot = search.candidates(lead, shut)
-        found = _around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
+        found = around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
         ratio = found.value(taste.worth) / np.maximum(market.price[found.lot], 1e-12)
         begin = len(rest.lines)
         for row in search.best(lead, found, ratio):
@@ -181,7 +176,7 @@ class LotSearch:
         # Of the rows of one item the second best, where there is one, is the next.
         following = np.minimum(begin + 1, len(ranked) - 1)
         second = ranked[np.where(led[ranked[following]] == led[first], following, begin)]
-        worse = ratio[first] < _NEARLY * self._ratio[lead]
+        worse = ratio[first] < NEARLY * self._ratio[lead]
         self._liked[lead, 0] = np.where(worse, -1, found.lot[first])
         self._liked[lead, 1] = found.lot[second]
         self._ratio[lead] = np.where(worse, 0.0, ratio[first])
@@ -194,13 +189,13 @@ def _take(rest: Remainder, found: Patterns, row: int, worth: Floats, ratio: floa
     lot, item, number = int(found.lot[row]), found.item[row][some], found.number[row][some]
     left = np.minimum(number, rest.need[item])
     if (left < number).any():
-        if not left[0] or worth[item] @ left < _NEARLY * ratio * rest.market.price[lot]:
+        if not left[0] or worth[item] @ left < NEARLY * ratio * rest.market.price[lot]:
             return
         item, number = item[left > 0], left[left > 0]
     rest.settle(lot, item, number.astype(np.int64), np.inf)
 
 
-def _around(rest: Remainder, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> Patterns:
+def around(rest: Remainder, lead: Ints, lot: Ints, taste: Taste, fillers: Ints) -> Patterns:
     """Patterns around a leading item: as many of it as there may be, and once more with a single one."""
     order = np.where(fillers < 0, lead[:, None], fillers)
     item = np.concatenate([lead[:, None], order], axis=1)
@@ -210,91 +205,6 @@ def _around(rest: Remainder, lead: Ints, lot: Ints, taste: Taste, fillers: Ints)
     single[:, 0] = 1.0
     most = np.concatenate([most, single])
     return fill(rest.market, [taste], np.tile(lot, 2), np.tile(item, (2, 1)), most, led=True)
-
-
-# ------------------------------------------------------------------------------------------------ the dive
-
-
-def columns(master: Master, rest: Remainder, tastes: list[Taste], effort: int, depth: int) -> list[Taste]:
-    """Solve and add patterns that the program lacks, up to `effort` times; ends solved.
-
-    Returns the tastes of the last round: the program's own worths, and smoothed ones, which jump less.
-    """
-    market = rest.market
-    scarce, smooth = tastes[0].scarce, tastes[-1].worth
-    flat = np.where(market.size > 0, 1.0, 0.0)
-    flat[2] *= _FLAT
-    lot = np.flatnonzero(rest.stock >= 1)
-    for step in range(effort + 1):
-        if not master.solve():
-            break
-        smooth = 0.5 * smooth + 0.5 * master.worth
-        tastes = [Taste(master.worth, scarce), Taste(smooth, scarce)]
-        if step == effort:
-            break
-        every = [*tastes, Taste(master.worth, flat), Taste(smooth, flat)]
-        item = np.concatenate([Ranking(market, taste).top(rest.need, depth)[lot] for taste in every])
-        found = fill(market, every, np.tile(lot, len(every)), item, rest.need[item])
-        price = (market.price + master.fees)[found.lot]
-        if not master.add(found.pick(np.flatnonzero(found.value(master.worth) > price * (1.0 + _ALMOST)))):
-            break
-    return tastes
-
-
-def dive(
-    master: Master, rest: Remainder, best: Remainder, tastes: list[Taste], effort: Effort, least: float
-) -> Remainder:
-    """The best complete list seen on the way down; `best` is one that is known already.
-
-    Ends early with a list that costs no more than `least`, or hardly more than the program at the top.
-    """
-    goal = least
-    for step in range(effort.dives):
-        tastes = columns(master, rest, tastes, effort.again if step else effort.rounds, effort.depth)
-        for taste in tastes:
-            full = greedy(rest.copy(), taste, effort.depth)
-            best = full if full.better_than(best) else best
-        if not step and np.isfinite(master.objective):
-            goal = max(least, master.objective * (1.0 + 1e-3))
-        if best.price <= goal or not _settle(master, rest):
-            break
-        if not rest.need.any():
-            return rest if rest.better_than(best) else best
-        master.cover(rest.need, rest.stock)
-    return best
-
-
-def _settle(master: Master, rest: Remainder) -> bool:
-    """Settle what the program takes whole; where nothing is whole, the largest parts of machines."""
-    amount = master.amount
-    order = np.argsort(-amount, kind="stable")
-    before = len(rest.lines)
-    for least in (1.0 - _ALMOST, _MOSTLY):
-        for at in order[amount[order] >= least].tolist():
-            lot, item, number = master.patterns[int(at)]
-            rest.settle(lot, item, number, max(1.0, float(np.floor(amount[at] + _ALMOST))))
-        if len(rest.lines) > before:
-            return True
-    largest = amount[order[0]] if len(order) else 0.0
-    for at in order[amount[order] > 0].tolist():
-        if amount[at] < _NEARLY * largest and len(rest.lines) > before:
-            break
-        lot, item, number = master.patterns[int(at)]
-        rest.settle(lot, item, number, 1.0)
-    return len(rest.lines) > before
-
-
-# --------------------------------------------------------------------------------------- ends and beginnings
-
-
-def around_all(rest: Remainder, taste: Taste, depth: int) -> Patterns:
-    """Patterns around every item that waits, on the lots where its room costs least."""
-    market = rest.market
-    shut = (market.copies <= 0) | (rest.stock < 1)
-    lead = np.flatnonzero((rest.need > 0) & ~shut.all(axis=1))
-    search = LotSearch(market, taste, rest.need)
-    leads, lot = search.candidates(lead, shut)
-    return _around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))
 
 
 def in_one(rest: Remainder, taste: Taste) -> Remainder | None:
@@ -313,17 +223,6 @@ def in_one(rest: Remainder, taste: Taste) -> Remainder | None:
     one = rest.copy()
     one.settle(int(found.lot[row]), found.item[row][some], found.number[row][some].astype(np.int64), 1.0)
     return one
-
-
-def patterns_of(lines: Sequence[Lines]) -> Patterns:
-    """The patterns that lines are made of."""
-    width = max((len(line.item) for line in lines), default=1)
-    item = np.zeros((len(lines), width), dtype=np.int64)
-    number = np.zeros((len(lines), width))
-    for row, line in enumerate(lines):
-        item[row, : len(line.item)] = line.item
-        number[row, : len(line.item)] = line.number
-    return Patterns(np.array([line.lot for line in lines], dtype=np.int64), item, number)
 
 
 def shrunk(market: Lots, full: Remainder, worth: Floats) -> list[Lines]:
@@ -346,7 +245,7 @@ def _cheaper(market: Lots, lines: Sequence[Lines], worth: Floats) -> Iterator[tu
     if not lines:
         return
     price = market.price[np.array([line.lot for line in lines])][:, None]
-    value = np.array([worth[line.item] @ line.number for line in lines])[:, None] * (1.0 - _ALMOST)
+    value = np.array([worth[line.item] @ line.number for line in lines])[:, None] * (1.0 - ALMOST)
     least = market.asks.min(axis=2)
     load = np.array([least[:, line.item] @ line.number for line in lines])
     fits = (market.price < price) & (market.price >= value)

@@ -9,20 +9,20 @@ priced offer serves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from updraft.core.buying.greedy import Line
-from updraft.core.buying.listing import Listing, few, machines
+from updraft.core.buying.listing import Line, Listing, few, machines
 from updraft.core.buying.market import Flags, Ints, sale
 from updraft.core.buying.orders import PurchaseOrder, Queues, as_order
 from updraft.core.buying.reach import within_reach
 from updraft.core.buying.slices import Slices
-from updraft.core.demand.fitting import ENDLESS, Demand, Vector, fit, room, take
+from updraft.core.demand.filling import Bin, fill
+from updraft.core.demand.fitting import ENDLESS, Demand
 from updraft.core.matching.match import asked
-from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdict, Verdicts
+from updraft.core.model import JobGroup, Kind, Offer, Reason, Verdicts
 from updraft.core.sharing.shares import Standing
 
 Allowed = Callable[[Offer, int], tuple[int, Reason | None]]
@@ -84,8 +84,8 @@ class _ShoppingTour:
         most: int,
     ) -> None:
         self.sale = this = sale(left, offers, kinds, verdicts)
+        self.listing = Listing(this)
         self.verdicts = verdicts
-        self.listing = Listing(this, verdicts)
         self.allowed = allowed
         self.who = who
         self.most = most
@@ -128,11 +128,11 @@ class _ShoppingTour:
         if not self._may_be_had():
             return []  # nothing more may be bought: what remains is to ask why
         if not quick and self._scarce():
-            self.listing = Listing(self.sale, self.verdicts, surcharge=1.0)
+            self.listing = Listing(self.sale, surcharge=1.0)
             return self.listing.lines(wanted, self.stock, self._open(), quick=True)
         lines = self.listing.lines(wanted, self.stock, self._open(), quick=quick)
         if not quick and machines(lines) > self.most:
-            self.listing, lines = few(self.sale, self.verdicts, wanted, self.stock, self._open(), self.most)
+            self.listing, lines = few(self.sale, wanted, self.stock, self._open(), self.most)
         return lines
 
     def _may_be_had(self) -> int:
@@ -341,29 +341,21 @@ class _ShoppingTour:
     def _line(self, row: int, at: int) -> Line:
         """A machine of this offer with as many jobs of a group as it holds, and then of others."""
         this, kind = self.sale, self.sale.kinds[self.sale.of_kind[at]]
-        copies = this.kind_copies[:, this.of_kind[at]]
-        lead = this.groups[row].key
-        rows = [row] + [
-            other for group in self.listing.order if (other := self.row[group.key]) != row and copies[other]
+        lead, copies = this.groups[row], this.kind_copies[:, this.of_kind[at]]
+        others = [
+            (group, int(self.left[other]))
+            for other, group in enumerate(this.groups)
+            if other != row and copies[other] and self.left[other]
         ]
-        content: dict[str, int] = {}
-        slots = kind.slots
-        frees: list[Vector] = [kind.resources.amounts(kind.resources.names)] * slots
-        for other in rows:
-            group, wanted = this.groups[other], int(self.left[other])
-            one = fit(group, kind, Verdict(int(copies[other]), asked(group.request, kind)))
-            if one is None or not wanted:
-                continue
-            for slot, free in enumerate(frees):
-                number = min(room(free, one.asks, one.least), one.copies, wanted)
-                if number:
-                    content[group.key] = content.get(group.key, 0) + number
-                    wanted -= number
-                    frees[slot] = take(free, one.asks, number)
-                if not wanted:
-                    break
+        known, asks = {kind.key: kind}, asked(lead.request, kind)
+        slots = [Bin(f"{number:03d}", kind.key, kind.resources) for number in range(kind.slots)]
+        placed = fill([(lead, int(self.left[row]))], slots, self.verdicts, known).placed
+        there = placed.get(lead.key, {})
+        slots = [replace(one, free=one.free - asks.times(there.get(one.key, 0))) for one in slots]
+        placed = {**placed, **fill(others, slots, self.verdicts, known).placed}
+        content = {key: sum(where.values()) for key, where in placed.items()}
         count = min(int(self.left[self.row[key]]) // number for key, number in content.items())
-        return Line(at, content, count, lead)
+        return Line(at, content, count, lead.key)
 
     # ----------------------------------------------------------------------------------------- the answer
 

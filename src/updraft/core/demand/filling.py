@@ -166,7 +166,7 @@ class _BinTable:
         return placed
 
     def _held(self, places: Ints, kind: Ints, page: Fits, row: int) -> Ints:
-        """How many jobs start in each place: see `fitting.room`."""
+        """How many jobs start in each place, the last one where the least is left."""
         number: Ints = np.full(len(places), ENDLESS, dtype=np.int64)
         for d in page.asked:
             # What was learned of a whole slot of the kind is true of this one, too, when it is whole.

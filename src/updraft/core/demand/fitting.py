@@ -1,7 +1,7 @@
 """How many jobs of a group go onto a slot, in plain numbers, and which group chooses first.
 
-What a job takes is its verdict's `asks`. As a startd does, the last job on a slot may take what is left,
-where that is less than `asks` and at least what the job requested.
+As a startd does, the last job on a slot may take what is left, where that is less than `asks` and at least
+what the job requested.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from updraft.core.matching.match import QUANTUM
 from updraft.core.matching.verdicts import table_of
-from updraft.core.model import NOTHING, JobGroup, Kind, Verdict, Verdicts, counted
+from updraft.core.model import NOTHING, JobGroup, Kind, Verdicts, counted
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -28,83 +28,6 @@ _NONE = -1
 _QUANTA = (1, QUANTUM.memory, QUANTUM.disk, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """How jobs of one group go onto one kind, in plain numbers.
-
-    A job starts where at least `least` is free and takes `asks` of it (or all there is); `copies` start on an
-    empty slot. `waste` is the share of an empty slot that lies idle when only this group is on it. Custom
-    resources in it are those that the kind's slots have.
-    """
-
-    asks: Vector
-    least: Vector
-    copies: int
-    waste: float
-
-
-def fit(group: JobGroup, kind: Kind | None, verdict: Verdict | None) -> Fit | None:
-    """How `group` goes onto `kind`; None where the verdict is missing, undecided or no.
-
-    For a kind that isn't known, jobs go by their quantities and the verdict's copies alone.
-    """
-    if verdict is None or not verdict.decided or verdict.copies < 1:
-        return None
-    names = kind.resources.names if kind is not None else ()
-    asks, request = verdict.asks.amounts(names), group.request.amounts(names)
-    if kind is None:
-        return Fit(asks, request, verdict.copies, 0.0)
-    total = kind.resources.amounts(names)
-    if not kind.partitionable:
-        return Fit(total, total, 1, _waste(total, request, 1))
-    most = room(total, asks, request)
-    copies = min(verdict.copies, most)
-    if copies < 1:
-        return None
-    least = request
-    if copies < most:
-        # The requirements want more than the request: a job is known to start with this much left.
-        before = copies - 1
-        least = tuple(
-            max(have - before * ask, want) for have, ask, want in zip(total, asks, request, strict=True)
-        )
-    return Fit(asks, least, copies, _waste(total, asks, copies))
-
-
-def room(free: Vector, asks: Vector, least: Vector) -> int:
-    """How many jobs start in `free`, each taking `asks`, the last one where `least` is left."""
-    if free[0] < least[0] or free[1] < least[1] or free[2] < least[2] or free[3] < least[3]:
-        return 0
-    most = ENDLESS
-    if asks[0]:
-        most = (free[0] - least[0]) // asks[0]
-    if asks[1] and (other := (free[1] - least[1]) // asks[1]) < most:
-        most = other
-    if asks[2] and (other := (free[2] - least[2]) // asks[2]) < most:
-        most = other
-    if asks[3] and (other := (free[3] - least[3]) // asks[3]) < most:
-        most = other
-    for d in range(4, len(free)):
-        if free[d] < least[d]:
-            return 0
-        if asks[d]:
-            most = min(most, (free[d] - least[d]) // asks[d])
-    return most + 1
-
-
-def take(free: Vector, asks: Vector, count: int) -> Vector:
-    """The rest of `free` after `count` jobs; the last one takes no more than there is."""
-    four = (
-        max(0, free[0] - count * asks[0]),
-        max(0, free[1] - count * asks[1]),
-        max(0, free[2] - count * asks[2]),
-        max(0, free[3] - count * asks[3]),
-    )
-    if len(free) == 4:
-        return four
-    return (*four, *(max(0, free[d] - count * asks[d]) for d in range(4, len(free))))
-
-
 def turns(groups: Iterable[JobGroup]) -> list[JobGroup]:
     """Groups in the order of their turns: owners in rotation, each owner's by job priority, oldest first.
 
@@ -116,16 +39,6 @@ def turns(groups: Iterable[JobGroup]) -> list[JobGroup]:
     owners = sorted(mine, key=lambda owner: (min(group.oldest for group in mine[owner]), owner))
     longest = max((len(queue) for queue in mine.values()), default=0)
     return [mine[owner][turn] for turn in range(longest) for owner in owners if turn < len(mine[owner])]
-
-
-def choosy(
-    groups: Sequence[JobGroup], fits: Mapping[str, Mapping[str, Fit]], names: Sequence[str] = ()
-) -> list[JobGroup]:
-    """Groups as they choose: those that the fewest kinds can run first, then the biggest, then by turns.
-
-    `names` are the custom resources that are counted.
-    """
-    return [groups[at] for at in choosing(groups, [len(fits[group.key]) for group in groups], names)]
 
 
 def choosing(groups: Sequence[JobGroup], choices: Sequence[int], names: Sequence[str] = ()) -> list[int]:
@@ -141,21 +54,14 @@ def choosing(groups: Sequence[JobGroup], choices: Sequence[int], names: Sequence
     return sorted(range(len(groups)), key=rank)
 
 
-def _waste(total: Vector, asks: Vector, copies: int) -> float:
-    idle = [1.0 - min(1.0, copies * asks[d] / total[d]) if total[d] else 0.0 for d in range(len(total))]
-    # Disk is seldom scarce; an idle GPU always hurts, and so does whatever else a site has given it.
-    return idle[0] + idle[1] + 0.1 * idle[2] + _GPU_WASTE * sum(idle[3:])
-
-
-# -------------------------------------------------------------------------------------------- in bulk
-
-
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """How some groups (rows) go onto some kinds (columns), as `Fit` says it of one pair.
+    """How some groups (rows) go onto some kinds (columns), in plain numbers.
 
-    `asks` and `least` hold a table for each quantity, `asked` are the numbers of those that anybody asks for.
-    Where `copies` is 0, nothing else counts.
+    A job starts where at least `least` is free and takes `asks` of it (or all there is): a table for each
+    quantity; `asked` are the numbers of those that anybody asks for. `copies` start on an empty slot; where
+    that is 0, nothing else counts. `waste` is the share of an empty slot that lies idle when only this group
+    is on it.
     """
 
     asks: tuple[Ints, ...]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from updraft.core.demand.doubts import ROOM_IN_DOUBT
 from updraft.core.demand.room import Demand
 from updraft.core.model import JobGroup, Known, Reason, Snapshot
+from updraft.core.reasons import listed
 from updraft.core.slots.kinds import problem
 
 LEFT_OUT = "left-out"
@@ -34,7 +35,7 @@ def left_out(queue: Demand, snapshot: Snapshot) -> Iterator[Reason]:
             found.setdefault((group.schedd, group.owner, problem(group.ad)), []).append(group)
     for (schedd, owner, why), groups in sorted(found.items())[:_NAMED]:
         firsts = sorted({group.first_id for group in groups}, key=_in_order)
-        names = ", ".join(firsts[:_EACH]) + (f" and {len(firsts) - _EACH} more" if firsts[_EACH:] else "")
+        names = listed(firsts, _EACH)
         what = f"jobs {names}" if firsts[1:] else f"job {names}"
         whose = f"of {owner or 'an unknown owner'} at schedd {schedd}"
         yield Reason(LEFT_OUT, f"left out: {what} {whose}: {why or 'the ad cannot be evaluated'}")

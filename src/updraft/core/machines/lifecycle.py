@@ -49,43 +49,17 @@ _SCHEDDS_KEPT = 16
 # ad, the latter of a slot that drains. *left*: no ad any more, after a drain of ours that was atomic.
 # *silent*: no ad any more, and nobody asked for that (a busy drain doesn't: its jobs may run on). *unknown*:
 # the pool was not seen, or is too young to know.
+_POOL_WORDS = ("never", "open", "closing", "left", "silent", "unknown")
+_HEARD = {"open": Phase.JOINED, "closing": Phase.DRAINING, "left": Phase.ENDING, "silent": Phase.LOST}
 PHASES: Mapping[str, Mapping[str, Phase]] = {
-    "unlisted": {
-        "never": Phase.REQUESTED,
-        "open": Phase.JOINED,
-        "closing": Phase.DRAINING,
-        "left": Phase.ENDING,
-        "silent": Phase.LOST,
-        "unknown": Phase.REQUESTED,
-    },
-    "pending": {
-        "never": Phase.BOOTING,
-        "open": Phase.JOINED,
-        "closing": Phase.DRAINING,
-        "left": Phase.ENDING,
-        "silent": Phase.LOST,
-        "unknown": Phase.BOOTING,
-    },
-    "running": {
-        "never": Phase.BOOTING,
-        "open": Phase.JOINED,
-        "closing": Phase.DRAINING,
-        "left": Phase.ENDING,
-        "silent": Phase.LOST,
-        "unknown": Phase.JOINED,
-    },
-    "unknown": {
-        "never": Phase.BOOTING,
-        "open": Phase.JOINED,
-        "closing": Phase.DRAINING,
-        "left": Phase.ENDING,
-        "silent": Phase.LOST,
-        "unknown": Phase.BOOTING,
-    },
-    "stopping": dict.fromkeys(("never", "open", "closing", "left", "silent", "unknown"), Phase.ENDING),
-    "stopped": dict.fromkeys(("never", "open", "closing", "left", "silent", "unknown"), Phase.ENDING),
-    "error": dict.fromkeys(("never", "open", "closing", "left", "silent", "unknown"), Phase.FAILED),
-    "gone": dict.fromkeys(("never", "open", "closing", "left", "silent", "unknown"), Phase.GONE),
+    "unlisted": {"never": Phase.REQUESTED, **_HEARD, "unknown": Phase.REQUESTED},
+    "pending": {"never": Phase.BOOTING, **_HEARD, "unknown": Phase.BOOTING},
+    "running": {"never": Phase.BOOTING, **_HEARD, "unknown": Phase.JOINED},
+    "unknown": {"never": Phase.BOOTING, **_HEARD, "unknown": Phase.BOOTING},
+    "stopping": dict.fromkeys(_POOL_WORDS, Phase.ENDING),
+    "stopped": dict.fromkeys(_POOL_WORDS, Phase.ENDING),
+    "error": dict.fromkeys(_POOL_WORDS, Phase.FAILED),
+    "gone": dict.fromkeys(_POOL_WORDS, Phase.GONE),
 }
 
 _CLOUD_WORDS = {

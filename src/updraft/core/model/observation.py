@@ -3,38 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from updraft.core.model.annexes import Annex
-from updraft.core.model.basics import Reason, Source
 from updraft.core.model.joins import JoinPace
-from updraft.core.model.observed import CloudView, CollectorView, Kind, ScheddView
-from updraft.core.model.remembered import LedgerView, Snapshot, Verdicts
-from updraft.core.model.spent import Spent
+from updraft.core.model.observed import Kind
+from updraft.core.model.remembered import Observed, Snapshot, Verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The answers of every source at one look, which ended at `now`; each is known or unknown.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation(Observed):
+    """What every source said at one look, which ended at `now`.
 
-    `templates` are the ads of whole, empty slots that the collector has shown, one for each kind. `annexes`
-    are all that the ledger has. What the controller knows of itself: `jumped_at`, `launching`, `awake_since`
-    and `taken_over_at`, as in `Snapshot`; `spent` as there. `left_out` names what the look could make nothing
-    of, and that doesn't say so itself.
+    `templates` are the ads of whole, empty slots that the collector has shown, one for each kind.
     """
 
-    now: float
-    pool: str
-    schedds: Mapping[str, Source[ScheddView]]
-    collector: Source[CollectorView]
-    clouds: Mapping[str, CloudView]
-    ledger: LedgerView = field(default_factory=LedgerView)
-    annexes: tuple[Annex, ...] = ()
     templates: Mapping[str, str] = field(default_factory=dict)
-    jumped_at: float | None = None
-    launching: frozenset[str] = frozenset()
-    awake_since: float = 0.0
-    taken_over_at: float | None = None
-    left_out: tuple[Reason, ...] = ()
-    spent: Source[Spent] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,17 +202,15 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The basis of one decision, prepared from what was observed. Each source is known or unknown.
+class Observed:
+    """What every source said, each known or unknown, and what the controller knows of itself.
 
-    `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
-    of jobs that don't exist, for which room is to be kept ready now. `annexes` are all that the ledger has.
-    `pace` is how fast machines may join, by what the collectors have said up to now. `jumped_at` is when, by
-    the clock as it went on, it was last seen to jump; None for never. `launching` are the keys of launches
-    whose calls went on when the look began; calls from before `awake_since` were cut off then. Another
-    controller acted until `taken_over_at`; None where none has since this one began. `left_out` names what
-    the look could make nothing of, and that doesn't say so itself. `spent` is what the records say was spent,
-    None where nobody has asked: then no budget of a day or month is known to have anything left.
+    `annexes` are all that the ledger has. `jumped_at` is when, by the clock as it went on, it was last seen
+    to jump; None for never. `launching` are the keys of launches whose calls went on when the look began;
+    calls from before `awake_since` were cut off then. Another controller acted until `taken_over_at`; None
+    where none has since this one began. `left_out` names what the look could make nothing of, and that
+    doesn't say so itself. `spent` is what the records say was spent, None where nobody has asked: then no
+    budget of a day or month is known to have anything left.
     """
 
     now: float
@@ -221,15 +219,26 @@ class Snapshot:
     collector: Source[CollectorView]
     clouds: Mapping[str, CloudView]
     ledger: LedgerView = field(default_factory=LedgerView)
-    offers: tuple[Offer, ...] = ()
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    verdicts: Verdicts = field(default_factory=dict)
-    spare: tuple[JobGroup, ...] = ()
     annexes: tuple[Annex, ...] = ()
-    pace: JoinPace = JoinPace()  # noqa: RUF009 - frozen
     jumped_at: float | None = None
     launching: frozenset[str] = frozenset()
     awake_since: float = 0.0
     taken_over_at: float | None = None
     left_out: tuple[Reason, ...] = ()
     spent: Source[Spent] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Observed):
+    """What one decision is made about, prepared from what was observed.
+
+    `verdicts` is keyed by (group key, kind key); a pair that is missing was not evaluated. `spare` are groups
+    of jobs that don't exist, for which room is to be kept ready now. `pace` is how fast machines may join, by
+    what the collectors have said up to now.
+    """
+
+    offers: tuple[Offer, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=dict)
+    spare: tuple[JobGroup, ...] = ()
+    pace: JoinPace = JoinPace()  # noqa: RUF009 - frozen
