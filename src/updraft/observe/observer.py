@@ -146,7 +146,7 @@ class Observer:
         )
         known = (ledger.noted("schedds") or {}).get("seen", {})
         self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, self._asking)
-        self._spending = SpendingAsker(spending)
+        self._spending = SpendingAsker(spending, self._asking)
         self.questions = Questions()  # what the last plan wants to know besides: told by whoever has it
 
     def reconfigure(self, policy: Policy, pool: Pool, drivers: Mapping[str, Driver]) -> None:
@@ -171,6 +171,7 @@ class Observer:
             return now + (self._stopwatch() - begun)
 
         self._ask_first(now)
+        self._spending.start(self.policy, now)
         self._ledger.view(now)  # while the others think: to read it for the first time takes a while
         collector = self._collector.answer(self._deadlines.pool, clock())
         clouds = self._cloud_views(begun, clock)
