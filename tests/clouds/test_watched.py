@@ -15,7 +15,7 @@ from updraft.errors import WatchOnly
 
 ANSWERS = {
     *("name", "leases", "odd", "odd_offers", "machines", "aged_machines", "look_up", "offers", "quota"),
-    *("aged_quota", "console"),
+    *("aged_quota", "console", "credentials_end"),
 }
 CHANGES = {"launch", "terminate", "tag"}
 

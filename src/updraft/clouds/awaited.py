@@ -7,7 +7,7 @@ meanwhile, for the other clouds, and goes on with this one when it can; until th
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
-from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering
+from updraft.clouds.base import Aged, Driver, Found, LaunchRequest, Remembering, credentials_end
 from updraft.clouds.odd import NOTHING, Odd, odd_of, odd_offers_of
 from updraft.core.model import CloudOffer, Instance, Quota
 from updraft.errors import CloudError
@@ -52,6 +52,11 @@ class Awaited:
     def odd_offers(self) -> Odd:
         """The same of what the cloud sells."""
         return NOTHING if self._made is None else odd_offers_of(self._made)
+
+    @property
+    def credentials_end(self) -> float | None:
+        """See `clouds.base.credentials_end`."""
+        return None if self._made is None else credentials_end(self._made)
 
     def machines(self) -> tuple[Instance, ...]:
         """See `Driver`."""

@@ -206,6 +206,15 @@ def layers(driver: Driver) -> Iterator[object]:
         inner = getattr(inner, "driver", None)
 
 
+def credentials_end(driver: Driver) -> float | None:
+    """When the credentials end that it, or the one it is wrapped around, uses, in Unix time.
+
+    None where they don't, or nobody knows it.
+    """
+    said = (getattr(one, "credentials_end", None) for one in layers(driver))
+    return next((one for one in said if isinstance(one, float)), None)
+
+
 def image_finder_of(driver: Driver) -> ImageFinder | None:
     """This driver, or the one it is wrapped around, where it can look for an image; else None."""
     return next((one for one in layers(driver) if isinstance(one, ImageFinder)), None)

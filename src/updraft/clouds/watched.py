@@ -14,6 +14,7 @@ from updraft.clouds.base import (
     Leases,
     Remembering,
     Tending,
+    credentials_end,
     layers,
     leases_of,
 )
@@ -49,6 +50,11 @@ class WatchedDriver:
     def odd_offers(self) -> Odd:
         """The same of what the cloud sells."""
         return odd_offers_of(self._driver)
+
+    @property
+    def credentials_end(self) -> float | None:
+        """See `clouds.base.credentials_end`."""
+        return credentials_end(self._driver)
 
     def machines(self) -> tuple[Instance, ...]:
         """As the driver."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Protocol
 
-from updraft.clouds.base import Driver, Remembering
+from updraft.clouds.base import Driver, Remembering, credentials_end
 from updraft.clouds.odd import odd_of, odd_offers_of
 from updraft.condor.base import Pool, PoolSlots
 from updraft.core.demand.left_out import ODD_INSTANCE, ODD_OFFER
@@ -230,7 +230,8 @@ class Observer:
             wanted = sorted(id_ for where, id_ in self.questions.machines if where == name)
             found = cloud.by_id.found(self.drivers[name], wanted, left, clock)
             odd = frozenset(odd_of(self.drivers[name]))
-            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd)
+            end = credentials_end(self.drivers[name])
+            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd, end)
             views[name] = self._same.cloud(name, view)
         return views
 
