@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import rows
-from tests.bench.daemon import ec2, projects, tenclouds, usage, whole
+from tests.bench.daemon import budgets, ec2, projects, tenclouds, usage, whole
 from tests.bench.decision import buying, decide, matching
 from tests.bench.pool import burst, cycle, ec2live, headinit, live, queue
 from tests.bench.rows import Measured, Row, spread
-from tests.bench.simulation import apidown, ramp, rivals, simulated
+from tests.bench.simulation import apidown, monthly, ramp, rivals, simulated
 from updraft.clouds.local.images.image import Image
 from updraft.demo.pool import find_or_build
 
@@ -325,6 +325,8 @@ class Bench:
             *tenclouds.rows(lambda: dict(self.once("ten_clouds"))),
             *cycle.rows(lambda: dict(self.once("cycle_5000"))),
             *usage.rows(self._folder),
+            *budgets.rows(self._folder),
+            *monthly.rows(self._folder),
             *apidown.rows(),
             *burst.rows(lambda: self.once("hundred")),
             Row(

@@ -1,37 +1,27 @@
 """Several clouds under one controller, in virtual time: overflow, orders at run time, a dead cloud."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.rigs.manyclouds import QUICK, ManyClouds
+from tests.rigs.manyclouds import QUICK, SMALL, Make, ManyClouds, worlds
 from updraft.clouds.fake import site_settings
 from updraft.clouds.fake.faults import Fault
 from updraft.core.model import LaunchState, Reason
 from updraft.core.settings import CloudRule, Limits
 from updraft.ledger.clouds import AS_THE_FILE_SAYS, Override, Said, decide, overrides
 
-SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
 MIDDLE = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.2}}}
 DEAR = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.5}}}
 WHY = Reason("cloud-disabled", "alice said so")
 
-Make = Callable[..., ManyClouds]
-
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    made: list[ManyClouds] = []
-
-    def one(*args: object, **kwargs: object) -> ManyClouds:
-        made.append(ManyClouds(tmp_path, *args, **kwargs))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield one
-    for each in made:
-        each.close()
+    with worlds(tmp_path) as made:
+        yield made
 
 
 def say(world: ManyClouds, cloud: str, override: Override) -> None:

@@ -12,7 +12,8 @@ from updraft.core.usage.booking import turn
 from updraft.core.usage.days import day_of
 from updraft.errors import LedgerError
 from updraft.ledger import Ledger
-from updraft.ledger.spending import spent
+from updraft.ledger.spending import SpendingRecords, spent
+from updraft.ledger.usage_sums import sum_up
 
 THEN = THIRD.begin + 7200.0
 
@@ -80,3 +81,22 @@ def test_before_the_first_look_nothing_is_known(tmp_path: Path) -> None:
     assert spent(tmp_path / "ledger.db", FIRST, people=True) is None
     with pytest.raises(LedgerError):
         spent(tmp_path / "none.db", FIRST, people=True)
+
+
+def test_what_is_booked_back_for_an_earlier_day_counts_at_the_next_reading(path: Path) -> None:
+    """As of machines that a controller finds which lost its ledger, or was away."""
+    records = SpendingRecords(path)
+    first = records(THEN, True)
+    assert records(THEN, True) == first
+    day = day_of(FIRST)
+    with Ledger(path) as ledger, ledger._writing() as rows:
+        rows.execute("UPDATE usage_days SET cost = cost + 1 WHERE day = ? AND machine = 1", (day,))
+        sum_up(rows, day, over=True)
+    found = records(THEN, True)
+    assert found == spent(path, THEN, people=True)
+    assert first is not None
+    assert found is not None
+    assert sum(row.cost for row in found.machines) == pytest.approx(sum(r.cost for r in first.machines) + 1)
+    assert sum(row.cost for row in found.people) > sum(row.cost for row in first.people)
+    assert records(THEN, False) == spent(path, THEN, people=False), "users are asked for, or not"
+    assert records(FIRST + 40 * DAY, True) == spent(path, FIRST + 40 * DAY, people=True)

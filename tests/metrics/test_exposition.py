@@ -3,14 +3,14 @@
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.rigs.manyclouds import ManyClouds
+from tests.rigs.manyclouds import SMALL, Make, ManyClouds, worlds
 from tests.rigs.monitoring.prometheus import tool
 from tests.rigs.snapshots import NOW, policy, snapshot
 from updraft.clouds.fake.faults import Fault
@@ -27,22 +27,13 @@ from updraft.metrics.reading import FiguresRead, LedgerSource
 from updraft.metrics.samples import samples
 from updraft.watching.known import daemon_state
 
-SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
 UNPRICED = {"flavors": {"small": {"cpus": 2, "memory": "4GiB"}}}
-Make = Callable[..., ManyClouds]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    made: list[ManyClouds] = []
-
-    def one(*args: object, **kwargs: object) -> ManyClouds:
-        made.append(ManyClouds(tmp_path, *args, **kwargs))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield one
-    for each in made:
-        each.close()
+    with worlds(tmp_path) as made:
+        yield made
 
 
 def collector(world: ManyClouds, **changes: Any) -> LedgerCollector:
@@ -63,6 +54,15 @@ def values(world: ManyClouds) -> dict[str, float]:
 def where(cloud: str, **more: str) -> str:
     labels = {"class": "default", "cloud": cloud, "market": "on-demand", **more}
     return ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+
+
+def test_they_say_when_the_credentials_of_a_cloud_end(make: Make) -> None:
+    world = make({"a": SMALL, "b": SMALL})
+    world.daemon.parts.drivers["a"].credentials_end = 1_900_000_000.0  # type: ignore[attr-defined]
+    world.turn(4)
+    told = values(world)
+    assert told['updraft_credential_expiry_timestamp_seconds{credential="cloud a"}'] == 1_900_000_000
+    assert 'updraft_credential_expiry_timestamp_seconds{credential="cloud b"}' not in told
 
 
 def test_they_say_what_there_is(make: Make) -> None:

@@ -1,9 +1,12 @@
 """What was spent is asked for every half minute, where a budget asks for it; unknown is asked for again."""
 
+import threading
+
 from tests.rigs.snapshots import policy
 from updraft.core.model import BudgetPeriod, BudgetScope, Known, Spent, Unknown
 from updraft.core.settings import DAY, SpendingLimit
 from updraft.errors import LedgerError
+from updraft.observe.sources import Asking
 from updraft.observe.spending import EVERY, SpendingAsker
 
 NOON = 20_000 * DAY + 43_200
@@ -87,3 +90,46 @@ def test_what_is_not_known_says_why_and_is_asked_for_at_each_look() -> None:
     assert "once the daemon's first look is in the records" in fresh.error.text
     records.says = Spent(NOON, 20_000)
     assert isinstance(asker.ask(BUDGETS, NOON + 4), Known)
+
+
+class Slow(Records):
+    """Says nothing until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may, self.began = threading.Event(), threading.Event()
+
+    def __call__(self, now: float, people: bool) -> Spent | None:
+        self.began.set()
+        assert self.may.wait(20)
+        return super().__call__(now, people)
+
+
+def test_it_is_read_beside_the_other_sources() -> None:
+    records = Slow()
+    asker = SpendingAsker(records)
+    asker.start(BUDGETS, NOON)
+    assert records.began.wait(20)
+    assert records.asked == [], "and whoever began it has gone on"
+    records.may.set()
+    assert isinstance(asker.ask(BUDGETS, NOON + 1), Known)
+    assert records.asked == [(NOON, False)]
+
+
+def test_a_file_that_does_not_answer_is_no_zero_and_its_late_answer_counts() -> None:
+    records = Slow()
+    asker = SpendingAsker(records, Asking(wait=lambda event, _seconds: event.is_set()))
+    late = asker.ask(BUDGETS, NOON)
+    assert isinstance(late, Unknown)
+    assert late.error.code == "spending-unknown"
+    assert "has not answered yet" in late.error.text
+    people = policy(spending=(POOL, SpendingLimit(BudgetScope.USER, "*", BudgetPeriod.DAY, 1.0)))
+    records.may.set()
+    assert next(one for one in threading.enumerate() if one.name == "updraft-ask").join(20) is None
+    assert isinstance(asker.ask(people, NOON + 2), Unknown), "users weren't asked for"
+    assert isinstance(asker.ask(people, NOON + 4), Unknown | Known)
+    for thread in threading.enumerate():
+        if thread.name == "updraft-ask":
+            thread.join(20)
+    assert isinstance(asker.ask(people, NOON + 6), Known)
+    assert {one for _, one in records.asked} == {False, True}

@@ -1,6 +1,7 @@
 """A controller of several fake clouds in virtual time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from updraft.daemon.preparing import Preparer
 from updraft.ledger import Ledger
 from updraft.observe import VIRTUAL, Observer
 
+SMALL = {"flavors": {"small": {"cpus": 2, "memory": "4GiB", "price": 0.1}}}
 QUICK = {"boots": [{"start": "4s", "join": "4s"}]}
 
 
@@ -112,3 +114,21 @@ class ManyClouds:
         """Let go of the ledger."""
         if self.ledger is not None:
             self.ledger.close()
+
+
+Make = Callable[..., ManyClouds]
+"""Makes one of clouds by name, and the rest as `ManyClouds` has it."""
+
+
+@contextmanager
+def worlds(state: Path) -> Iterator[Make]:
+    """What makes them, each with its ledger in this folder; at the end all are closed."""
+    made: list[ManyClouds] = []
+
+    def one(*args: Any, **kwargs: Any) -> ManyClouds:
+        made.append(ManyClouds(state, *args, **kwargs))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.close()

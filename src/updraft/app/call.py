@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from updraft import config
-from updraft.errors import UsageError
+from updraft.errors import ConfigAbsent, UsageError
 
 if TYPE_CHECKING:
     from updraft.config.model import Settings
@@ -40,10 +40,17 @@ class Call:
         return config.place(self.file)
 
     def acting(self) -> None:
-        """Raises UsageError where updraft only watches: a wish would stay there until it is let act."""
-        if not self.place.acts:
+        """Raises UsageError where updraft only watches: a wish would stay there until it is let act.
+
+        Who may not read the configuration isn't told so: of such people's wishes the daemon decides.
+        """
+        try:
+            place = self.place
+        except ConfigAbsent:
+            return
+        if not place.acts:
             raise UsageError(
-                f"updraft only watches ({self.place.file}: [pool] act = false): it changes nothing, and "
+                f"updraft only watches ({place.file}: [pool] act = false): it changes nothing, and "
                 "takes no wish that would be carried out once it acts"
             )
 

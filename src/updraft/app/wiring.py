@@ -34,7 +34,7 @@ from updraft.condor.tokens.workers import life
 from updraft.condor.watched import WatchedPool
 from updraft.config.model import CloudTable, Settings
 from updraft.config.tables.worker import Layer, WorkerClass
-from updraft.core.model import Launch, Spent, Variant
+from updraft.core.model import Launch, Variant
 from updraft.daemon import Parts
 from updraft.daemon.handover import KeyPlace
 from updraft.daemon.preparing import Preparer, Remembers
@@ -42,7 +42,7 @@ from updraft.errors import CloudError, PoolError
 from updraft.ledger.annexes import layer_text
 from updraft.ledger.identity import found
 from updraft.ledger.reader import Queries
-from updraft.ledger.spending import spent
+from updraft.ledger.spending import SpendingRecords
 from updraft.observe import Observer, Remembered
 
 Say = Callable[[str, CloudError | None], None]
@@ -94,9 +94,7 @@ def make_observer(parts: Parts, ledger: Remembered, path: Path | None = None) ->
     """What looks at all of it; `path` is the ledger's file, where `ledger` doesn't say it itself."""
     path = ledger.path if path is None and isinstance(ledger, Queries) else path
 
-    def read(now: float, people: bool) -> Spent | None:
-        return None if path is None else spent(path, now, people=people)
-
+    read = None if path is None else SpendingRecords(path)
     return Observer(policy=parts.policy, pool=parts.pool, clouds=parts.clouds, ledger=ledger, spending=read)
 
 

@@ -35,7 +35,12 @@ class Awaited(Wrapper):
     @property
     def cloud(self) -> Cloud:
         """The cloud as it is meanwhile: its machines, from memory or not, and what it is like."""
-        return Cloud(self.name, self, memory=self, traits=Traits(leases=self._leases))
+        return Cloud(
+            self.name,
+            self,
+            memory=self,
+            traits=Traits(leases=self._leases, credentials_end=self._credentials_end),
+        )
 
     def _there(self) -> Cloud:
         with self._lock:
@@ -53,6 +58,9 @@ class Awaited(Wrapper):
 
     def _leases(self) -> Leases:
         return Leases() if self._made is None else self._made.traits.leases()
+
+    def _credentials_end(self) -> float | None:
+        return None if self._made is None else self._made.traits.credentials_end()
 
     @contextmanager
     def _asking(self, method: str) -> Iterator[Machines]:

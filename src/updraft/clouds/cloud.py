@@ -37,11 +37,13 @@ class Traits:
 
     `pace` is how seldom it need be asked; None at each look. `leases` says what it does for machines with a
     lease, as far as that is known by now: an endpoint may show it only as it is used. `no_network` is why it
-    has no security groups, for people.
+    has no security groups, for people. `credentials_end` is when the credentials end that it is used with, in
+    Unix time, as far as that is known by now; None where they don't, or nobody knows it.
     """
 
     pace: Pace | None = None
     leases: Callable[[], Leases] = Leases
+    credentials_end: Callable[[], float | None] = lambda: None
     no_network: str = "its driver does nothing with security groups"
 
 

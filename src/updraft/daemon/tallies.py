@@ -165,6 +165,7 @@ def _clouds(
             last_error=_latest(errors.get(name), silent),
             quota_left=left,
             foreign=foreign,
+            credentials_end=None if view is None else view.credentials_end,
         )  # fmt: skip
 
 

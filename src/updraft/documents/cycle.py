@@ -213,6 +213,7 @@ class CloudTally(Document):
     last_error: Annotated[LastError | None, "The latest error of the last day; or null."]
     quota_left: Annotated[Both, "What its quota leaves for more machines."]
     foreign: Annotated[Both, "What others than this pool have of it."]
+    credentials_end: Annotated[float | None, "When the credentials end; null where they don't, or unknown."]
 
 
 class ClassTally(Document):

@@ -76,14 +76,15 @@ class LedgerSource:
         expiries = {} if expiry is None else {POOL_TOKEN: expiry}
         try:
             with Reader(self._ledger) as reader:
+                cycle = reader.last_cycle() or {}
                 return FiguresRead(
                     now,
                     self._pool,
                     plain(self._state(reader, now)),
-                    reader.last_cycle() or {},
+                    cycle,
                     reader.counters(),
                     self._costs_of(reader, now),
-                    expiries,
+                    {**expiries, **cloud_expiries(cycle)},
                 )
         except LedgerError as error:
             return FiguresRead(now, self._pool, expiries=expiries, unread=str(error))
@@ -95,6 +96,12 @@ class LedgerSource:
         if not 0 <= now - self._costs[0] < COSTS_LAST:
             self._costs = now, costs(reader, self._costs[1])
         return self._costs[1]
+
+
+def cloud_expiries(cycle: Mapping[str, Any]) -> dict[str, float]:
+    """When the credentials of clouds end, as their drivers last said it."""
+    found = {f"cloud {row['name']}": row.get("credentials_end") for row in cycle.get("clouds", [])}
+    return {name: end for name, end in found.items() if end is not None}
 
 
 def costs(reader: Reader, before: Costs) -> Costs:

@@ -141,7 +141,7 @@ class Observer:
         )
         known = (ledger.noted("schedds") or {}).get("seen", {})
         self._schedds = Schedds(self._deadlines.demand, self._deadlines.share, known, self._asking)
-        self._spending = SpendingAsker(spending)
+        self._spending = SpendingAsker(spending, self._asking)
         self.questions = Questions()  # what the last plan wants to know besides: told by whoever has it
 
     def reconfigure(self, policy: Policy, pool: Pool, clouds: Mapping[str, Cloud]) -> None:
@@ -166,6 +166,7 @@ class Observer:
             return now + (self._stopwatch() - begun)
 
         self._ask_first(now)
+        self._spending.start(self.policy, now)
         self._ledger.view(now)  # while the others think: to read it for the first time takes a while
         collector = self._collector.answer(self._deadlines.pool, clock())
         clouds = self._cloud_views(begun, clock)
@@ -224,7 +225,8 @@ class Observer:
             wanted = sorted(id_ for where, id_ in self.questions.machines if where == name)
             found = cloud.by_id.found(self.clouds[name].machines, wanted, left, clock)
             odd = frozenset(self.clouds[name].machines.odd)
-            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd)
+            end = self.clouds[name].traits.credentials_end()
+            view = CloudView(machines, _or_last(offers), _or_lately(quota, clock()), found, odd, end)
             views[name] = self._same.cloud(name, view)
         return views
 

@@ -46,20 +46,11 @@ image = "image-1"
 
 def fill(folder: Path) -> float:
     """Write the records; how many seconds the last of the sums of a day took."""
-    rng = random.Random(1)
     took = 0.0
     with Ledger(folder / "ledger.sqlite") as ledger, ledger._writing() as rows:
-        rows.executemany(
-            "INSERT INTO usage_machines (id, cloud, instance, pool, region, zone, flavor, market, image, "
-            "class, annex, owner, cores, memory, gpus, asked) "
-            "VALUES (?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', 8, 16384, 0, ?)",
-            [
-                (n, f"c{n % CLOUDS}", f"i-{n:08x}", f"flavor-{n % FLAVORS}", f"class-{n % 5}", FIRST * DAY)
-                for n in range(1, MACHINES + 1)
-            ],
-        )
+        write_machines(rows, MACHINES, FIRST)
         for day in range(FIRST, FIRST + DAYS):
-            _day(rows, day, rng)
+            write_day(rows, day, MACHINES)
             if day < FIRST + DAYS - 1:
                 begun = time.perf_counter()
                 sum_up(rows, day, over=True)
@@ -68,10 +59,25 @@ def fill(folder: Path) -> float:
     return took
 
 
-def _day(rows: sqlite3.Connection, day: int, rng: random.Random) -> None:
+def write_machines(rows: sqlite3.Connection, number: int, day: int) -> None:
+    """So many machines, on ten clouds, of ten flavors and five classes, asked for on that day."""
+    rows.executemany(
+        "INSERT INTO usage_machines (id, cloud, instance, pool, region, zone, flavor, market, image, "
+        "class, annex, owner, cores, memory, gpus, asked) "
+        "VALUES (?, ?, ?, 'crowd', '', 'z1', ?, 'on-demand', 'img', ?, '', '', 8, 16384, 0, ?)",
+        [
+            (n, f"c{n % CLOUDS}", f"i-{n:08x}", f"flavor-{n % FLAVORS}", f"class-{n % 5}", day * DAY)
+            for n in range(1, number + 1)
+        ],
+    )
+
+
+def write_day(rows: sqlite3.Connection, day: int, number: int) -> None:
+    """A whole day of each of the machines up to this number, half of them with two users."""
+    rng = random.Random(day)
     begin, end = day * DAY, (day + 1) * DAY
     machines, users = [], []
-    for n in range(1, MACHINES + 1):
+    for n in range(1, number + 1):
         shares = [(rng.randrange(USERS), rng.randrange(1, 5)) for _ in range(1 + n % 2)]
         parts = {f"user{who}@pool": cores * DAY for who, cores in shares}
         machines.append((day, n, begin, end, DAY, DAY, DAY, sum(parts.values())))

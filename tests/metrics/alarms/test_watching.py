@@ -53,6 +53,7 @@ TOLD: dict[str, tuple[FiguresRead, AlarmKind]] = {
     "unpriced": (with_cycle(warnings=[{"code": "price-unknown", "text": "so …"}]), AlarmKind.BUDGET),
     "token": (replace(WELL, expiries={"pool-token": 1000.0 + 6 * 86400}), AlarmKind.CREDENTIALS),
     "ended": (replace(WELL, expiries={"pool-token": 999.0}), AlarmKind.CREDENTIALS),
+    "cloud": (replace(WELL, expiries={"cloud a": 1000.0 + 86400}), AlarmKind.CREDENTIALS),
     "refused": (refusing("auth-failed"), AlarmKind.CREDENTIALS),
     "lost": (LOST, AlarmKind.JOB_LOST),
 }

@@ -61,6 +61,7 @@ class FakeCloud(FakeImages, FakeGroups, FakePorts):
         self.members: dict[str, dict[str, str]] = {}
         self.tokens = itertools.count(1)
         self.passwords = {"not-to-be-seen"}
+        self.ends: dict[str, str] = {}  # when credentials end, by what they are, as Keystone writes it
 
     @property
     def absolute(self) -> dict[str, int]:
@@ -105,6 +106,7 @@ class FakeCloud(FakeImages, FakeGroups, FakePorts):
         who = call.body["auth"]["identity"]
         secrets = {who.get("application_credential", {}).get("secret")}
         secrets.add(who.get("password", {}).get("user", {}).get("password"))
+        secrets.add(who.get("token", {}).get("id"))
         if not secrets & self.passwords:
             return fault("error", 401, "The request you have made requires authentication.")
         services = {"compute": "/v2.1", "network": "", "image": "", "volumev3": f"/v3/{PROJECT}"}
@@ -131,11 +133,37 @@ class FakeCloud(FakeImages, FakeGroups, FakePorts):
             "expires_at": "2099-01-01T00:00:00.000000Z",
             "issued_at": "2026-01-01T00:00:00.000000Z",
             "project": {"id": PROJECT, "name": "demo", "domain": {"id": "default", "name": "Default"}},
-            "user": {"id": "u", "name": "demo", "domain": {"id": "default", "name": "Default"}},
+            "user": {
+                "id": "u",
+                "name": "demo",
+                "domain": {"id": "default", "name": "Default"},
+                "password_expires_at": self.ends.get("password"),
+            },
             "roles": [{"id": "m", "name": "member"}],
             "catalog": catalog,
         }
+        if "application_credential" in who:
+            body["methods"] = ["application_credential"]
+            body["application_credential"] = {"id": "ac1", "name": "updraft", "restricted": True}
+        if "trust" in self.ends:
+            body["OS-TRUST:trust"] = {
+                "id": "987fe8",
+                "impersonation": True,
+                "trustor_user": {"id": "u"},
+                "trustee_user": {"id": "t"},
+            }
         return Reply(201, {"token": body}, {"X-Subject-Token": f"token-{next(self.tokens)}"})
+
+    def application_credential(self, call: Call, user: str, name: str) -> Reply:
+        if (user, name) != ("u", "ac1"):
+            return fault("error", 404, "Could not find Application Credential")
+        told = {"id": name, "name": "updraft", "project_id": PROJECT, "unrestricted": False, "roles": []}
+        told |= {"description": None, "expires_at": self.ends.get("application_credential")}
+        return Reply(200, {"application_credential": told})
+
+    def trust(self, call: Call, name: str) -> Reply:
+        told = {"id": name, "impersonation": True, "expires_at": self.ends.get("trust")}
+        return Reply(200, {"trust": told})
 
     def plain(self, call: Call, *_: str) -> Reply:
         name = next(name for name, path in ANSWERS.items() if call.path.endswith(path))
@@ -439,6 +467,8 @@ ANSWERS = {
 _ID = r"([^/]+)"
 ROUTES: tuple[tuple[str, str], ...] = (
     (r"POST /identity/v3/auth/tokens", "token"),
+    (rf"GET /identity/v3/users/{_ID}/application_credentials/{_ID}", "application_credential"),
+    (rf"GET /identity/v3/OS-TRUST/trusts/{_ID}", "trust"),
     (r"GET /\w+/(?:v[\d.]+/?)?", "root"),
     (r"GET /compute/v2.1/servers/detail", "server_list"),
     (r"POST /compute/v2.1/servers", "create"),

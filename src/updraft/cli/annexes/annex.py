@@ -98,13 +98,13 @@ def create(call: Call, /, as_json: bool, dry_run: bool, unchecked: bool, **said:
     from updraft.cli.annexes.making import refuse
     from updraft.daemon.annexing import annex_of as made_of
 
+    if not dry_run:
+        call.acting()
     if asking.needed(call):
         row = asking.create(said, dry_run=dry_run)["annex"]
         _answered(row, "within your allowance" if dry_run else "", as_json, created=True)
         return
 
-    if not dry_run:
-        call.acting()
     settings = call.settings
     asked = _asked(said)
     new = made_of(asked, settings.policy(), time.time())
@@ -178,6 +178,7 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
     from updraft.daemon.annex_requests.desk import TOLD
     from updraft.daemon.annexing import check_tokens, check_told, extended
 
+    call.acting()
     if asking.needed(call):
         _answered(asking.change("extend", name, duration=duration), "", as_json)
         return
@@ -199,6 +200,7 @@ def extend(call: Call, name: str, duration: float, as_json: bool) -> None:
 @click.pass_obj
 def stop(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
     """End its machines: each when its jobs have ended, at the end of the lease at the latest."""
+    call.acting()
     if asking.needed(call):
         _answered(asking.change("stop", name, kill_jobs=kill_jobs), "stopped; its machines leave", as_json)
         return
@@ -215,6 +217,7 @@ def stop(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
 @click.pass_obj
 def delete(call: Call, name: str, kill_jobs: bool, as_json: bool) -> None:
     """Stop it, and forget it once its machines are gone."""
+    call.acting()
     if asking.needed(call):
         _answered(asking.change("delete", name, kill_jobs=kill_jobs), "deleted; its machines leave", as_json)
         return

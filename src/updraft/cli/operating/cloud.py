@@ -240,6 +240,7 @@ def _decide(
     what: str,
     as_json: bool,
 ) -> None:
+    call.acting()
     known = overrides.decide(call, names, change, code, what)
     if as_json:
         rows = [row for row in overrides.rows_of(call) if row.name in known]

@@ -88,6 +88,7 @@ def adopt(
     With --take-over it is the whole pool that this host takes into its care: after a move to another host, or
     where a copy of the head is to go on in its place. Only when the former head is gone for good.
     """
+    call.acting()
     if take_over:
         if machines or worker_class or cloud or wait or as_json:
             raise UsageError("--take-over takes over the whole pool: it goes with --identity and --yes alone")
@@ -138,6 +139,7 @@ def destroy(call: Call, yes: bool, kill_jobs: bool, wait: bool, as_json: bool) -
     Nothing is launched any more until the daemon is started anew. Running jobs may finish, unless --kill-jobs
     says otherwise. With --wait it is said what else updraft made and is left: `updraft leftovers` removes it.
     """
+    call.acting()
     place = call.place
     with Reader(place.ledger) as reader:
         alive = [one for one in reader.view(time.time()).machines if one.ended_at is None]

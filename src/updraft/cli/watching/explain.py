@@ -225,6 +225,7 @@ def _machine(call: Call, what: str, as_json: bool) -> None:
     if as_json:
         say_json(document)
         return
+    _say_watching(call)
     for line in machine_story(document, now):
         click.echo(line)
 

@@ -1,5 +1,6 @@
 """The connection to a cloud: credentials, addresses of services, time-outs, pages."""
 
+import json
 import re
 import threading
 import time
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 import requests
 from keystoneauth1 import exceptions as auth
 from keystoneauth1.adapter import Adapter
+from keystoneauth1.plugin import AUTH_INTERFACE
 from openstack.config import OpenStackConfig
 from openstack.config.cloud_region import CloudRegion
 from openstack.exceptions import ConfigException
@@ -27,9 +29,10 @@ FILE_TIMEOUT = 300.0  # without a byte of an image's file, or until the cloud ha
 LEAST, WANTED = (2, 52), (2, 69)
 LARGEST_PAGE = 1000
 COMPUTE, NETWORK, IMAGE, VOLUME = "compute", "network", "image", "block-storage"
-# Catalogues name these two with their version or without. To ask the service itself would not do: where it
-# doesn't answer that, the SDK falls back on an address that knows none of the calls.
-_VERSIONS: Mapping[str, str] = {NETWORK: "/v2.0", IMAGE: "/v2"}
+IDENTITY = "identity"
+# Catalogues (and, of the third, auth_url) name these with their version or without. To ask the service itself
+# would not do: where it doesn't answer that, the SDK falls back on an address that knows none of the calls.
+_VERSIONS: Mapping[str, str] = {NETWORK: "/v2.0", IMAGE: "/v2", IDENTITY: "/v3"}
 _SECRET = ("password", "application_credential_secret", "token", "passcode", "client_secret", "access_token")
 
 Answer = Mapping[str, Any]
@@ -65,6 +68,24 @@ class Connection:
     def project(self) -> str:
         """The id of the project."""
         return str(self._client(COMPUTE).get_project_id() or "")
+
+    @property
+    def token_given(self) -> bool:
+        """Whether the configuration holds a token, and nothing that others could be asked for with."""
+        return self._made().config.get("auth_type") in ("token", "v3token", "v2token")
+
+    def token(self) -> Answer:
+        """What Keystone says of the token that is in use: its "token", without the token itself.
+
+        Raises Garbled where there is no such answer, and the SDK's errors.
+        """
+        session = self._made().get_session()
+        session.get_token()
+        told = None if session.auth is None else session.auth.get_auth_state()
+        found = (json.loads(str(told or "{}")).get("body") or {}).get("token")
+        if not isinstance(found, dict):
+            raise Garbled("Keystone doesn't say what the token is")
+        return found
 
     @property
     def microversion(self) -> tuple[int, int]:
@@ -176,11 +197,13 @@ class Connection:
         region = self._made()
         with self._lock:
             if service not in self._clients:
+                # Keystone is where tokens are from, whatever the catalogue says of it.
+                of_tokens: Any = AUTH_INTERFACE if service == IDENTITY else None
                 self._clients[service] = Adapter(
                     region.get_session(),
                     service_type=region.get_service_type(service),
                     service_name=region.get_service_name(service),
-                    interface=region.get_interface(service),
+                    interface=of_tokens or region.get_interface(service),
                     region_name=self._settings.region or region.get_region_name(service),
                     endpoint_override=region.get_endpoint(service),
                 )

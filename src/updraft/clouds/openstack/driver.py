@@ -12,6 +12,7 @@ from updraft.clouds.odd import Odd
 from updraft.clouds.openstack.belongings import Belongings
 from updraft.clouds.openstack.client import COMPUTE, Connection, found_or_none
 from updraft.clouds.openstack.counting import Uncounted
+from updraft.clouds.openstack.credentials import Credentials
 from updraft.clouds.openstack.editing import terminate, write_tags
 from updraft.clouds.openstack.errors import Garbled, Refused
 from updraft.clouds.openstack.findings import findings, key_pairs
@@ -52,6 +53,7 @@ class OpenStackDriver:
         self._listing = Listing(name, pool, connection, settings)
         self._quotas = Quotas(connection, settings, clock)
         self._uncounted = Uncounted(clock)
+        self._credentials = Credentials(connection, clock)
         self._images = Images(name, connection, clock)
         self.imaging = OpenStackImaging(name, connection)
         self.leavings = OpenStackLeavings(name, pool, connection)
@@ -87,7 +89,11 @@ class OpenStackDriver:
             network=self.networking,
             leavings=self.leavings,
             tending=self,
-            traits=Traits(Pace(machines=settings.listing_every, page=settings.page_size), leases),
+            traits=Traits(
+                Pace(machines=settings.listing_every, page=settings.page_size),
+                leases,
+                credentials_end=lambda: self._credentials.end,
+            ),
         )
 
     @property
@@ -139,6 +145,7 @@ class OpenStackDriver:
 
     def quota(self) -> Quota:
         """What is left of the project's quotas, everybody's machines counted, those just asked for too."""
+        self._credentials.look()
         return self._uncounted.less(self._listing.building, self._quotas.left)
 
     def console(self, machine: str) -> str:

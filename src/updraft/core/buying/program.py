@@ -16,7 +16,7 @@ import numpy as np
 
 from updraft.core.buying.market import Floats, Ints, Lots
 from updraft.core.buying.patterns import Patterns, Ranking, Taste, fill
-from updraft.core.buying.rounding import ALMOST, NEARLY, Effort, Lines, Remainder, Search, around, greedy
+from updraft.core.buying.rounding import ALMOST, NEARLY, Effort, Lines, LotSearch, Remainder, around, greedy
 
 _ITERATIONS = 20_000
 _MOSTLY = 0.7
@@ -223,6 +223,6 @@ def around_all(rest: Remainder, taste: Taste, depth: int) -> Patterns:
     market = rest.market
     shut = (market.copies <= 0) | (rest.stock < 1)
     lead = np.flatnonzero((rest.need > 0) & ~shut.all(axis=1))
-    search = Search(market, taste, rest.need)
+    search = LotSearch(market, taste, rest.need)
     leads, lot = search.candidates(lead, shut)
     return around(rest, leads, lot, taste, search.fillers(leads, lot, rest.need, depth))

@@ -78,7 +78,8 @@ class _CapReach:
         some: dict[str, Offer] = {}
         for offer in snapshot.offers:
             if offer.kind in table.kind_at:
-                some.setdefault(offer.worker_class, replace(offer, variant=PLAIN))
+                if offer.worker_class not in some:
+                    some[offer.worker_class] = replace(offer, variant=PLAIN)
                 slots = snapshot.kinds[offer.kind].slots
                 kinds.setdefault(offer.worker_class, {})[table.kind_at[offer.kind]] = slots
         for worker, columns in kinds.items():

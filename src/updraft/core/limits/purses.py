@@ -39,7 +39,7 @@ class PaidCaps(Caps):
     """Caps, and besides what budgets of money leave to users and groups; `take` adds to what these run."""
 
     budgets: SpendingBudgets | None = None
-    _known: dict[tuple[str, ...], list[tuple[SpendingLimit, Payer]]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], list[tuple[SpendingLimit, Payer]]] = field(default_factory=dict)
 
     def fit(self, offer: Offer, jobs: Sequence[tuple[JobGroup, int]]) -> Cut:
         """What caps and budgets leave of machines of this offer with so many jobs of each group on each."""
@@ -96,10 +96,10 @@ class PaidCaps(Caps):
     def _limits(self, group: JobGroup) -> list[tuple[SpendingLimit, Payer]]:
         if group.ready or self.budgets is None:
             return []
-        user, names = user_of(group), names_of(group)
-        key = (user, *names)
+        key = group.key, group.submitter  # jobs of high priority are of another party
         if key not in self._known:
-            self._known[key] = self.budgets.of_people(names, user, group_of(user, group.submitter))
+            user = user_of(group)
+            self._known[key] = self.budgets.of_people(names_of(group), user, group_of(user, group.submitter))
         return self._known[key]
 
 
@@ -158,7 +158,7 @@ def burn_of_people(
             for payer in known[person]:
                 costs.setdefault(payer, []).append(None if price is None else price * number / whole)
     budgets.of_people_known = True
-    budgets.burn.update((payer, total(each)) for payer, each in costs.items())
+    budgets.runs({payer: total(each) for payer, each in costs.items()})
 
 
 _Part = tuple[Mapping[Person, int], int, float | None]
@@ -171,16 +171,16 @@ def _all_parts(
 ) -> Iterable[_Part]:
     """Of each machine: the cores that people have of it, its size in cores, and its price."""
     for machine in machines:
-        if machine.phase is not Phase.GONE:
-            record = machine.record
-            cores = dict(placed.get(machine.key, {}))
-            for person, number in _claims(machine):
+        if machine.phase is Phase.GONE:
+            continue
+        record, cores = machine.record, machine.claimed
+        if placed and (more := placed.get(machine.key)):
+            cores = dict(more)
+            for person, number in machine.claimed.items():
                 cores[person] = cores.get(person, 0) + number
-            yield (
-                _whole_for(record.variant, record.resources.cpus, cores),
-                record.resources.cpus,
-                record.price,
-            )
+        if cores or record.variant:
+            size = record.resources.cpus
+            yield _whole_for(record.variant, size, cores), size, record.price
     for item in coming:
         size, price = item.launch.resources.cpus, item.launch.price
         for key in item.keys:
@@ -188,16 +188,7 @@ def _all_parts(
             yield _whole_for(item.launch.variant, size, dict(some)), size, price
 
 
-def _claims(machine: Machine) -> Iterable[tuple[Person, int]]:
-    for slot in machine.slots:
-        if slot.user:
-            yield (slot.user, slot.submitter), slot.total.cpus
-        for child in slot.children:
-            if child.user:
-                yield (child.user, child.submitter), child.resources.cpus
-
-
-def _whole_for(variant: Variant, size: int, cores: dict[Person, int]) -> Mapping[Person, int]:
+def _whole_for(variant: Variant, size: int, cores: Mapping[Person, int]) -> Mapping[Person, int]:
     """A machine that takes one user's jobs alone is that user's, also while nothing runs there."""
     if not cores and (only := variant.user):
         return {(only, ""): max(1, size)}

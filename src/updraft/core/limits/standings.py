@@ -7,7 +7,7 @@ have one. What nobody knows is no zero: see `spending`.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -60,12 +60,23 @@ class SpendingBudgets:
     policy: Policy
     burn: dict[Payer, float | None] = field(default_factory=dict)
     of_people_known: bool = False
-    _spent: dict[tuple[SpendingLimit, str], tuple[float | None, str]] = field(default_factory=dict)
+    _spent: dict[tuple[BudgetScope, BudgetPeriod, str], tuple[float | None, str]] = field(
+        default_factory=dict
+    )
     _owners: dict[str, str] = field(default_factory=dict)
     _prices: dict[tuple[str, str, str], float | None] | None = None
+    _limits: dict[tuple[str, str, str], list[tuple[SpendingLimit, str]]] = field(default_factory=dict)
+    _of_users: list[SpendingLimit] = field(default_factory=list)
+    _of_owners: list[SpendingLimit] = field(default_factory=list)
+    _begins: dict[BudgetPeriod, float] = field(default_factory=dict)
+    _standings: dict[tuple[SpendingLimit, str], Spending] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._owners = {one.name: one.owner for one in self.snapshot.annexes}
+        limits = self.policy.spending
+        self._of_users = [one for one in limits if one.scope is BudgetScope.USER]
+        self._of_owners = [one for one in limits if one.scope is BudgetScope.ANNEXES]
+        self._begins = {period: period.begin(self.snapshot.now) for period in BudgetPeriod}
 
     # ------------------------------------------------------------------------------------ of machines
 
@@ -86,7 +97,12 @@ class SpendingBudgets:
     def add(self, payer: Payer, cost: float | None) -> None:
         """So much per hour is bought, or runs besides."""
         has = self.burn.get(payer, 0.0)
-        self.burn[payer] = None if has is None or cost is None else has + cost
+        self.runs({payer: None if has is None or cost is None else has + cost})
+
+    def runs(self, burn: Mapping[Payer, float | None]) -> None:
+        """So much per hour runs for these, all in all."""
+        self.burn.update(burn)
+        self._standings.clear()
 
     def overspent(self, machines: Iterable[Machine]) -> dict[MachineId, Reason]:
         """Machines whose pool, cloud or class has spent its budget, with what is to be said of that; those
@@ -113,6 +129,12 @@ class SpendingBudgets:
         return found
 
     def _of_offer(self, offer: Offer) -> list[tuple[SpendingLimit, str]]:
+        key = offer.cloud, offer.worker_class, offer.variant
+        if key not in self._limits:
+            self._limits[key] = self._found_of(offer)
+        return self._limits[key]
+
+    def _found_of(self, offer: Offer) -> list[tuple[SpendingLimit, str]]:
         payers = self._payers(offer.cloud, offer.worker_class, offer.variant)
         found = [(one, "") for one in self.policy.spending if (one.scope, one.name) in payers[:3]]
         if len(payers) > len(_PLACES):
@@ -120,8 +142,8 @@ class SpendingBudgets:
         return found
 
     def _of_annexes(self, name: str) -> list[SpendingLimit]:
-        mine = [one for one in self.policy.spending if one.scope is BudgetScope.ANNEXES]
-        return _first_each(one for one in mine if name and fnmatchcase(name, one.name))
+        mine = self._of_owners if name else ()
+        return _first_each(one for one in mine if fnmatchcase(name, one.name))
 
     def _fixed(self) -> list[tuple[SpendingLimit, str]]:
         return [(one, "") for one in self.policy.spending if one.scope in _PLACES]
@@ -133,30 +155,32 @@ class SpendingBudgets:
 
         `names` are all that mean the user, the most particular one first.
         """
-        limits = self.policy.spending
-        own = [one for name in names for one in limits if one.scope is BudgetScope.USER and one.name == name]
-        fitting = [one for one in limits if one.scope is BudgetScope.USER and _fits(names, one.name)]
-        found = [(one, (BudgetScope.USER, user)) for one in _first_each((*own, *fitting))]
+        found = [(one, (BudgetScope.USER, user)) for one in self._of_user(names)]
         if self.policy.groups_trusted and group:
             found.extend(
                 (one, (BudgetScope.GROUP, one.name))
-                for one in limits
+                for one in self.policy.spending
                 if one.scope is BudgetScope.GROUP and within(group, one.name)
             )
         return found
+
+    def _of_user(self, names: Sequence[str]) -> list[SpendingLimit]:
+        limits = self._of_users
+        own = [one for name in names for one in limits if one.name == name]
+        return _first_each((*own, *(one for one in limits if one.name == "*" or _fits(names, one.name))))
 
     # ------------------------------------------------------------------------------------ how they stand
 
     def standing(self, limit: SpendingLimit, name: str = "") -> Spending:
         """How a budget stands; `name` is of a user, or an owner of annexes, whose name fits the limit's."""
-        whose = name or limit.name
-        burn = self.burn.get((limit.scope, whose), 0.0)
-        if limit.scope is BudgetScope.USER and (account := short(whose)) != whose:
-            burn = total((burn, self.burn.get((limit.scope, account), 0.0)))  # a machine of one's own
         key = limit, name
-        if key not in self._spent:
-            self._spent[key] = self._sum(limit, whose, burn)
-        spent, why = self._spent[key]
+        if key not in self._standings:
+            self._standings[key] = self._stands(limit, name)
+        return self._standings[key]
+
+    def _stands(self, limit: SpendingLimit, name: str) -> Spending:
+        whose = name or limit.name
+        spent, burn, why = self._used(limit, whose)
         return Spending(
             words(limit.scope, whose), limit.period, limit.most, spent, burn, self.snapshot.now,
             limit.scope, whose, why,
@@ -167,14 +191,14 @@ class SpendingBudgets:
         found = [self.standing(*each) for each in self._fixed()]
         groups = [one for one in self.policy.spending if one.scope is BudgetScope.GROUP]
         found.extend(self.standing(one) for one in groups if self.policy.groups_trusted)
-        mine: list[Spending] = []
+        mine: list[tuple[float, SpendingLimit, str]] = []
         for scope, name in sorted(self._named()):
-            limits = self._of_annexes(name)
-            if scope is BudgetScope.USER:
-                limits = [one for one, _ in self.of_people((name, short(name)), name, "")]
-            mine.extend(self.standing(limit, name) for limit in limits)
-        mine.sort(key=lambda one: -(math.inf if one.spent is None else one.spent / max(one.most, 1e-9)))
-        return (*found, *mine[:MOST_TOLD])
+            person = scope is BudgetScope.USER
+            for limit in self._of_user((name, short(name))) if person else self._of_annexes(name):
+                spent, _, _ = self._used(limit, name)
+                mine.append((math.inf if spent is None else spent / max(limit.most, 1e-9), limit, name))
+        mine.sort(key=lambda one: -one[0])
+        return (*found, *(self.standing(limit, name) for _, limit, name in mine[:MOST_TOLD]))
 
     def _named(self) -> set[Payer]:
         """Users and owners of annexes who have anything, or had it in this month."""
@@ -185,6 +209,21 @@ class SpendingBudgets:
             found.update((BudgetScope.ANNEXES, row.owner) for row in source.value.machines if row.owner)
         return found
 
+    def _used(self, limit: SpendingLimit, whose: str) -> tuple[float | None, float | None, str]:
+        """What was spent of a budget, what runs per hour, and why the first isn't known, in words.
+
+        What was spent up to now is that of the beginning: what is bought costs nothing before.
+        """
+        burn = self.burn.get((limit.scope, whose), 0.0)
+        if limit.scope is BudgetScope.USER and (account := short(whose)) != whose:
+            own = self.burn.get((limit.scope, account), 0.0)  # of a machine of one's own
+            burn = burn if own == 0.0 else total((burn, own))
+        key = limit.scope, limit.period, whose
+        if key not in self._spent:
+            self._spent[key] = self._sum(limit, whose, burn)
+        spent, why = self._spent[key]
+        return spent, burn, why
+
     def _sum(self, limit: SpendingLimit, whose: str, burn: float | None) -> tuple[float | None, str]:
         """What was spent of a budget up to now, None where that isn't known; and why not, in words."""
         source, now = self.snapshot.spent, self.snapshot.now
@@ -193,12 +232,25 @@ class SpendingBudgets:
         spent = source.value
         if now - spent.at > STALE:
             return None, f"what was spent in the last {(now - spent.at) / 60:.0f} min isn't in the records"
-        costs = [self._cost(row, limit.scope) for row in _rows(spent, limit, whose, now)]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(costs) or burn is None:
+        if burn is None or (recorded := self._recorded(spent, limit, whose)) is None:
             return None, ""
-        since = max(spent.at, limit.period.begin(now))
-        return math.fsum((*known, burn * max(0.0, now - since) / HOUR)), ""
+        since = max(spent.at, self._begins[limit.period])
+        return recorded + burn * max(0.0, now - since) / HOUR, ""
+
+    def _recorded(self, spent: Spent, limit: SpendingLimit, whose: str) -> float | None:
+        """What the records say was spent of a budget; None where a price isn't known."""
+        if spent.day * DAY < self._begins[limit.period]:
+            return 0.0  # what is in the records is of an earlier period
+        charged = self.policy.idle_charged
+        key = limit.scope, limit.period, whose, charged
+        if key not in spent.sums:
+            rows = _rows(spent, limit, whose)
+            costs = [self._cost(row, limit.scope) for row in rows]
+            known = [cost for cost in costs if cost is not None]
+            if any(row.unpriced for row in rows):  # at the prices of this moment
+                return math.fsum(known) if len(known) == len(costs) else None
+            spent.sums[key] = math.fsum(known)
+        return spent.sums[key]
 
     def _cost(self, row: SpentRow, scope: BudgetScope) -> float | None:
         cost = row.cost
@@ -286,28 +338,19 @@ def _fits(names: Sequence[str], pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-def _rows(spent: Spent, limit: SpendingLimit, whose: str, now: float) -> list[SpentRow]:
-    """The rows of the records that count for a budget, in the period in which `now` is."""
-    people = limit.scope in (BudgetScope.USER, BudgetScope.GROUP)
-    mine = _OF[limit.scope]
-    first = limit.period.begin(now)
-    if spent.day * DAY < first:
-        return []  # what is in the records is of an earlier period
-    rows = spent.people if people else spent.machines
-    return [row for row in rows if (row.today or limit.period is BudgetPeriod.MONTH) and mine(row, whose)]
+def _rows(spent: Spent, limit: SpendingLimit, whose: str) -> list[SpentRow]:
+    """The rows of the records that count for a budget, in the period that they are of."""
+    there = spent.by_payer[limit.scope]
+    if limit.scope is BudgetScope.GROUP:
+        rows = [row for group, each in there.items() if within(group, whose) for row in each]
+    elif limit.scope is BudgetScope.USER:
+        rows = [row for row in there.get(short(whose), ()) if _same_user(row, whose)]
+    else:
+        rows = there.get(whose, [])
+    return [row for row in rows if row.today or limit.period is BudgetPeriod.MONTH]
 
 
 def _same_user(row: SpentRow, name: str) -> bool:
     """Names are with their domain, but where only an account is known."""
     either = "@" not in row.user or "@" not in name
     return row.user == name or (either and bool(row.user) and short(row.user) == short(name))
-
-
-_OF: Mapping[BudgetScope, Callable[[SpentRow, str], bool]] = {
-    BudgetScope.POOL: lambda _row, _name: True,
-    BudgetScope.CLOUD: lambda row, name: row.cloud == name,
-    BudgetScope.CLASS: lambda row, name: row.worker_class == name,
-    BudgetScope.ANNEXES: lambda row, name: row.owner == name,
-    BudgetScope.USER: _same_user,
-    BudgetScope.GROUP: lambda row, name: within(row.group, name),
-}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 from updraft.core.model.annexes import Annex, AnnexOutlook
@@ -25,7 +26,7 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what it remembers
 class Machine:
     """One instance with all that is known of it: the cloud's word, the pool's and the ledger's."""
 
@@ -51,6 +52,23 @@ class Machine:
             if slot.busy:
                 return True
         return False
+
+    @cached_property
+    def claimed(self) -> Mapping[tuple[str, str], int]:
+        """Cores that are claimed, by the user and what the negotiator calls that one's jobs.
+
+        Most machines are asked for it at each decision, and are the same as at the last one.
+        """
+        cores: dict[tuple[str, str], int] = {}
+        for slot in self.slots:
+            if slot.user:
+                key = slot.user, slot.submitter
+                cores[key] = cores.get(key, 0) + slot.total.cpus
+            for child in slot.children:
+                if child.user:
+                    key = child.user, child.submitter
+                    cores[key] = cores.get(key, 0) + child.resources.cpus
+        return cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,6 +344,7 @@ class CloudView:
 
     `found` is what it said of machines that were asked for by their ids, each with the time of that question;
     None of one that it doesn't have. `odd` are the ids of what it listed and of which nothing could be made.
+    `credentials_end` is when the credentials end there, None where they don't, or nobody knows it.
     """
 
     machines: Source[tuple[Instance, ...]]
@@ -351,3 +352,4 @@ class CloudView:
     quota: Source[Quota]
     found: Mapping[str, Known[Instance | None]] = field(default_factory=dict)
     odd: frozenset[str] = frozenset()
+    credentials_end: float | None = None

@@ -3,9 +3,12 @@
 All of it is in the unit of the prices, an estimate at list prices. Days are UTC days.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property, lru_cache
+from math import fsum
 
 HOUR = 3600.0
 DAY = 86400.0
@@ -19,15 +22,21 @@ class BudgetPeriod(StrEnum):
 
     def begin(self, now: float) -> float:
         """When the period begins in which `now` is (POSIX seconds)."""
-        at = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        return (at if self is BudgetPeriod.DAY else at.replace(day=1)).timestamp()
+        day = int(now // DAY)
+        return day * DAY if self is BudgetPeriod.DAY else _month_of(day)[0]
 
     def end(self, now: float) -> float:
         """When the period ends in which `now` is (POSIX seconds)."""
-        at = datetime.fromtimestamp(self.begin(now), UTC)
-        if self is BudgetPeriod.DAY:
-            return at.timestamp() + DAY
-        return at.replace(year=at.year + at.month // 12, month=at.month % 12 + 1).timestamp()
+        day = int(now // DAY)
+        return (day + 1) * DAY if self is BudgetPeriod.DAY else _month_of(day)[1]
+
+
+@lru_cache(maxsize=4)  # it is asked for each budget at each decision
+def _month_of(day: int) -> tuple[float, float]:
+    """When the month of this UTC day (from 1970-01-01) begins and ends."""
+    first = datetime.fromtimestamp(day * DAY, UTC).replace(day=1)
+    following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
+    return first.timestamp(), following.timestamp()
 
 
 class BudgetScope(StrEnum):
@@ -64,7 +73,7 @@ class SpentRow:
     idle_cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for what it remembers
 class Spent:
     """The spending in the records, up to the look `at`: of the UTC `day` (from 1970-01-01) and of its month.
 
@@ -75,6 +84,43 @@ class Spent:
     day: int
     machines: tuple[SpentRow, ...] = ()
     people: tuple[SpentRow, ...] = ()
+
+    @cached_property
+    def sums(self) -> dict[tuple[BudgetScope, BudgetPeriod, str, bool], float]:
+        """What was summed of it before: by scope, period and name, and whether users pay for idle cores."""
+        return {}
+
+    @cached_property
+    def by_payer(self) -> Mapping[BudgetScope, Mapping[str, list[SpentRow]]]:
+        """The same rows by whose they are: a user's by the account, without its domain, all groups together.
+
+        Many decisions are made by one of these, and of each many budgets are asked for.
+        """
+        found: dict[BudgetScope, dict[str, list[SpentRow]]] = {scope: {} for scope in BudgetScope}
+        for row in self.machines:
+            found[BudgetScope.POOL].setdefault("", []).append(row)
+            found[BudgetScope.CLOUD].setdefault(row.cloud, []).append(row)
+            found[BudgetScope.CLASS].setdefault(row.worker_class, []).append(row)
+            found[BudgetScope.ANNEXES].setdefault(row.owner, []).append(row)
+        for row in self.people:
+            found[BudgetScope.GROUP].setdefault(row.group, []).append(row)
+        for row in _whatever_group(self.people):
+            found[BudgetScope.USER].setdefault(row.user.partition("@")[0], []).append(row)
+        return found
+
+
+def _whatever_group(rows: Iterable[SpentRow]) -> Iterable[SpentRow]:
+    """Rows of people, those of one user in several groups together."""
+    found: dict[SpentRow, list[SpentRow]] = {}
+    for row in rows:
+        found.setdefault(replace(row, cost=0.0, unpriced=0.0, idle_cost=0.0, group=""), []).append(row)
+    for whose, each in found.items():
+        yield replace(
+            whose,
+            cost=fsum([row.cost for row in each]),
+            unpriced=fsum([row.unpriced for row in each]),
+            idle_cost=fsum([row.idle_cost for row in each]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,11 +147,15 @@ class Caps:
     def _caps(self, offer: Offer, group: JobGroup) -> list[tuple[Cap, Tally]]:
         if group.ready:
             return []
-        name, worker = user_of(group), offer.worker_class
+        worker, limit = offer.worker_class, group.terms.type_limit
+        own, of_class = self._user_caps(group), self._class_caps(worker)
+        if not own and not of_class and limit is None:
+            return []
+        name = user_of(group)
         whole, part = self._has(name), self._has_of_class(name, worker)
-        found = [(cap, whole) for cap in self._user_caps(group)]
-        found.extend((cap, part) for cap in self._class_caps(worker))
-        if (limit := group.terms.type_limit) is not None:
+        found = [(cap, whole) for cap in own]
+        found.extend((cap, part) for cap in of_class)
+        if limit is not None:
             found.append((Cap(limit, "machines", "the job's own limit (VMTypeLimit)", TYPE), part))
         return found
 

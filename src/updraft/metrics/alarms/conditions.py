@@ -87,10 +87,14 @@ def _boots(cycle: Any) -> Iterator[Alarm]:
 def _credentials(picture: FiguresRead) -> Iterator[Alarm]:
     for credential, end in picture.expiries.items():
         left = end - picture.now
+        several = credential.startswith("cloud ")
+        whose = f"the credentials of {credential}" if several else credential
         if left <= 0:
-            yield Alarm(AlarmKind.CREDENTIALS, credential, f"{credential} has ended at {moment(end)}")
+            text = f"{whose} {'have' if several else 'has'} ended at {moment(end)}"
+            yield Alarm(AlarmKind.CREDENTIALS, credential, text)
         elif left <= SOON:
-            text = f"{credential} ends at {moment(end)}, in {spell(round(left / 60) * 60)}"
+            in_ = f"in {spell(round(left / 60) * 60)}"
+            text = f"{whose} {'end' if several else 'ends'} at {moment(end)}, {in_}"
             yield Alarm(AlarmKind.CREDENTIALS, credential, text)
     for row in picture.cycle.get("clouds", []):
         silent = row.get("silent")
