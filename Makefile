@@ -129,6 +129,9 @@ cloud:
 prometheus:
 	@tools/prerequisites prometheus
 
+screenshots: $(INSTALLED) chromium ## the pictures of the page in the docs (root, where no browser is installed)
+	$(BIN)/python -m tests.rigs.web.screenshots docs/howto/web
+
 chromium:
 	@tools/prerequisites chromium
 

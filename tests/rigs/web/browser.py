@@ -16,7 +16,12 @@ _SWITCHES = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--no-first-run", "--no-proxy-server"),
 )
-_FIRST_PAINT = "return (performance.getEntriesByName('first-contentful-paint')[0] || {}).startTime ?? null"
+_FIRST_PAINT = "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+_WAIT = """
+const done = arguments[0];
+const look = () => (%s) ? requestAnimationFrame(() => setTimeout(done, 50)) : setTimeout(look, 20);
+look();
+"""
 _REFRESH = """
 const done = arguments[0], main = document.getElementById('view'), begun = performance.now();
 main.dataset.old = '1';
@@ -66,13 +71,12 @@ class Browser:
 
     def first_paint(self) -> float:
         """When the page first showed something, in seconds from the request."""
-        found: float | None = None
-        for _ in range(200):
-            found = self.run(_FIRST_PAINT)
-            if found is not None:
-                return found / 1000
-            self._driver.execute_async_script("setTimeout(arguments[0], 10)")
-        raise AssertionError("nothing was painted")
+        self.wait("performance.getEntriesByName('first-contentful-paint').length")
+        return float(self.run(_FIRST_PAINT)) / 1000
+
+    def wait(self, condition: str) -> None:
+        """Until an expression is true in the page, and a frame was drawn after it; a minute at most."""
+        self._driver.execute_async_script(_WAIT % condition)
 
     def refresh(self) -> float:
         """How long it takes to draw the open page anew, in seconds."""

@@ -148,7 +148,7 @@ def _cycle(machines: list[MachineRecord], chance: random.Random) -> dict[str, An
         "cooldowns": [_rest()],
         "clouds": [_cloud(name, living) for name in FLAVORS],
         "classes": [found["classes"][0] | {"name": "worker", "max": 120, **ledgers._sums(living)}],
-        "users": [_user(name, cores[name], WAITING.get(name, 0)) for name in USERS],
+        "users": [_user(name, cores) for name in USERS],
         "limits": {"machines": 100, "cores": None, "cost_per_hour": 45.0, "memory": None},
         "spending": list(_budgets()),
     }  # fmt: skip
@@ -233,11 +233,13 @@ def _offers(cloud: str) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def _user(name: str, cores: list[int], waiting: int) -> dict[str, Any]:
+def _user(name: str, cores_of: dict[str, list[int]]) -> dict[str, Any]:
+    cores = cores_of[name]
     most = sum(cores) if name == "alice" else None
+    part = sum(cores) / sum(map(sum, cores_of.values()))
     return {
-        "user": name, "cores": sum(cores), "waiting": waiting, "machines": len(cores), "max_cores": most,
-        "max_machines": None, "part": None, "share": 0.25,
+        "user": name, "cores": sum(cores), "waiting": WAITING.get(name, 0), "machines": len(cores),
+        "max_cores": most, "max_machines": None, "part": part, "share": 0.25,
     }  # fmt: skip
 
 

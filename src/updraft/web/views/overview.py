@@ -63,7 +63,7 @@ def needs(look: Look, reasons: list[Row], failed: int) -> Iterator[Row]:
             whose = ", ".join(one["owners"]) + (
                 f" and {one['more_owners']} more" if one["more_owners"] else ""
             )
-            what = f"{count(one['jobs'], 'job')} of {whose} waiting, up to {ago(one['waits'])}"
+            what = f"{count(one['jobs'], 'job')} of {whose} waiting, the longest for {ago(one['waits'])}"
             yield _need(what, one["text"], one["remedy"], f"waiting?reason={one['code']}")
     if failed:
         yield from _failed(look)

@@ -31,6 +31,7 @@ def view(look: Look) -> Row:
             **row,
             **costs.get(row["user"], {"cost": None, "currency": ""}),
             "budgets": budgets.get(row["user"], []),
+            "held": bool(row["waiting"] and _at_cap(row)),
             "budget": next(
                 (one["most"] for one in budgets.get(row["user"], ()) if one["period"] == "month"), None
             ),
@@ -47,6 +48,14 @@ def view(look: Look) -> Row:
         "shown": shown,
         "rows": rows,
     }
+
+
+def _at_cap(row: Row) -> bool:
+    """Whether a user has as many cores or machines as the limits let."""
+    return any(
+        row[most] is not None and row[what] >= row[most]
+        for what, most in (("cores", "max_cores"), ("machines", "max_machines"))
+    )
 
 
 def month_costs(look: Look) -> dict[str, Row]:
