@@ -1,7 +1,7 @@
 """Every view in a real browser, over a large pool with a year behind it: how soon, how wide, who is kept out.
 
-The pool has 5,000 machines, 100,000 waiting jobs and 366 days of use. Times are those of this machine, with
-nothing else at work: `make test-browser` runs one test at a time.
+The pool has 5,000 machines, 100,000 waiting jobs and 366 days of use. The times hold on a quiet machine of
+two cores, where `make test-browser` runs one test at a time; beside other work they are longer.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from tests.rigs.pages import PLACES
 from tests.rigs.web import browser as browsers
 from tests.rigs.web.browser import Browser
 from tests.rigs.web.serving import LEDGER, opening, served
+from tests.waiting import patience
 from updraft.ledger import Ledger
 from updraft.web.site import VIEWS
 
@@ -69,7 +70,7 @@ def test_a_view_is_there_at_once_fits_and_keeps_nobody_out(
     assert shown.overflow() <= 0
     assert not shown.faults()
     assert not shown.said()
-    assert painted <= FIRST_PAINT
+    assert painted <= FIRST_PAINT * patience()
 
 
 @pytest.mark.parametrize("name", [name for name, view in VIEWS.items() if view.every])
@@ -80,7 +81,7 @@ def test_an_open_view_is_drawn_anew_at_once(shown: Browser, large: Path, name: s
     looked(large)
     took = shown.refresh()
     assert not shown.said()
-    assert took <= REFRESH
+    assert took <= REFRESH * patience()
 
 
 def test_what_looks_for_faults_is_as_it_was_published() -> None:

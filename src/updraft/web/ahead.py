@@ -47,15 +47,15 @@ class Ahead:
             begun = time.monotonic()
             self._wake.clear()
             with suppress(LedgerError):  # who asks is told
-                self.read()
+                self._reading.wait_for(self._read)
             took = time.monotonic() - begun
             watched = time.monotonic() - self._pictures.asked_at < WATCHED
             self._wake.wait(max(EVERY, took / PART) if watched else SELDOM)
 
-    def read(self) -> None:
+    def _read(self, reading: Pictures) -> None:
         """Read what is shown to who looks, and what will be asked for first. Raises LedgerError."""
-        self._pictures.give(self._reading.picture(), {})
+        self._pictures.give(reading.picture(), {})
         now = time.time()
         first: tuple[Asked, ...] = (("user", this_month(now)), ("day", last_days(now, SHORTEST)))
         for key in dict.fromkeys((*first, *self._pictures.asked_lately(WATCHED))):
-            self._pictures.give(None, {key: self._reading.made(key)})
+            self._pictures.give(None, {key: reading.made(key)})

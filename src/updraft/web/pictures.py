@@ -32,6 +32,8 @@ PICTURE_SERVES = 1.0
 """How long a picture serves although somebody has written meanwhile, in seconds."""
 PICTURE_LASTS = 10.0
 """How long it serves at most, in seconds: a daemon that has ended writes nothing, and is to be missed."""
+GIVEN_LASTS = 30.0
+"""How long one serves that was read ahead, in seconds: on a busy head no question is to read it again."""
 USAGE_SERVES = 60.0
 """How long a report of what was used serves, in seconds: it grows by looks, and costs more than the rest."""
 USAGE_LASTS = 600.0
@@ -130,6 +132,10 @@ class Pictures:
         finally:
             self._waiting -= 1
 
+    def wait_for(self, make: Callable[["Pictures"], T]) -> T:
+        """The same, for who may wait for it in a thread of its own. Raises LedgerError."""
+        return self._thread.submit(make, self).result()
+
     def close(self) -> None:
         """Read no more."""
         self._thread.submit(self._close_reader).result()
@@ -165,8 +171,9 @@ class Pictures:
     def picture(self) -> Picture:
         """The newest picture; what was read ahead is new enough."""
         reader, now = self.reader(), time.time()
-        if self.ahead is not None and self._given is not None and 0 <= now - self._given.at < PICTURE_LASTS:
-            return self._given
+        given = self._given
+        if self.ahead is not None and given is not None and 0 <= now - given.at < GIVEN_LASTS:
+            return given
         kept = self._picture
         age = -1.0 if kept is None else now - kept[1].at
         if (

@@ -34,7 +34,7 @@ class Shot:
 SHOTS = (
     Shot("overview", "/overview"),
     Shot("waiting", "/waiting"),
-    Shot("machines", "/machines?gone=1&cloud=hpc", height=1000),
+    Shot("machines", "/machines?gone=1", height=1000),
     Shot("failed", "/machines?failed=1"),
     Shot("cost", "/cost", scheme="dark"),
     Shot("clouds", "/clouds"),
