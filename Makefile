@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SPREAD := -n $(shell echo $$(($(shell nproc) * 3 / 2))) --dist worksteal
 REAL := -n 6 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help demo demo-jobs test test-all test-openstack quick integration lint format bench docs wheel install lock clean cloud prometheus images hunt chaos
+.PHONY: help demo demo-jobs test test-all test-browser test-openstack quick integration lint format bench docs wheel install lock clean cloud prometheus chromium screenshots images hunt chaos
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ IMAGE = $$($(BIN)/updraft local image | tail -n 1 | sed 's/^[^:]*: //')
 test: images prometheus ## the tests, with real HTCondor and real cloud-init (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m "core and not slow" $(SPREAD) tests/core --cov --cov-report=term:skip-covered
-	$(PYTEST) -m "not integration and (slow or not core)" $(SPREAD)
+	$(PYTEST) -m "not integration and not browser and (slow or not core)" $(SPREAD)
 	$(PYTEST) -m "integration and not extended" $(REAL)
 
 # What is generated is new each time; SEED=… makes the same again.
@@ -47,8 +47,9 @@ SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 test-all: images prometheus ## everything: new generated cases, images, heads, walk-throughs, large pools (root; an hour)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	trap 'echo "the generated cases were those of SEED=$(SEED)"' EXIT
-	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "not integration" $(SPREAD) --hypothesis-seed=$(SEED)
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -m "not integration and not browser" $(SPREAD) --hypothesis-seed=$(SEED)
 	$(PYTEST) -m integration $(REAL)
+	$(MAKE) test-browser
 	if [ -n "$${OS_CLOUD:-}" ]; then $(MAKE) test-openstack; fi
 
 quick: $(INSTALLED) ## the tests without real parts, but for the slow ones: a minute and a half on two cores
@@ -63,6 +64,10 @@ hunt: $(INSTALLED) ## the generated tests with cases that nobody has seen yet, f
 integration: images ## the tests with real parts only (root)
 	export UPDRAFT_TEST_IMAGE="$${UPDRAFT_TEST_IMAGE:-$(IMAGE)}"
 	$(PYTEST) -m integration $(REAL)
+
+# Each view of a large pool's page, one test at a time: they measure how long a page takes.
+test-browser: $(INSTALLED) chromium ## the page of `updraft web` in a real browser (root, where none is installed)
+	$(PYTEST) -m browser tests/web
 
 # It takes OS_CLOUD, and OS_CLIENT_CONFIG_FILE where clouds.yaml isn't in its usual places.
 # UPDRAFT_TEST_OS_ADMIN names a cloud that may set the project's quota for the tests that need one,
@@ -123,6 +128,12 @@ cloud:
 # Its rules, its metrics and each panel's query are tested with the real one; `make quick` does without it.
 prometheus:
 	@tools/prerequisites prometheus
+
+screenshots: $(INSTALLED) chromium ## the pictures of the page in the docs (root, where no browser is installed)
+	$(BIN)/python -m tests.rigs.web.screenshots docs/howto/web
+
+chromium:
+	@tools/prerequisites chromium
 
 # The lock has all that is needed. A resolver would look for the newest of what is wanted with extras, and give up.
 $(LOCKED): requirements/dev.lock

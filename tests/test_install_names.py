@@ -32,7 +32,7 @@ def files() -> Iterator[Path]:
     for where in WHERE:
         place = ROOT / where
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix != ".png" and "__pycache__" not in path.parts:
                 yield path
 
 

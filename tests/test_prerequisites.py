@@ -1,6 +1,7 @@
 """`tools/prerequisites`: who may not install what is missing is told what it is."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_what_python_lacks_is_said(tmp_path: Path, python: str, sentence: str) -
 def test_a_part_that_nobody_knows_is_told() -> None:
     done = subprocess.run([TOOL, "castle"], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
-    assert '"castle" is none of python, cloud and prometheus' in done.stderr
+    assert '"castle" is none of python, cloud, prometheus and chromium' in done.stderr
 
 
 def test_a_prometheus_that_is_there_is_not_fetched(tmp_path: Path) -> None:
@@ -49,6 +50,19 @@ def test_a_prometheus_that_is_there_is_not_fetched(tmp_path: Path) -> None:
         text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_browser_is_asked_for_by_its_packages(tmp_path: Path) -> None:
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    for name, script in {"chromium": "exit 0", "id": "echo 1000"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [TOOL, "chromium"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.search(r"as root on Debian: apt-get install chromium-driver( fonts-dejavu-core)?$", done.stderr)
 
 
 def test_a_python_that_will_do_is_nothing_to_speak_of(tmp_path: Path) -> None:

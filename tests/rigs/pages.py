@@ -16,6 +16,13 @@ from updraft.web.site import Site
 from updraft.web.visitors import Visitors, kept_key, link
 
 Headers = Iterable[tuple[str, str]]
+PLACES = {
+    "mine": "?user=u003",
+    "group": "?key=0000000000000001",
+    "machine": "?id=i-00000001",
+    "search": "?what=1010",
+}
+"""What the views that take something are asked for, of a ledger of `ledgers.made`."""
 
 
 @dataclass(frozen=True)

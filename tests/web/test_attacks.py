@@ -28,9 +28,18 @@ HOSTILE = (
     f"{MARK}\u202egnp.exe\u2066\x1b[2J\x00",
     f"=cmd|' /C calc'!{MARK}",
     f"javascript:alert('{MARK}')",
+    f"`{MARK}<img src=x onerror=alert(1)>` and `",
 )
 OURS = {"page.js", "htmx.min.js", "uplot.min.js"}
-PLACES = ("?user=root", "?key=0000000000000001", "?id=i-00000001", "?what=1010", "?gone=1&hours=24", "")
+PLACES = (
+    "?user=root",
+    "?key=0000000000000001",
+    "?id=i-00000001",
+    "?what=1010",
+    "?gone=1&hours=24",
+    "?failed=1",
+    "",
+)
 
 
 # ------------------------------------------------------------------------------------------ who looks
@@ -137,6 +146,9 @@ def hostile(path: Path, text: str, now: float) -> None:
             for one in view.machines[:20]
         )
         ledger.event(now, plain, plain, wrong, {"asked": text, "offer": text})
+        sold = dict.fromkeys(("flavor", "zone", "market"), text) | {"classes": [text]}
+        figures = {"price": 1.5, "left": None, "cpus": 2, "memory": 4096, "gpus": 0}
+        ledger.note(f"offers {text}", {"at": now, "rows": [sold | figures]}, now)
         for number, one in enumerate(view.machines):
             if number % 5 == 0:
                 ledger.keep_console(one.cloud, one.id, text, now)

@@ -24,6 +24,10 @@ def test_every_view_shows_what_a_daemon_writes(tmp_path: Path, monkeypatch: pyte
     rig.turn(daemon, 60)
     overview = asked(page, rig)
     assert overview["machines"]["total"] == len(rig.alive()) == 8
+    [sold] = json.loads(page.ask("/clouds.json").text)["rows"]
+    assert {(one["flavor"], one["classes"][0]) for one in sold["offers"]["rows"]} == {
+        (name, "default") for name in ("small", "medium", "large")
+    }
     [limit] = [one for one in overview["limits"] if one["of"] == "the pool"]
     assert (limit["what"], limit["used"], limit["most"]) == ("machines", 8, 10)
     page.pictures.close()

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,18 +12,22 @@ from pathlib import Path
 import pytest
 
 from tests.rigs import ledgers
-from tests.rigs.pages import Page, Read, page_over
+from tests.rigs.pages import PLACES, Page, Read, page_over
+from tests.rigs.web.troubled import AT, LAUNCHED, troubled
 from updraft.ledger import Ledger
 from updraft.ledger.reader import Reader
+from updraft.web.drawing import TEMPLATES
 from updraft.web.site import VIEWS
 from updraft.web.views import lives
 
-PLACES = {
-    "mine": "?user=u003",
-    "group": "?key=0000000000000001",
-    "machine": "?id=i-00000001",
-    "search": "?what=1010",
-}
+
+@pytest.fixture
+def trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    """The page of a pool with trouble, to an operator."""
+    monkeypatch.setattr(time, "time", lambda: AT)
+    page = page_over(troubled(tmp_path / "ledger.sqlite")).enter()
+    yield page
+    page.pictures.close()
 
 
 def rows(page: Page, address: str) -> list[dict[str, str]]:
@@ -185,6 +190,99 @@ def test_the_sums_of_cost_are_those_of_usage(page: Page) -> None:
     assert document["sums"][0]["today"] <= document["sums"][0]["month"]
 
 
+def test_budgets_are_told_with_what_they_come_to(trouble: Page) -> None:
+    cost = json.loads(trouble.ask("/cost.json").text)
+    pool, bob, aws = cost["budgets"]
+    assert (pool["whose"], bob["whose"], aws["whose"]) == ("the pool", "user bob", "cloud aws")
+    assert pool["projected"] == pytest.approx(
+        pool["spent"] + pool["cost_per_hour"] * (pool["ends"] - AT) / 3600
+    )
+    assert (pool["exceeds"], bob["exceeds"]) == (True, False)
+    assert cost["sums"][0]["budget"] == pool["most"]
+    assert [one["budget"] for one in json.loads(trouble.ask("/users.json").text)["rows"]].count(
+        bob["most"]
+    ) == 1
+    clouds = {one["name"]: one for one in json.loads(trouble.ask("/clouds.json").text)["rows"]}
+    assert [one["whose"] for one in clouds["aws"]["budgets"]] == ["cloud aws"]
+    assert clouds["hpc"]["budgets"] == []
+    assert [one["whose"] for one in json.loads(trouble.ask("/mine.json?user=bob").text)["budgets"]] == [
+        "user bob"
+    ]
+    needs = json.loads(trouble.ask("/overview.json").text)["rows"]
+    assert [one["what"] for one in needs if one["view"] == "cost"] == [
+        "this month's budget of the pool is spent before its end"
+    ]
+
+
+def test_a_budget_of_which_nobody_knows_what_was_spent_comes_to_nothing(page: Page) -> None:
+    budgets = json.loads(page.enter().ask("/cost.json").text)["budgets"]
+    [unknown] = [one for one in budgets if one["spent"] is None]
+    assert (unknown["projected"], unknown["part"], unknown["exceeds"]) == (None, None, False)
+    assert "nobody knows" in page.ask("/cost").text
+
+
+def test_a_cloud_in_trouble_comes_first_and_is_told_once(trouble: Page) -> None:
+    clouds = json.loads(trouble.ask("/clouds.json").text)
+    assert [one["name"] for one in clouds["rows"]] == ["uni", "aws", "hpc"]
+    [silent] = clouds["sources"]
+    assert (silent["name"], silent["what"]) == ("cloud uni", ["machines", "offers", "quota"])
+    needs = json.loads(trouble.ask("/overview.json").text)["rows"]
+    assert [one["what"] for one in needs if one["view"] == "clouds"] == ["cloud uni: silent for 40m"]
+
+
+def test_offers_are_shown_with_prices_and_what_rests(trouble: Page) -> None:
+    [aws] = [one for one in json.loads(trouble.ask("/clouds.json").text)["rows"] if one["name"] == "aws"]
+    assert aws["offers"]["rows"][0]["price"] == 0.34
+    resting = [row for row in aws["offers"]["rows"] if row["rests"]]
+    assert [(row["zone"], row["flavor"]) for row in resting] == [("eu-west-1b", "c5.4xlarge")]
+    assert [(one["what"], one["ours"], one["others"], one["left"], one["most"]) for one in aws["quotas"]] == [
+        ("machines", 56, 5, 14, 75),
+        ("cores", 792, 40, 112, 944),
+    ]
+
+
+def test_the_list_of_failed_machines_has_the_ends_of_their_consoles(trouble: Page) -> None:
+    shown = json.loads(trouble.ask("/machines.json?failed=1&cloud=uni").text)["shown"]
+    assert len(shown) == 6
+    assert all("No route to host" in one["console_end"] for one in shown)
+    assert "No route to host" in trouble.ask("/machines?failed=1").text
+
+
+def test_the_log_goes_back_to_a_moment(trouble: Page) -> None:
+    first = json.loads(trouble.ask("/log.json?at=14:05").text)["rows"][0]
+    assert (first["kind"], first["at"]) == ("launch", LAUNCHED)
+    whole = json.loads(trouble.ask("/log.json?at=2026-11-25T14:05").text)["rows"]
+    assert whole[0] == first
+    yesterday = json.loads(trouble.ask("/log.json?at=14:21").text)["rows"]
+    assert all(row["at"] < AT - 86000 for row in yesterday)
+    assert trouble.ask("/log?at=noon").status == 400
+
+
+def test_joins_that_follow_each_other_are_one_line_of_the_overview(trouble: Page) -> None:
+    events = json.loads(trouble.ask("/overview.json").text)["events"]
+    assert [(one["kind"], one["times"]) for one in events[:3]] == [
+        ("launch", 1),
+        ("joined", 12),
+        ("launch", 1),
+    ]
+
+
+def test_a_reason_names_whose_jobs_it_holds_back(trouble: Page) -> None:
+    reasons = json.loads(trouble.ask("/waiting.json").text)["reasons"]
+    assert {one["code"]: one["owners"] for one in reasons}["user-limit"] == ["alice"]
+
+
+def test_code_in_a_sentence_is_shown_as_code_and_nothing_else_is() -> None:
+    template = TEMPLATES.from_string("{{ text|coded }}")
+    assert template.render(text="see `a <b>`, <i>&") == "see <code>a &lt;b&gt;</code>, &lt;i&gt;&amp;"
+
+
+def test_an_offer_is_said_in_words() -> None:
+    template = TEMPLATES.from_string("{{ key|offer }}")
+    assert template.render(key="c@aws/eu/a/m5/spot?image=x/y") == "m5 (spot) in aws/eu/a"
+    assert template.render(key="odd") == "odd"
+
+
 def test_what_is_written_meanwhile_is_seen_at_the_next_look(tmp_path: Path) -> None:
     path = ledgers.made(tmp_path / "ledger.sqlite", now=time.time())
     page = page_over(path).enter()
@@ -238,3 +336,5 @@ def test_events_before_one_are_the_latest_of_those(ledger: Path) -> None:
     with Reader(ledger) as reader:
         assert [one.id for one in reader.events(before=50, limit=3)] == [47, 48, 49]
         assert [one.id for one in reader.events(after=10, before=13)] == [11, 12]
+        moment = reader.events(after=29, limit=1)[0].at
+        assert [one.id for one in reader.events(until=moment, limit=2)] == [29, 30]

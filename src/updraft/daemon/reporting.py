@@ -11,6 +11,7 @@ import structlog
 from updraft.core.model import Plan, Reason, Snapshot
 from updraft.core.settings import Policy
 from updraft.daemon import report
+from updraft.daemon.figures.offers import OffersKeeper
 from updraft.daemon.preparing import PACE, Preparer
 from updraft.daemon.tallies import tallies
 from updraft.daemon.usage import UsageKeeper
@@ -50,6 +51,7 @@ class Reporter:
         self._host = host
         self._started = started
         self._usage = UsageKeeper(ledger)
+        self._offers = OffersKeeper(ledger)
         self._pruned = float("-inf")
         self._saved: tuple[float, str] = (float("-inf"), "")
         self._told: frozenset[Reason] = frozenset()
@@ -81,6 +83,7 @@ class Reporter:
             self._ledger.count(counters.turned(took))
             if used is not None:
                 self._ledger.book(used)
+            self._offers.look(cycle.snapshot)
             # The document is written when something in it has changed, not each time that it grew older.
             # A clock that was set back must not keep it from that.
             if substance != self._saved[1] or abs(now - self._saved[0]) >= SAVE_EVERY:

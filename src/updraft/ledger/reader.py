@@ -216,23 +216,22 @@ class Queries:
         after: int = 0,
         before: int | None = None,
         limit: int = 1000,
+        until: float | None = None,
         kinds: Sequence[str] = (),
         subject: str | None = None,
     ) -> tuple[Event, ...]:
         """Events with an id above `after`, oldest first, at most `limit`; the latest where `after` is 0.
 
-        With `before` only those of a lower id.
+        With `before` only those of a lower id, with `until` those of no later moment (POSIX seconds).
         """
         clauses, parameters = ["id > ?"], list[object]([after])
-        if before is not None:
-            clauses.append("id < ?")
-            parameters.append(before)
+        for clause, value in (("id < ?", before), ("at <= ?", until), ("subject = ?", subject)):
+            if value is not None:
+                clauses.append(clause)
+                parameters.append(value)
         if kinds:
             clauses.append(f"kind IN ({','.join('?' * len(kinds))})")
             parameters += kinds
-        if subject is not None:
-            clauses.append("subject = ?")
-            parameters.append(subject)
         order = "DESC" if after == 0 else "ASC"
         sql = (
             "SELECT id, at, kind, subject, code, text, detail FROM events "  # noqa: S608 (names are our own)

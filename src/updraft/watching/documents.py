@@ -95,10 +95,12 @@ class Status(Document):
     requests: Annotated[Sequence[Request], "Wishes that aren't done."]
 
 
-def status_document(reader: Reader, pool: str, now: float) -> Status:
-    """The pool at the daemon's last look, and how old that look is."""
+def status_document(
+    reader: Reader, pool: str, now: float, machines: Sequence[Machine] | None = None
+) -> Status:
+    """The pool at the daemon's last look, and how old that look is; `machines` are its rows, if known."""
     cycle = {**EMPTY_CYCLE, **(reader.last_cycle() or {})}
-    machines = machine_rows(reader, cycle, now)
+    machines = machine_rows(reader, cycle, now) if machines is None else machines
     prices = [machine.price for machine in machines]
     return Status(
         pool=pool,

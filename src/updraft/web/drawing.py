@@ -7,6 +7,7 @@ that turn the direction of writing) and then through Jinja's escaping, which not
 import hashlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from updraft.documents import Row
@@ -141,12 +142,51 @@ def _money(value: float | None) -> str:
     return "?" if value is None else f"{value:,.2f}"
 
 
+def _of_kind(value: float | None, what: str) -> str:
+    """A number of machines or cores, an amount of memory (MiB), or money, by what it is of."""
+    if value is None:
+        return "–"
+    if what == "memory":
+        return words.megabytes(int(value))
+    return _money(value) if what.startswith("cost") else _number(value)
+
+
+_CODED = re.compile(r"`([^`]{1,200})`")
+
+
+def _coded(text: str) -> Markup:
+    """A sentence with what stands in backticks as code; it is made safe before anything is made of it."""
+    return Markup(_CODED.sub(r"<code>\1</code>", str(escape(words.printable(text)))))  # noqa: S704 (escaped)
+
+
+def _price(value: float) -> str:
+    """What an hour of something costs: all with as many digits, so that they stand under each other."""
+    return f"{value:,.4f}"
+
+
+def _offer(key: str) -> str:
+    """An offer as a person says it: `class@cloud/zone/flavor/market`, as its key is."""
+    place, _, _ = key.partition("?")
+    parts = place.partition("@")[2].split("/")
+    if len(parts) < 4:
+        return key
+    where, flavor, market = "/".join(parts[:-2]), parts[-2], parts[-1]
+    return f"{flavor} ({market}) in {where}"
+
+
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.0%}"
 
 
 def _exact(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _clock(at: float, now: float) -> str:
+    """The time of day of UTC, with the date where it isn't today's."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%H:%M:%S" if moment.date() == today else "%Y-%m-%d %H:%M:%S")
 
 
 def _iso(at: float) -> str:
@@ -174,12 +214,17 @@ def _templates() -> Environment:
     )
     made.filters |= {
         "ago": words.ago,
+        "clock": _clock,
+        "coded": _coded,
         "exact": _exact,
         "iso": _iso,
         "memory": words.megabytes,
         "money": _money,
         "number": _number,
+        "of_kind": _of_kind,
+        "offer": _offer,
         "percent": _percent,
+        "price": _price,
         "visible": words.printable,
     }
     made.globals |= {

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from updraft.documents import Row
@@ -73,12 +73,12 @@ class Look:
     @property
     def today(self) -> date:
         """The UTC day that it is."""
-        return datetime.fromtimestamp(self.now, UTC).date()
+        return day_at(self.now)
 
     @property
     def this_month(self) -> ReportPeriod:
         """This month, up to today."""
-        return period(None, None, None, self.today)
+        return this_month(self.now)
 
     def month(self) -> ReportPeriod:
         """The month that was asked for as `month`, else this one up to today. Raises BadQueryError."""
@@ -88,6 +88,21 @@ class Look:
         if not _MONTH.fullmatch(asked) or not "1970" < asked < "9998":
             raise BadQueryError("month is a month, as in 2026-11")
         return period(asked, None, None, self.today)
+
+
+def day_at(now: float) -> date:
+    """The UTC day of a moment."""
+    return datetime.fromtimestamp(now, UTC).date()
+
+
+def this_month(now: float) -> ReportPeriod:
+    """The month of a moment, up to its day."""
+    return period(None, None, None, day_at(now))
+
+
+def last_days(now: float, number: int) -> ReportPeriod:
+    """That many days, the last of them that of a moment."""
+    return ReportPeriod(day_at(now) - timedelta(days=number - 1), day_at(now))
 
 
 def paged(rows: Sequence[Row], query: Query, size: int) -> tuple[list[Row], dict[str, Any]]:

@@ -7,12 +7,13 @@ there, isn't slowed down, however many look.
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from updraft.config.tables.usage import Usage
 from updraft.core.model import MachineId
@@ -32,9 +33,15 @@ PICTURE_SERVES = 1.0
 """How long a picture serves although somebody has written meanwhile, in seconds."""
 PICTURE_LASTS = 10.0
 """How long it serves at most, in seconds: a daemon that has ended writes nothing, and is to be missed."""
+GIVEN_LASTS = 30.0
+"""How long one serves that was read ahead, in seconds: on a busy head no question is to read it again."""
 USAGE_SERVES = 60.0
 """How long a report of what was used serves, in seconds: it grows by looks, and costs more than the rest."""
+USAGE_LASTS = 600.0
+"""How long it serves where somebody reads ahead, who makes it anew while somebody looks."""
 _REPORTS_KEPT = 40
+Asked = tuple[By | Literal["day"], ReportPeriod]
+"""What a report was asked by, and for which time."""
 
 
 class TooManyAskError(Exception):
@@ -100,7 +107,13 @@ class Pictures:
         self._inode = (0, 0)
         self._picture: tuple[int, Picture] | None = None
         self._claims: tuple[float, Mapping[MachineId, tuple[UserClaim, ...]]] | None = None
-        self._reports: dict[tuple[str, ReportPeriod], tuple[float, Any]] = {}
+        self._reports: dict[Asked, tuple[float, Any]] = {}
+        self._asked: dict[Asked, float] = {}
+        self._given: Picture | None = None
+        self.asked_at = float("-inf")
+        """When the last question came, by the monotonic clock."""
+        self.ahead: threading.Event | None = None
+        """What wakes who reads ahead, where somebody does."""
         self._thread = ThreadPoolExecutor(1, "updraft-web")
         self._waiting = 0
 
@@ -112,15 +125,37 @@ class Pictures:
         if self._waiting >= MOST_WAITING:
             raise TooManyAskError
         self._waiting += 1
+        self.asked_at, before = time.monotonic(), self.asked_at
+        if self.ahead is not None and self.asked_at - before > PICTURE_LASTS:
+            self.ahead.set()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, make, self)
         finally:
             self._waiting -= 1
 
+    def wait_for(self, make: Callable[["Pictures"], T]) -> T:
+        """The same, for who may wait for it in a thread of its own. Raises LedgerError."""
+        return self._thread.submit(make, self).result()
+
     def close(self) -> None:
         """Read no more."""
         self._thread.submit(self._close_reader).result()
         self._thread.shutdown()
+
+    # ------------------------------------------------------------------------ by who reads ahead of it
+
+    def give(self, picture: Picture | None, reports: Mapping[Asked, Any]) -> None:
+        """What was read elsewhere, just now: from now on it serves."""
+        if picture is not None:
+            self._given = picture
+        now = time.monotonic()
+        for key, made in reports.items():
+            self._reports[key] = now, made
+
+    def asked_lately(self, seconds: float) -> list[Asked]:
+        """The reports that were asked for within this time."""
+        now = time.monotonic()
+        return [key for key, at in tuple(self._asked.items()) if now - at < seconds]
 
     # ------------------------------------------------------------------------------------- in the thread
 
@@ -135,8 +170,11 @@ class Pictures:
         return self._reader
 
     def picture(self) -> Picture:
-        """The newest picture."""
+        """The newest picture; what was read ahead is new enough."""
         reader, now = self.reader(), time.time()
+        given = self._given
+        if self.ahead is not None and given is not None and 0 <= now - given.at < GIVEN_LASTS:
+            return given
         kept = self._picture
         age = -1.0 if kept is None else now - kept[1].at
         if (
@@ -161,41 +199,47 @@ class Pictures:
 
     def report(self, by: By, period: ReportPeriod) -> Row | None:
         """What was used in this time, as `updraft usage --by` has it; None where there are no records."""
-        made = self._records(
-            (by, period), lambda found: plain(document(found, self.pool, period, by, self.usage))
-        )
-        return cast(Row | None, made)
+        return cast(Row | None, self.made((by, period)))
 
     def daily(self, period: ReportPeriod) -> list[Row] | None:
         """The figures of each day of this time; None where there are no records."""
-        return cast(list[Row] | None, self._records(("day", period), lambda found: daily(found, self.usage)))
+        return cast(list[Row] | None, self.made(("day", period)))
 
-    def _records(self, key: tuple[str, ReportPeriod], make: Callable[[Records], Any]) -> Any:
+    def made(self, key: Asked) -> Any:
         """What is made of the records of a time, kept for a while; None where there are none."""
-        now = time.monotonic()
+        now = self._asked[key] = time.monotonic()
         kept = self._reports.get(key)
-        if kept is None or now - kept[0] > USAGE_SERVES:
+        if kept is None or now - kept[0] > (USAGE_SERVES if self.ahead is None else USAGE_LASTS):
             if len(self._reports) >= _REPORTS_KEPT:
                 self._reports.clear()
+                self._asked = {key: now}
             with records(self.reader(), *key[1].days) as found:
-                kept = self._reports[key] = now, None if found is None or found.at is None else make(found)
+                there = found is not None and found.at is not None
+                kept = self._reports[key] = now, self._make(found, key) if found and there else None
         return kept[1]
+
+    def _make(self, found: Records, key: Asked) -> Any:
+        by, period = key
+        if by == "day":
+            return daily(found, self.usage)
+        return plain(document(found, self.pool, period, by, self.usage))
 
     def _close_reader(self) -> None:
         if self._reader is not None:
             self._reader.close()
-        self._reader = self._picture = self._claims = None
+        self._reader = self._picture = self._claims = self._given = None
         self._reports.clear()
 
 
 def _read(reader: PageReader, pool: str, now: float) -> Picture:
     cycle = reader.last_cycle() or {}
     view = reader.view(now)
+    machines = machine_rows(reader, cycle, now)
     return Picture(
         at=now,
-        status=plain(status_document(reader, pool, now)),
+        status=plain(status_document(reader, pool, now, machines)),
         cycle=cycle,
-        machines=plain(machine_rows(reader, cycle, now)),
+        machines=plain(machines),
         gone=[plain(machine_row(one, None, now)) for one in view.machines if one.ended_at is not None],
         boots=view.boots,
     )

@@ -25,6 +25,7 @@ def serve(call: Call, say: Callable[[str], None]) -> None:
         raise UsageError(
             f"the page takes {error.name}, which isn't installed: install updraft with its extra `web`"
         ) from error
+    from updraft.web.ahead import Ahead
     from updraft.web.pictures import Pictures
     from updraft.web.visitors import Visitors, kept_key
 
@@ -35,6 +36,7 @@ def serve(call: Call, say: Callable[[str], None]) -> None:
     with ExitStack() as open_files:
         pictures = Pictures(pool.ledger, pool.name, settings.usage)
         open_files.callback(pictures.close)
+        open_files.callback(Ahead(pictures, Pictures(pool.ledger, pool.name, settings.usage)).close)
         served, where = [], []
         if web.socket is not None:
             listening = open_files.enter_context(server.unix(web.socket, web.socket_group))

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,13 +15,14 @@ import click
 
 from updraft.cli.endings import clean_up_after_signals
 from updraft.cli.output import console
-from updraft.errors import UsageError
+from updraft.errors import ProblemFound, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from updraft.cli.demo.show import Closing, Scene
-    from updraft.demo.pool import RealPool
+    from updraft.demo.page import ShownPage
+    from updraft.demo.pool import RealPool, Say
 
 TITLE = "updraft demo on the cloud on this machine"
 KEPT = Path("/run/updraft-demo")
@@ -50,8 +52,9 @@ def demo(
     """Bring up a real HTCondor pool on this machine, give it jobs, and watch it grow and shrink.
 
     Builds a machine image the first time (a minute), starts a cloud of namespaces and a head on it, submits
-    46 real jobs, and shows what is decided and why until all are done and every machine is gone. Nothing is
-    left behind, also after Ctrl-C. Needs root and mmdebstrap; --fake needs neither.
+    46 real jobs, and shows what is decided and why until all are done and every machine is gone; a link opens
+    the same in a browser. Nothing is left behind, also after Ctrl-C. Needs root and mmdebstrap; --fake needs
+    neither.
     """
     if fake:
         from updraft.cli.demo.fake import demo_fake
@@ -77,6 +80,7 @@ def _real(out: "Console", keep: bool, state: Path | None, store: Path | None) ->
     with state_dir(state, keep) as folder:
         pool = bring_up(image, folder, say, Wishes(tied=not keep))
         try:
+            page = _page(pool, say)
             closing = play(pool, out)
         except BaseException:
             pool.cloud.stop()
@@ -88,7 +92,34 @@ def _real(out: "Console", keep: bool, state: Path | None, store: Path | None) ->
     out.print(closing_table(closing))
     if keep:
         say(_farewell(pool, folder))
+    _name(page, say, keep=keep)
     return 0 if closing.good else 1
+
+
+def _page(pool: "RealPool", say: "Say") -> "ShownPage | None":
+    """The pool in a browser while it runs. Where that can't be it is said, and the demo goes on without."""
+    from updraft.demo import page
+
+    try:
+        shown, link = page.show(pool)
+    except (ProblemFound, OSError, subprocess.SubprocessError) as error:
+        say(f"The pool can't be shown in a browser: {error}")
+        return None
+    say(f"Look at it in a browser (the link opens once, within five minutes):\n  {link}")
+    return shown
+
+
+def _name(page: "ShownPage | None", say: "Say", *, keep: bool) -> None:
+    """The demo's last words: where its page was, or is."""
+    if page is None:
+        return
+    if not keep:
+        say(f"While it ran, {page.address} showed this pool; `{ourselves()} demo --keep` leaves both up.")
+        return
+    try:
+        say(f"Its page, by a link that opens once, within five minutes:\n  {page.link()}")
+    except (ProblemFound, subprocess.SubprocessError) as error:
+        say(f"Its page at {page.address} is away: {error}")
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class SpendingBudgets:
     )
     _owners: dict[str, str] = field(default_factory=dict)
     _prices: dict[tuple[str, str, str], float | None] | None = None
-    _limits: dict[tuple[str, str, str], list[tuple[SpendingLimit, str]]] = field(default_factory=dict)
+    _limits: dict[tuple[str, str, Variant], list[tuple[SpendingLimit, str]]] = field(default_factory=dict)
     _of_users: list[SpendingLimit] = field(default_factory=list)
     _of_owners: list[SpendingLimit] = field(default_factory=list)
     _begins: dict[BudgetPeriod, float] = field(default_factory=dict)

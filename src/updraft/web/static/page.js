@@ -53,7 +53,19 @@
     said(false);
   });
   document.addEventListener("htmx:error", () => said(false));
-  document.addEventListener("htmx:after:swap", () => { said(true); tick(); });
+  document.addEventListener("htmx:after:swap", () => { said(true); tick(); reopen(); });
+
+  // What somebody has opened or closed stays so when the page is drawn anew.
+  const opened = new Map();
+  document.addEventListener("toggle", (event) => {
+    if (event.target.id) opened.set(event.target.id, event.target.open);
+  }, true);
+  const reopen = () => {
+    for (const [id, open] of opened) {
+      const one = document.getElementById(id);
+      if (one && one.open !== open) one.open = open;
+    }
+  };
 
   for (const one of document.querySelectorAll(".filters select, .filters input[type=checkbox]")) {
     one.addEventListener("change", () => one.form.requestSubmit());
@@ -71,8 +83,8 @@
     return new uPlot({
       width: Math.max(200, place.clientWidth), height: 190, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { live: true }, scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
-      axes: [axis, { ...axis, size: 60 }],
-      series: [{ value: "{YYYY}-{MM}-{DD}" }, ...lines.map(([, label], at) => ({
+      axes: [{ ...axis, space: 70, values: [[86400, "{D} {MMM}", "\n{YYYY}", null, null, null, null, null, 1]] }, { ...axis, size: 60 }],
+      series: [{ label: "day", value: "{YYYY}-{MM}-{DD}" }, ...lines.map(([, label], at) => ({
         label, stroke: colour(strokes[at]), width: 2, fill: lines.length > 1 && at ? undefined : colour("--rest"), points: { show: false },
       }))],
     }, [days.map((one) => Date.parse(one.day) / 1000), ...lines.map(([name]) => days.map((one) => one[name]))], place);

@@ -1,4 +1,4 @@
-"""What it costs: now, today, this month and to its end, by whom; paid against used cores, day by day."""
+"""What it costs: now, today, this month and to its end, by whom, of which budget; paid against used cores."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -6,13 +6,13 @@ from typing import Any
 
 from updraft.documents import Row
 from updraft.usage import NOT_THE_BILL
-from updraft.usage.period import ReportPeriod
 from updraft.usage.report import By
-from updraft.web.looking import Look
+from updraft.web.ahead import SHORTEST
+from updraft.web.looking import Look, last_days
 
 HOUR = 3600.0
 BY: tuple[By, ...] = ("user", "group", "annex", "cloud", "class", "flavor")
-DAYS = ("31", "92", "366")
+DAYS = (str(SHORTEST), "92", "366")
 CSV = (
     *("kind", "name", "currency", "cost", "idle_cost", "billed", "used_core_hours", "paid_core_hours"),
     *(
@@ -37,6 +37,7 @@ def view(look: Look) -> Row:
         "chosen": {"by": by, "month": month.first.strftime("%Y-%m"), "days": look.query.choice("days", DAYS)},
         "months": months(look),
         "sums": sums(look),
+        "budgets": budgets(look),
         "report": report,
         "days": days(look),
         "rows": [] if report is None else report["rows"],
@@ -45,8 +46,7 @@ def view(look: Look) -> Row:
 
 def days(look: Look) -> list[Row]:
     """Each of the last `days`: cost, and cores paid and used, on an average of the day."""
-    back = int(look.query.choice("days", DAYS))
-    found = look.pictures.daily(ReportPeriod(look.today - timedelta(days=back - 1), look.today))
+    found = look.pictures.daily(last_days(look.now, int(look.query.choice("days", DAYS))))
     return [{**row, **_cores(row, look)} for row in found or ()]
 
 
@@ -61,15 +61,51 @@ def _cores(row: Mapping[str, Any], look: Look) -> Row:
     }
 
 
+def budgets(look: Look, *scopes: str, name: str = "") -> list[Row]:
+    """The budgets, those that end soonest first: what is spent, and by the end of its time as it runs now.
+
+    Of these `scopes` only, where some are named, and of this `name`. What nobody knows is None.
+    """
+    rows = [
+        _budget(row, look.now)
+        for row in look.picture.status["spending"]
+        if (not scopes or row["scope"] in scopes) and (not name or row["name"] == name)
+    ]
+    return sorted(rows, key=lambda row: (-(row["projected_part"] or 0.0), row["whose"], row["period"]))
+
+
+def _budget(row: Mapping[str, Any], now: float) -> Row:
+    spent, rate, most = row["spent"], row["cost_per_hour"], row["most"]
+    projected = None
+    if spent is not None and rate is not None:
+        projected = spent + rate * max(0.0, row["ends"] - now) / HOUR
+    return {
+        **row,
+        "projected": projected,
+        "part": _part(spent, most),
+        "projected_part": _part(projected, most),
+        "exceeds": row["over"] or (projected is not None and projected > most),
+    }
+
+
+def _part(number: float | None, most: float) -> float | None:
+    if number is None:
+        return None
+    return number / most if most else float(number > 0)
+
+
 def sums(look: Look) -> list[Row]:
     """Now, today, this month and its projection, by currency; a figure that isn't known is None.
 
     The projection is what this month has cost, and what runs now until its end.
     """
     machines = look.picture.status["machines"]
-    found = look.pictures.daily(look.this_month)
+    # What the days of the plots were asked for: a month's are among them.
+    month = look.this_month.first.isoformat()
+    found = [row for row in look.pictures.daily(last_days(look.now, SHORTEST)) or () if row["day"] >= month]
     if not found:
         return []
+    monthly = [row for row in budgets(look, "pool") if row["period"] == "month"]
     after = (look.today.replace(day=1) + timedelta(days=32)).replace(day=1)
     left = (after - look.today).days * 24 - look.now % 86400 / HOUR
     rows = []
@@ -87,6 +123,7 @@ def sums(look: Look) -> list[Row]:
                 "idle": _sum(mine, "idle_cost"),
                 "unpriced_machine_hours": _sum(mine, "unpriced_machine_hours"),
                 "efficiency": _efficiency(mine),
+                "budget": monthly[0]["most"] if monthly else None,
             }
         )
     return rows

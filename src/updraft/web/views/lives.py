@@ -8,6 +8,8 @@ from updraft.core.model import Phase
 from updraft.documents import Row
 
 WIDTH = 1000
+LEAST = 8.0
+"""How wide the shortest part is: to be seen."""
 LIVING = tuple(str(one) for one in Phase if one is not Phase.GONE)
 
 
@@ -46,6 +48,7 @@ def drawn(machine: Mapping[str, Any], begin: float, now: float) -> list[Row]:
     for kind, first, last in parts(machine, now):
         left, right = max(first, begin), min(last, now)
         if right > left:
-            width = max(2.0, (right - left) * scale)
-            found.append({"kind": kind, "x": round((left - begin) * scale, 1), "width": round(width, 1)})
+            width = max(LEAST, (right - left) * scale)
+            x = min((left - begin) * scale, WIDTH - width)
+            found.append({"kind": kind, "x": round(x, 1), "width": round(width, 1)})
     return found

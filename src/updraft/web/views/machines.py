@@ -44,6 +44,8 @@ def view(look: Look) -> Row:
     rows = [told(row) for row in chosen if not phase or row["phase"] == phase]
     rows.sort(key=lambda row: (-row["requested_at"], row["id"]))
     shown, page = paged(rows, query, PAGE)
+    if failed:
+        shown = [{**row, "console_end": console_end(look, row)} for row in shown]
     begin = look.now - hours * 3600
     return {
         "looked_at": picture.status["daemon"]["looked_at"],
@@ -64,6 +66,12 @@ def view(look: Look) -> Row:
         "shown": shown,
         "rows": rows,
     }
+
+
+def console_end(look: Look, row: Mapping[str, Any]) -> str:
+    """The last line of the console that was kept of a machine; "" where there is none."""
+    lines = (look.reader.console(row["id"], row["cloud"]) or "").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def told(row: Mapping[str, Any]) -> Row:

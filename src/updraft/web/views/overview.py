@@ -1,16 +1,21 @@
 """All at one glance: acting or waiting, how old the picture is, what needs a person, and sums of the rest."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlencode
 
 from updraft.documents import Row, plain
 from updraft.watching.sentences import daemon_line
+from updraft.watching.words import ago, count
 from updraft.web.looking import Look
 from updraft.web.views import clouds, cost, lives
 from updraft.web.views.waiting import by_length, by_reason, group_rows
 
 PATIENCE = 600.0
 """How long jobs may wait for a reason that only a person can mend, in seconds, before a person is told."""
-EVENTS = 10
+EVENTS, EVENTS_READ = 10, 300
+MORE_MONEY = "a larger `cost_per_day` or `cost_per_month`, or fewer or cheaper machines"
+CONSOLES = "the end of their consoles, which that list has"
 CSV = ("what", "text", "remedy", "view")
 
 
@@ -35,11 +40,12 @@ def view(look: Look) -> Row:
         "reasons": reasons,
         "lengths": by_length(groups),
         "sums": cost.sums(look),
+        "budgets": cost.budgets(look),
         "limits": limits(look),
         "clouds": [clouds.cloud_row(row, look.now) for row in status["clouds"]],
         "classes": status["classes"],
         "requests": status["requests"],
-        "events": [plain(event) for event in reversed(look.reader.events(limit=EVENTS))],
+        "events": runs(plain(event) for event in reversed(look.reader.events(limit=EVENTS_READ)))[:EVENTS],
         "rows": list(needs(look, reasons, failed)),
     }
 
@@ -50,24 +56,80 @@ def needs(look: Look, reasons: list[Row], failed: int) -> Iterator[Row]:
     daemon = status["daemon"]
     if not daemon["alive"]:
         yield _need("no daemon is at work", daemon_line(daemon), "`updraft service status`", "log")
-    for source in clouds.silent_sources(status, look.now):
-        yield _need(f"{source['name']} does not answer", source["text"], "`updraft check`", "clouds")
-    for row in status["clouds"]:
-        cloud = clouds.cloud_row(row, look.now)
-        if row["state"] in ("not-ending", "resting"):
-            yield _need(
-                f"cloud {row['name']}: {cloud['words']}", cloud["error_text"], "`updraft check`", "clouds"
-            )
+    yield from _clouds(look)
+    yield from _budgets(look)
     for one in reasons:
         if one["person"] and (one["waits"] or 0.0) >= PATIENCE:
-            yield _need(
-                f"{one['jobs']} jobs wait", one["text"], one["remedy"], f"waiting?reason={one['code']}"
+            whose = ", ".join(one["owners"]) + (
+                f" and {one['more_owners']} more" if one["more_owners"] else ""
             )
+            what = f"{count(one['jobs'], 'job')} of {whose} waiting, the longest for {ago(one['waits'])}"
+            yield _need(what, one["text"], one["remedy"], f"waiting?reason={one['code']}")
     if failed:
-        what = "1 machine has never joined" if failed == 1 else f"{failed} machines have never joined"
-        yield _need(f"{what} in the last day", "", "the end of its console", "machines?failed=1")
+        yield from _failed(look)
     for warning in status["warnings"]:
         yield _need("warning", warning["text"], "", "log?kind=warning")
+
+
+def _clouds(look: Look) -> Iterator[Row]:
+    """Sources that don't answer, and clouds that are in trouble: each cloud once."""
+    status, silent = look.picture.status, set()
+    for row in status["clouds"]:
+        if row["state"] in clouds.TROUBLED:
+            cloud = clouds.cloud_row(row, look.now)
+            text = cloud["error_text"] or (row["silent"] or {}).get("reason", {}).get("text", "")
+            silent.add(f"cloud {row['name']}")
+            yield _need(f"cloud {row['name']}: {cloud['words']}", text, "`updraft check`", "clouds")
+    for source in clouds.silent_sources(status, look.now):
+        if source["name"] not in silent:
+            yield _need(f"{source['name']} does not answer", source["text"], "`updraft check`", "clouds")
+
+
+def _budgets(look: Look) -> Iterator[Row]:
+    """Budgets that are spent, or will be before their time is over."""
+    for row in cost.budgets(look):
+        if row["over"] or row["exceeds"]:
+            what = f"this {row['period']}'s budget of {row['whose']}"
+            most = f"{row['most']:,.2f}"
+            if row["over"]:
+                yield _need(f"{what} is spent", f"all of {most}", MORE_MONEY, "cost")
+            else:
+                text = f"as it runs now, {row['projected']:,.2f} of {most}"
+                yield _need(f"{what} is spent before its end", text, MORE_MONEY, "cost")
+
+
+def _failed(look: Look) -> Iterator[Row]:
+    """The machines of the last day that never joined, by cloud."""
+    found: dict[str, Counter[str]] = {}
+    for row in filter(lives.never_joined, look.picture.gone):
+        found.setdefault(row["cloud"], Counter())[row["reason"]["text"]] += 1
+    for cloud, texts in sorted(found.items()):
+        what = "1 machine has" if texts.total() == 1 else f"{texts.total()} machines have"
+        view = f"machines?failed=1&{urlencode({'cloud': cloud})}"
+        text = texts.most_common(1)[0][0]
+        yield _need(f"{what} never joined on {cloud} in the last day", text, CONSOLES, view)
+
+
+def runs(events: Iterable[Row]) -> list[Row]:
+    """Events, newest first; of one kind that follow each other as one: how many, and since when."""
+    found: list[Row] = []
+    for event in events:
+        if (
+            found
+            and (found[-1]["kind"], found[-1]["code"]) == (event["kind"], event["code"])
+            and _many(event)
+        ):
+            found[-1]["times"] += 1
+            found[-1]["same"] &= found[-1]["text"] == event["text"]
+            found[-1]["first"] = event["at"]
+        else:
+            found.append({**event, "times": 1, "first": event["at"], "same": True})
+    return found
+
+
+def _many(event: Row) -> bool:
+    """Whether it is of a kind that comes in numbers, and of which one is like another."""
+    return bool(event["kind"] in ("joined", "drain", "gone"))
 
 
 def _need(what: str, text: str, remedy: str, view: str) -> Row:

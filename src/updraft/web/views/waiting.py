@@ -1,5 +1,6 @@
 """Jobs that wait: by reason and by how long, each with its remedy; and one group, as `explain` says it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,6 +9,8 @@ from updraft.watching.sentences import NO_OFFER, asked_for, room_found, why_wait
 from updraft.web.looking import Look, NotThereError, paged
 
 PAGE = 100
+OWNERS = 3
+"""How many owners are named beside a reason: those with the most jobs."""
 ROOM: Mapping[str, str] = {
     "joined": "there is room on machines of the pool: the negotiator has to match them",
     "coming": "their machines are on their way",
@@ -122,6 +125,7 @@ def _first(group: Mapping[str, Any], why: list[str]) -> tuple[str, str, str]:
 def by_reason(rows: Iterable[Row]) -> list[Row]:
     """How many jobs wait for which reason, those that need a person first, then the most jobs."""
     found: dict[str, Row] = {}
+    by_owner: dict[str, Counter[str]] = {}
     for row in rows:
         for code, jobs in row["jobs_by"].items():
             told = (ROOM[code], "") if code in ROOM else (row["text"], row["remedy"])
@@ -129,10 +133,14 @@ def by_reason(rows: Iterable[Row]) -> list[Row]:
                 code,
                 {"code": code, "text": told[0], "remedy": told[1], "jobs": 0, "groups": 0, "waits": None},
             )
+            owners = by_owner.setdefault(code, Counter())
+            owners[row["owner"]] += jobs
             one["jobs"] += jobs
             one["groups"] += 1
             one["waits"] = max(one["waits"] or 0.0, row["waits"] or 0.0) or None
     for one in found.values():
+        most = by_owner[one["code"]].most_common()
+        one["owners"], one["more_owners"] = [name for name, _ in most[:OWNERS]], max(0, len(most) - OWNERS)
         one["person"] = one["code"] not in PASSES and one["code"] not in ROOM
     return sorted(found.values(), key=lambda one: (not one["person"], one["code"] in ROOM, -one["jobs"]))
 
