@@ -16,6 +16,7 @@ from updraft.core.model.basics import (
     counted,
     of_amounts,
 )
+from updraft.core.model.billing import BY_THE_SECOND, Billing
 from updraft.core.model.decided import (
     Action,
     Adopt,
@@ -73,6 +74,7 @@ from updraft.core.model.terms import NO_TERMS, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
 
 __all__ = [
+    "BY_THE_SECOND",
     "NEW_PRIORITY",
     "NOTHING",
     "NO_TERMS",
@@ -84,6 +86,7 @@ __all__ = [
     "AnnexOutlook",
     "AnnexState",
     "AtWork",
+    "Billing",
     "BudgetPeriod",
     "BudgetScope",
     "Child",

@@ -109,6 +109,7 @@ class _Look:
         annex = annex_of(record.variant)
         made = read(record.variant) if annex else None
         score = _score(record.flavor, said)
+        billing = self.policy.rule(record.cloud).billing
         return MachineFacts(
             pool=self._snapshot.pool,
             cloud=record.cloud,
@@ -130,6 +131,8 @@ class _Look:
             source=_source(record, said),
             benchmark=said.benchmark if score is not None else "",
             score=score,
+            period=billing.period,
+            least=billing.least,
         )
 
 
