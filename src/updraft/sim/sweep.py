@@ -46,7 +46,7 @@ class Setting:
 
     `decider` makes what decides, anew for each simulation and knowing the jobs to come, which only another
     system's rule may use (its site would know them); `rival` is True for such a one. `cycle` is how often it
-    looks at the longest, in seconds; None is as often as anyone.
+    looks, in seconds; None is as often as is asked for.
     """
 
     name: str

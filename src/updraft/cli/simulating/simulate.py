@@ -91,8 +91,7 @@ _OPTIONS: Sequence[tuple[tuple[str, ...], dict[str, Any]]] = (
         ("--cycle",),
         {
             "metavar": "TIME",
-            "default": "60s",
-            "help": "Time between two looks of the controller. Default: 60s.",
+            "help": "Time between two looks of the controller. Default: as the daemon's own, timings.cycle.",
         },
     ),
     (
@@ -178,7 +177,7 @@ def simulate(
         page = place_for(report, asked.reads())
     settings = asked.settings()
     jobs = asked.fitted(asked.workload(), settings)
-    conditions = asked.conditions(jobs.begins)
+    conditions = asked.conditions(jobs.begins, settings[0].policy)
     from updraft.sim import runs
 
     with _progress(len(settings)) as tell:
