@@ -14,7 +14,7 @@ from updraft.config.lines import key_lines
 from updraft.config.model import Settings, Timings
 from updraft.config.values import units
 from updraft.core import settings as core
-from updraft.core.model import BudgetPeriod, BudgetScope
+from updraft.core.model import Billing, BudgetPeriod, BudgetScope
 from updraft.errors import ConfigError, UsageError
 
 GOOD = """\
@@ -83,6 +83,14 @@ def test_values_reach_the_policy_in_seconds_and_plain_numbers(site: Path) -> Non
     assert policy.limits == core.Limits(cost_per_hour=3.0)
     assert policy.cloud_limits["here"] == core.Limits(machines=20)
     assert policy.timings.cycle == 0.5
+
+
+def test_how_a_cloud_bills_reaches_the_policy(site: Path) -> None:
+    assert load(site).policy().rule("here").billing == Billing(0.0, 0.0)
+    more = '[clouds.here]\nbilling = "hour"\nbilling_minimum = "10m"'
+    assert load(site, "[clouds.here]", more).policy().rule("here").billing == Billing(3600.0, 600.0)
+    with pytest.raises(ConfigError, match=r"clouds.here.billing.*second.*minute.*hour"):
+        load(site, "[clouds.here]", '[clouds.here]\nbilling = "day"')
 
 
 def test_caps_of_users_reach_the_policy(site: Path) -> None:

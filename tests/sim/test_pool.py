@@ -110,12 +110,13 @@ def test_a_claim_is_reused_by_its_user_until_its_worklife_ends() -> None:
 
 
 def test_users_share_what_there_is() -> None:
+    """By slots, not by cores: what a match leaves of a partitionable slot is its user's own."""
     world = World()
-    world.launch(flavor="large")
+    world.launch(flavor="large", count=2)
     world.submit(*[job(1000, "ada") for _ in range(20)], *[job(1000, "bob") for _ in range(20)])
     world.run(30)
     running = [one.group.owner for one in world.pool.jobs if one.state is JobState.RUNNING]
-    assert (running.count("ada"), running.count("bob")) == (4, 4)
+    assert (running.count("ada"), running.count("bob")) == (8, 8)
 
 
 def test_requirements_and_sizes_are_matched() -> None:

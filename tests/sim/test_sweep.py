@@ -43,6 +43,7 @@ def test_a_key_of_all_classes_and_of_one() -> None:
         ("limits.machines=5", lambda policy: policy.limits.machines),
         ("limits.cost_per_hour=5", lambda policy: policy.limits.cost_per_hour),
         ("clouds.cloud.limits.cores=5", lambda policy: policy.cloud_limits["cloud"].cores),
+        ("clouds.cloud.billing_minimum=5s", lambda policy: policy.rule("cloud").billing.least),
         ("timings.trial=5", lambda policy: policy.timings.trial),
         ("timings.settle=5s", lambda policy: policy.timings.settle),
         ("slots=5", lambda policy: policy.classes["small"].static_slots),
@@ -62,6 +63,8 @@ def test_lists_and_none() -> None:
         ("spot",),
         ("on-demand", "spot"),
     ]
+    values = axis("clouds.cloud.billing=second,minute,hour", POLICY).values
+    assert [change(POLICY).rule("cloud").billing.period for _, change in values] == [0, 60, 3600]
     ((_, change),) = axis("limits.machines=none", POLICY).values
     assert change(POLICY).limits.machines is None
 

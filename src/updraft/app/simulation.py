@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from updraft import config
 from updraft.config.values.units import seconds, size
+from updraft.core.settings import Policy
 from updraft.core.slots.choice import near
 from updraft.errors import UsageError
 from updraft.sim.conditions import Boots, Conditions
@@ -130,9 +131,14 @@ class SimulationRequest:
             made += rivals(self.options["rivals"], _base(self.files[0], saved))
         return _told_apart(made)
 
-    def conditions(self, begins: float | None) -> Conditions:
-        """The pace and the faults of the simulated world; `begins` is when the first job arrives."""
-        cycle = time_of("--cycle", self.options["cycle"])
+    def conditions(self, begins: float | None, policy: Policy) -> Conditions:
+        """The pace and the faults of the simulated world; `begins` is when the first job arrives.
+
+        Unless a cycle is asked for it is that of this policy, or a second where that is shorter.
+        """
+        cycle = max(1.0, policy.timings.cycle)
+        if self.options["cycle"] is not None:
+            cycle = time_of("--cycle", self.options["cycle"])
         if cycle < 1:
             raise UsageError(f"--cycle {self.options['cycle']}: a look takes its time; at least 1s")
         for name in ("failures", "interruptions"):

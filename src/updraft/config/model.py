@@ -31,12 +31,13 @@ from updraft.config.values.checks import (
 )
 from updraft.config.values.units import Duration, Size, spell
 from updraft.core import settings as core
-from updraft.core.model import BudgetScope, Reason
+from updraft.core.model import Billing, BudgetScope, Reason
 from updraft.core.settings import CLOUD_DISABLED
 
 PathOf = Annotated[Path, Field(strict=False)]
 Name = Annotated[str, AfterValidator(checked_name)]
 MIB = 2**20
+_PERIODS = {"second": 0.0, "minute": 60.0, "hour": 3600.0}
 Price = Annotated[float | None, BeforeValidator(checked_price)]
 
 
@@ -166,11 +167,22 @@ class CloudTable(Part):
     prices: Mapping[str, Price] = Field(default_factory=dict)
     """Price per hour by flavor, where the cloud doesn't say it or says it wrongly: a plain number, in one
     currency for the whole file. "unknown" says that it isn't known."""
+    billing: Literal["second", "minute", "hour"] = "second"
+    """What the cloud bills at a time, from a machine's launch on. By the hour, an idle machine stays for the
+    rest of the hour that is paid for anyway, and what was used is estimated in whole hours. By the minute
+    only the estimates differ."""
+    billing_minimum: Duration = 0.0
+    """How long a machine is billed for at least, however soon it goes: "1m" on EC2, "10m" in some clouds."""
 
     def rule(self, name: str) -> core.CloudRule:
         """The same as the core reads it; `name` is the cloud's."""
         closed = None if self.enabled else Reason(CLOUD_DISABLED, f"cloud {name} is disabled in updraft.toml")
-        return core.CloudRule(self.priority, closed)
+        return core.CloudRule(self.priority, closed, billing=self.billed)
+
+    @property
+    def billed(self) -> Billing:
+        """What is paid for of a machine's time there."""
+        return Billing(_PERIODS[self.billing], self.billing_minimum)
 
     @property
     def settings(self) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from updraft.core.model import BudgetPeriod, BudgetScope, Reason, Resources
+from updraft.core.model import BY_THE_SECOND, Billing, BudgetPeriod, BudgetScope, Reason, Resources
 
 DAY = 86400.0
 EVERY_DAY = frozenset(range(7))
@@ -123,11 +123,13 @@ class CloudRule:
 
     Machines are bought where `priority` is lowest first, by price alone among equals. `closed` is why nothing
     is bought there, `leaving` why its machines go, each when its jobs have ended; None where that isn't so.
+    `billing` is what is paid for of a machine's time there.
     """
 
     priority: int = 0
     closed: Reason | None = None
     leaving: Reason | None = None
+    billing: Billing = BY_THE_SECOND
 
 
 CLOUD_DISABLED = "cloud-disabled"

@@ -68,9 +68,7 @@ def run_all(
 
 def _conditions_of(setting: Setting, conditions: Conditions) -> Conditions:
     """The same, with looks as frequent as the setting's rule is made for."""
-    if setting.cycle is None or setting.cycle >= conditions.cycle:
-        return conditions
-    return replace(conditions, cycle=setting.cycle)
+    return conditions if setting.cycle is None else replace(conditions, cycle=setting.cycle)
 
 
 class WorkloadRow(Document):

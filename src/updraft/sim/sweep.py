@@ -33,6 +33,7 @@ _OF_A_CLASS: Mapping[str, str] = {
     "flavors": "flavors",
     "slots": "static_slots",
 }
+_OF_BILLING = {"billing": "period", "billing_minimum": "least"}
 _OF_LIMITS = tuple(one.name for one in fields(core.Limits) if one.name in model.Limits.model_fields)
 _OF_TIMINGS = tuple(
     one.name for one in fields(core.Timings) if one.name in model.Timings.model_fields and one.name != "cycle"
@@ -45,7 +46,7 @@ class Setting:
 
     `decider` makes what decides, anew for each simulation and knowing the jobs to come, which only another
     system's rule may use (its site would know them); `rival` is True for such a one. `cycle` is how often it
-    looks at the longest, in seconds; None is as often as anyone.
+    looks, in seconds; None is as often as is asked for.
     """
 
     name: str
@@ -124,6 +125,8 @@ def _changer(key: str, policy: Policy) -> Callable[[str], Change]:
             return lambda text: _of_limits(name, key, text)
         case ["clouds", cloud, "limits", name] if name in _OF_LIMITS and cloud in _clouds(policy):
             return lambda text: _of_cloud(cloud, name, key, text)
+        case ["clouds", cloud, name] if name in _OF_BILLING and cloud in _clouds(policy):
+            return lambda text: _of_billing(cloud, name, key, text)
         case ["timings", name] if name in _OF_TIMINGS:
             return lambda text: _of_timings(name, key, text)
     raise UsageError(_unknown(key, policy))
@@ -140,6 +143,7 @@ def _unknown(key: str, policy: Policy) -> str:
         *(f"timings.{name}" for name in _OF_TIMINGS),
         *(f"classes.{worker}.{name}" for worker in policy.classes for name in _OF_A_CLASS),
         *(f"clouds.{cloud}.limits.{name}" for cloud in _clouds(policy) for name in _OF_LIMITS),
+        *(f"clouds.{cloud}.{name}" for cloud in _clouds(policy) for name in _OF_BILLING),
     ]
     alike = [one for one in known if one.endswith(f".{key}") or one.startswith(key)]
     close = alike or get_close_matches(key, known, n=3, cutoff=0.6)
@@ -174,6 +178,18 @@ def _of_cloud(cloud: str, key: str, shown: str, text: str) -> Change:
     def change(policy: Policy) -> Policy:
         limits = replace(policy.cloud_limits.get(cloud, core.Limits()), **{key: value})
         return replace(policy, cloud_limits={**policy.cloud_limits, cloud: limits})
+
+    return change
+
+
+def _of_billing(cloud: str, key: str, shown: str, text: str) -> Change:
+    told = _checked(model.CloudTable, key, shown, text, driver="fake")
+    made = getattr(model.CloudTable.model_construct(driver="fake", **{key: told}).billed, _OF_BILLING[key])
+
+    def change(policy: Policy) -> Policy:
+        rule = policy.rule(cloud)
+        changed = replace(rule, billing=replace(rule.billing, **{_OF_BILLING[key]: made}))
+        return replace(policy, clouds={**policy.clouds, cloud: changed})
 
     return change
 

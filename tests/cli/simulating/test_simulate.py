@@ -80,6 +80,19 @@ def test_without_a_configuration_the_example_is_simulated(
     assert found["front"] == ["example"]
 
 
+def test_looks_are_as_frequent_as_the_daemon_s_own_and_a_rival_s_as_its_own(
+    capsys: pytest.CaptureFixture[str], trace: str, tmp_path: Path
+) -> None:
+    def cycles(*more: str) -> list[float]:
+        found = simulated(capsys, trace, "--rivals", "google", *more)
+        return [found["conditions"]["cycle"], *(one["cycle"] for one in found["settings"])]
+
+    assert cycles() == [2.0, 2.0, 60.0]
+    assert cycles("--cycle", "90s") == [90.0, 90.0, 60.0]
+    (tmp_path / "slow.toml").write_text(CONFIG.format(idle="5m") + '[timings]\ncycle = "30s"\n')
+    assert cycles("--config", "slow.toml") == [30.0, 30.0, 60.0]
+
+
 def test_the_same_seed_gives_the_same_result(capsys: pytest.CaptureFixture[str]) -> None:
     source = "gen:bursts?jobs=30&days=0.05"
     first, again = simulated(capsys, source, "--seed", "3"), simulated(capsys, source, "--seed", "3")

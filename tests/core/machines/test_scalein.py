@@ -21,8 +21,9 @@ from tests.rigs.snapshots import (
 from updraft.core.machines.cache import MachineCache
 from updraft.core.machines.entries import by_rank
 from updraft.core.machines.pressing import CALM, Pressing
-from updraft.core.machines.scalein import ScaleIn, scale_in
+from updraft.core.machines.scalein import AHEAD, ScaleIn, scale_in
 from updraft.core.model import (
+    Billing,
     CloudView,
     DrainMode,
     LedgerView,
@@ -32,9 +33,11 @@ from updraft.core.model import (
     Unknown,
     variant,
 )
-from updraft.core.settings import Policy
+from updraft.core.reasons import moment
+from updraft.core.settings import CloudRule, Policy
 
 IDLE = worker().idle_limit
+HOUR = 3600.0
 PRESSED = Pressing(1, anywhere=True)
 KEEP_LONG = variant("keep_alive=5000")
 
@@ -102,6 +105,53 @@ def test_what_becomes_of_one_idle_machine(
 ) -> None:
     found = decided(shown, rules, **words)  # type: ignore[arg-type]
     assert said(found) == {"i-1": expected}
+
+
+def billed(period: float, least: float = 0.0) -> Policy:
+    """A policy whose cloud bills in such steps."""
+    return policy(clouds={"c1": CloudRule(billing=Billing(period, least))})
+
+
+@pytest.mark.parametrize(
+    ("age", "rules", "expected"),
+    [
+        (1800, billed(HOUR), "paid-for"),
+        (HOUR - AHEAD - 1, billed(HOUR), "paid-for"),
+        (HOUR - AHEAD, billed(HOUR), "IDLE-LIMIT"),
+        (HOUR - 1, billed(HOUR), "IDLE-LIMIT"),
+        (HOUR + 1, billed(HOUR), "paid-for"),
+        (1800, billed(0.0), "IDLE-LIMIT"),
+        (1800, billed(0.0, least=HOUR), "paid-for"),
+        (HOUR + 1, billed(0.0, least=HOUR), "IDLE-LIMIT"),
+        (1830, billed(60.0), "IDLE-LIMIT"),
+        (200, billed(0.0, least=3 * AHEAD), "IDLE-LIMIT"),
+    ],
+)
+def test_a_paid_hour_is_used_before_the_machine_goes(age: float, rules: Policy, expected: str) -> None:
+    """By the minute nobody waits: the way out takes longer."""
+    shown = pool(joined("i-1", requested_at=NOW - age))
+    assert said(decided(shown, rules)) == {"i-1": expected}
+
+
+def test_it_says_until_when_the_machine_is_paid_for() -> None:
+    (outlook,) = decided(pool(joined("i-1", requested_at=NOW - 1800)), billed(HOUR)).outlooks
+    assert outlook.deadline == NOW + 1800 - AHEAD
+    assert moment(NOW + 1800 - AHEAD) in outlook.reason.text
+
+
+def test_a_machine_that_has_outstayed_its_limit_by_a_paid_hour_goes_whenever_a_look_comes() -> None:
+    shown = pool(joined("i-1", idle=IDLE + HOUR, requested_at=NOW - 3 * HOUR - 1800))
+    assert said(decided(shown, billed(HOUR))) == {"i-1": "IDLE-LIMIT"}
+
+
+def test_a_machine_that_is_paid_for_makes_room_for_a_job_of_high_priority() -> None:
+    shown = pool(joined("i-1", requested_at=NOW - 1800))
+    assert said(decided(shown, billed(HOUR), pressing=PRESSED)) == {"i-1": "MAKE-ROOM"}
+
+
+def test_a_machine_asked_for_by_hand_goes_at_its_own_idle_limit() -> None:
+    shown = pool(joined("i-1", requested_at=NOW - 1800, variant=variant("annex=a")))
+    assert said(decided(shown, billed(HOUR)))["i-1"] == "IDLE-LIMIT"
 
 
 def test_it_says_when_the_machine_would_go() -> None:

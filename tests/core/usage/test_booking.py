@@ -33,6 +33,7 @@ FACTS = MachineFacts(
     "pool", "c1", "m1", "", "z1", "small", "on-demand", "img", "default", "", "", 4, 8192, 0, T, 0.36
 )
 KEY = FACTS.key
+MIDNIGHT = 20_001 * DAY
 END = Reason("idle", "nothing to do")
 ALICE, BOB = UserClaim("alice@pool", "", 1, began=T), UserClaim("bob@pool", "physics", 2, began=T)
 
@@ -109,6 +110,30 @@ def test_a_life_of_a_machine() -> None:
     assert (told.of("core_seconds"), told.of("core_seconds", "bob@pool")) == (100, 400)
     assert row.core_seconds == 500
     assert meters.machines == {}
+
+
+@pytest.mark.parametrize(
+    ("period", "least", "lives", "paid"),
+    [
+        (3600.0, 0.0, 400.0, 3600.0),
+        (3600.0, 0.0, 3600.0, 3600.0),
+        (3600.0, 0.0, 3601.0, 7200.0),
+        (60.0, 0.0, 61.0, 120.0),
+        (0.0, 600.0, 400.0, 600.0),
+        (0.0, 600.0, 700.0, 700.0),
+        (60.0, 600.0, 630.0, 660.0),
+        (0.0, 0.0, 0.0, 0.0),
+    ],
+)
+def test_what_is_begun_is_paid_for(period: float, least: float, lives: float, paid: float) -> None:
+    """However often somebody looks, and over midnight."""
+    facts = replace(FACTS, period=period, least=least, begin=MIDNIGHT - 200)
+    sight = Sighting(facts, True, ABSENT)
+    end = facts.begin + lives
+    looks = [(facts.begin - 1, None), *((facts.begin + at, sight) for at in range(0, int(lives), 90))]
+    told, _ = through([*looks, (end, Sighting(facts, None, ABSENT, (end, END)))])
+    assert told.sum("cost") == pytest.approx(paid * 0.36 / 3600)
+    assert told.sum("alive") == pytest.approx(lives)
 
 
 def test_what_has_not_changed_is_not_written() -> None:

@@ -28,6 +28,7 @@ def outcome(jobs: int = 40, wait: float = 60.0, price: float = 0.1, *, unfinishe
         ),
         machines=MachineColumns(
             np.zeros(2), np.full(2, 90.0), np.full(2, np.nan), np.full(2, 8), np.full(2, price),
+            np.full(2, end),
             ("w", "w"), ("cloud", "cloud"), ("c8", "c8"), ("on-demand", "spot"),
         ),
         series=SeriesColumns(

@@ -47,6 +47,7 @@ OUTCOME = Outcome(
         ended_at=floats(3600, NEVER),
         cpus=ints(4, 8),
         price=floats(0.4, 0.9),
+        paid=floats(3600, 1800),
         worker_class=("w", "w"),
         cloud=("f", "f"),
         flavor=("c4", "c8"),
@@ -105,7 +106,7 @@ def test_short_jobs_don_t_make_the_slowdown_endless() -> None:
 
 def test_an_outcome_of_nothing() -> None:
     jobs = JobColumns(*(floats(),) * 5, *(ints(),) * 4)
-    machines = MachineColumns(floats(), floats(), floats(), ints(), floats(), (), (), (), ())
+    machines = MachineColumns(floats(), floats(), floats(), ints(), floats(), floats(), (), (), (), ())
     series = SeriesColumns(floats(), *(ints(),) * 6, floats())
     found = metrics(Outcome(jobs, machines, series, 0.0, 0.0))
     assert (found.jobs, found.cost, found.wait_mean, found.makespan) == (0, 0.0, 0.0, 0.0)

@@ -9,7 +9,9 @@ import pytest
 
 from updraft.app.simulation import rivals
 from updraft.clouds.fake import site_settings
+from updraft.core.machines.scalein import AHEAD
 from updraft.core.model import (
+    Billing,
     CloudOffer,
     Drain,
     DrainMode,
@@ -22,7 +24,7 @@ from updraft.core.model import (
     Terminate,
 )
 from updraft.core.plan import plan as core_plan
-from updraft.core.settings import DAY, Limits, Policy, Spare, Timings, WorkerClass
+from updraft.core.settings import DAY, CloudRule, Limits, Policy, Spare, Timings, WorkerClass
 from updraft.sim.conditions import Pace, example_clouds, example_policy
 from updraft.sim.engine import Engine
 from updraft.sim.reports.metrics import metrics
@@ -156,6 +158,33 @@ def test_machines_are_paid_for_until_their_idle_limit_however_long_it_is() -> No
     outcome = simulate(work, policy(idle_limit=3 * 3600.0), cloud(boots=AT_ONCE))
     settled(outcome)
     assert outcome.machines.ended_at[0] - outcome.jobs.ended[0] > 3 * 3600
+
+
+def by_the_hour(made: Policy) -> Policy:
+    return replace(made, clouds={"f": CloudRule(billing=Billing(3600.0))})
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_paid_hour_is_used_before_the_machine_goes(thorough: bool) -> None:
+    """It goes in the last minutes of its hour; another job comes meanwhile and costs nothing more."""
+    work = [Arrival(0.0, "ada", ONE, 60.0), Arrival(2400.0, "ada", ONE, 60.0)]
+    conditions = Conditions(thorough=thorough)
+    dear = simulate(work, policy(), cloud(boots=AT_ONCE), conditions=conditions)
+    assert len(dear.machines) == 2, "by the second each job has its own"
+    outcome = simulate(work, by_the_hour(policy()), cloud(boots=AT_ONCE), conditions=conditions)
+    settled(outcome)
+    (lived,) = outcome.machines.ended_at - outcome.machines.asked_at
+    assert 3600.0 - AHEAD <= lived <= 3600.0
+    assert outcome.machines.paid.tolist() == [3600.0]
+    assert metrics(outcome).cost == pytest.approx(0.1)
+    assert metrics(outcome).core_hours_paid == pytest.approx(2.0)
+
+
+def test_hours_that_are_begun_are_paid_for_whoever_decides() -> None:
+    work, made = [Arrival(0.0, "ada", ONE, 4000.0)], by_the_hour(policy())
+    decide = rivals("google", Setting("s", made, cloud(boots=AT_ONCE)))[0].decider
+    outcome = simulate(work, made, cloud(boots=AT_ONCE), decide=decide(work))
+    assert outcome.machines.paid.tolist() == [7200.0]
 
 
 @pytest.mark.slow

@@ -76,8 +76,7 @@ _OPTIONS = (
     click.option(
         "--cycle",
         metavar="TIME",
-        default="60s",
-        help="Time between two looks of the controller. Default: 60s.",
+        help="Time between two looks of the controller. Default: as the daemon's own, timings.cycle.",
     ),
     click.option(
         "--boot",
@@ -148,7 +147,7 @@ def simulate(
         page = place_for(report, asked.reads())
     settings = asked.settings()
     jobs = asked.fitted(asked.workload(), settings)
-    conditions = asked.conditions(jobs.begins)
+    conditions = asked.conditions(jobs.begins, settings[0].policy)
     from updraft.sim import runs
 
     with _progress(len(settings)) as tell:

@@ -4,7 +4,8 @@ Idle means: no claim for the class's idle limit. Since when is in its record (`l
 `lifecycle._heard` writes, by the slot's own counters); here it is held against the limit. Never below the
 class's minimum, never a machine that waiting jobs can use, and never while a source that would have to know
 is silent. Dearest and oldest go first. A machine that is likely to be wanted again before another would
-have booted stays for that long.
+have booted stays for that long, and one of which more time is paid for than it has been there stays nearly
+as long as that: a paid hour is used before the machine goes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from updraft.core.model import (
     Machine,
     MachineId,
     MachineOutlook,
+    MachineRecord,
     Phase,
     Reason,
     Snapshot,
@@ -28,6 +30,12 @@ from updraft.core.model import (
 from updraft.core.reasons import counted, moment, spell
 from updraft.core.settings import Policy, WorkerClass
 from updraft.core.slots.variants import idle_limit
+
+AHEAD = 180.0
+"""How long before the end of what is paid for a machine goes, in seconds: its drain, its exit, the order to
+end it and a late look take less. Where not much more than this is paid for at a time, nobody waits for it."""
+
+_EARLY = ("idle", "wave-expected", "paid-for")  # why a machine stays that may go before its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,9 @@ def scale_in(
             continue
         reason, goes, at = _judge(one, worker, counts, needed, complete, snapshot)
         asked_for = bool(machine.record.variant.annex)  # by hand, with an idle limit of its own
-        kept = _kept(machine, tides[worker.name], snapshot.now) if goes and not asked_for else None
-        if kept is not None:
-            reason, goes = kept, False
-        early = reason.code in ("idle", "wave-expected") and complete and _listed(machine, snapshot)
+        if goes and not asked_for:
+            reason, goes, at = _kept(machine, tides[worker.name], policy, snapshot.now) or (reason, True, at)
+        early = reason.code in _EARLY and complete and _listed(machine, snapshot)
         if early and not asked_for and pressing.helped_by(machine):
             reason, goes, at = pressing.reason(), True, None
             pressing = replace(pressing, jobs=pressing.jobs - 1)
@@ -82,10 +89,35 @@ def scale_in(
     return ScaleIn(tuple(drains), outlooks)
 
 
-def _kept(machine: Machine, tide: Callable[[], Waves | None], now: float) -> Reason | None:
-    """Why a machine past its idle limit is kept for the next wave of jobs."""
+def _kept(
+    machine: Machine, tide: Callable[[], Waves | None], policy: Policy, now: float
+) -> tuple[Reason, bool, float | None] | None:
+    """Why a machine past its idle limit is kept: for the next wave of jobs, or since it is paid for."""
     found, since = tide(), machine.record.last_claimed_at
-    return None if found is None or since is None else found.keep(now - since)
+    wave = None if found is None or since is None else found.keep(now - since)
+    if wave is not None:
+        return wave, False, None
+    until = paid_for(machine.record, policy, now)
+    if until is None:
+        return None
+    text = f"idle since {moment(since or now)}, and paid for: it stays until {moment(until)}"
+    return Reason("paid-for", text), False, until
+
+
+def paid_for(record: MachineRecord, policy: Policy, now: float) -> float | None:
+    """Until when a machine past its idle limit stays for what is paid for of it; None: it may go now.
+
+    One that has outstayed its limit by all that is paid for at a time goes too: looks may be so rare that
+    none of them falls into the last minutes.
+    """
+    billing, worker = policy.rule(record.cloud).billing, policy.classes.get(record.worker_class)
+    at_a_time, there = max(billing.period, billing.least), now - record.requested_at
+    left = billing.paid(there) - there
+    limit = 0.0 if worker is None else idle_limit(worker, record.variant)
+    idle = now - (now if record.last_claimed_at is None else record.last_claimed_at) - limit
+    if at_a_time < 4 * AHEAD or left <= AHEAD or idle >= at_a_time:
+        return None
+    return now + left - AHEAD
 
 
 def _judge(

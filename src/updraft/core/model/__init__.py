@@ -17,6 +17,7 @@ from updraft.core.model.basics import (
     counted,
     of_amounts,
 )
+from updraft.core.model.billing import BY_THE_SECOND, Billing
 from updraft.core.model.decided import (
     Action,
     Adopt,
@@ -74,6 +75,7 @@ from updraft.core.model.terms import NO_TERMS, Terms
 from updraft.core.model.variants import PLAIN, Variant, variant
 
 __all__ = [
+    "BY_THE_SECOND",
     "NEW_PRIORITY",
     "NOTHING",
     "NO_TERMS",
@@ -85,6 +87,7 @@ __all__ = [
     "AnnexOutlook",
     "AnnexState",
     "AtWork",
+    "Billing",
     "BudgetPeriod",
     "BudgetScope",
     "Child",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from updraft.core.model.basics import MachineId, Reason
+from updraft.core.model.billing import Billing
 
 Day = int
 """A UTC day, counted from 1970-01-01."""
@@ -19,7 +20,8 @@ class MachineFacts:
 
     `begin` is when it was asked for. `price` is per hour, None where it isn't known; `source` is where it
     comes from: "site" (updraft.toml), "cloud", or "" where it isn't known. `score` is the benchmark of one of
-    its cores as the site says it, None where it doesn't.
+    its cores as the site says it, None where it doesn't. `period` and `least` say what is paid for of its
+    time, as in `Billing`.
     """
 
     pool: str
@@ -42,11 +44,17 @@ class MachineFacts:
     source: str = ""
     benchmark: str = ""
     score: float | None = None
+    period: float = 0.0
+    least: float = 0.0
 
     @property
     def key(self) -> MachineId:
         """Its cloud and its id."""
         return MachineId(self.cloud, self.id)
+
+    def paid_between(self, first: float, last: float) -> float:
+        """How many of its seconds come to be paid for from `first` to `last`."""
+        return Billing(self.period, self.least).paid_between(self.begin, first, last)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -192,7 +192,7 @@ def _alive(books: Booking, facts: MachineFacts, begin: float, end: float, pool: 
         if facts.price is None:
             row.unpriced += seconds
         else:
-            row.cost += seconds * facts.price / 3600
+            row.cost += facts.paid_between(first, last) * facts.price / 3600
         if pool is None:
             row.unseen += seconds
         elif pool.joined:

@@ -107,6 +107,7 @@ class _LookIndex:
         said, size = self.policy.accounting, record.resources
         annex = record.variant.annex
         score = _score(record.flavor, said)
+        billing = self.policy.rule(record.cloud).billing
         return MachineFacts(
             pool=self._snapshot.pool,
             cloud=record.cloud,
@@ -128,6 +129,8 @@ class _LookIndex:
             source=_source(record, said),
             benchmark=said.benchmark if score is not None else "",
             score=score,
+            period=billing.period,
+            least=billing.least,
         )
 
 

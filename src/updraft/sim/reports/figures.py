@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from updraft.core.reasons import spell
-from updraft.sim.reports.metrics import Metrics
+from updraft.sim.reports.metrics import IDLE, Metrics
 
 DAY, HOUR, MINUTE = 86400.0, 3600.0, 60.0
 
@@ -78,9 +78,7 @@ FIGURES: Sequence[Figure] = (
     Figure("makespan", "from the first arrival to the last end", lambda m: duration(m.makespan), main=False),
     Figure("core-hours paid", "of all machines", lambda m: f"{m.core_hours_paid:,.0f}", main=False),
     Figure("paid ÷ used", "core-hours paid for each that a job used", lambda m: _ratio(m.paid_per_used)),
-    Figure(
-        "idle", "share of the paid core-hours in which no job ran", lambda m: share(m.idle_share), narrow=True
-    ),
+    Figure("idle", IDLE, lambda m: share(m.idle_share), narrow=True),
     Figure("machines", "bought in all", lambda m: f"{m.machines:,}", narrow=True),
     Figure("for 1,000 jobs", "machines bought", lambda m: f"{m.per_thousand:.1f}", main=False),
     Figure("time to cores", "until so many cores had joined", _to_cores, main=False),

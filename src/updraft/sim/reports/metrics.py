@@ -9,6 +9,10 @@ import numpy as np
 from updraft.sim.reports.bound import clairvoyant
 from updraft.sim.world.outcome import Floats, MachineColumns, Outcome
 
+IDLE = "part of the paid core-hours that no job had"
+"""What *idle* means, in every report: boots, machines without a job, and cores that jobs leave of theirs. A
+run that came to nothing had its cores."""
+
 __all__ = ["Elasticity", "Metrics", "clairvoyant", "elasticity", "metrics"]
 
 THRESHOLD = 10.0  # seconds: of the bounded slowdown
@@ -46,7 +50,7 @@ class Metrics:
     core_hours_paid: Annotated[float, "Core-hours of all machines."]
     core_hours_used: Annotated[float, "Core-hours of jobs that came to something."]
     paid_per_used: Annotated[float | None, "The one divided by the other."]
-    idle_share: Annotated[float, "Part of the paid core-hours in which no job ran."]
+    idle_share: Annotated[float, IDLE[0].upper() + IDLE[1:] + "."]
     killed: Annotated[int, "Runs of jobs that an order to end a machine cut short."]
     lost: Annotated[int, "Runs of jobs that ended with their machine's own death."]
     machines: Annotated[int, "Machines that were launched."]
@@ -67,7 +71,7 @@ def metrics(outcome: Outcome, bound: float | None = None) -> Metrics:
     waits = _or_end(jobs.first_start, outcome.ended) - jobs.submitted
     mean, *ranks = (0.0,) * 5 if not len(jobs) else (waits.mean(), *np.percentile(waits, (50, 95, 99, 100)))
     p50, p95, p99, longest = (float(rank) for rank in ranks)
-    hours = (_or_end(machines.ended_at, outcome.ended) - machines.asked_at) / 3600
+    hours = machines.paid / 3600
     cost, paid = float((hours * machines.price).sum()), float((hours * machines.cpus).sum())
     follows = elasticity(outcome)
     used = float((np.minimum(jobs.ran, jobs.seconds) * jobs.cpus).sum()) / 3600

@@ -19,7 +19,7 @@ class SideFigures(Document):
     longest_wait: Annotated[float | None, "Of all."]
     core_hours_there: Annotated[float, "Of all machines in the pool; or of those paid for."]
     core_hours_claimed: Annotated[float, "Of these, claimed by jobs."]
-    idle_share: Annotated[float | None, "Part of them that nobody claimed; null without any."]
+    idle_share: Annotated[float | None, "Part of them that no job had; null without any."]
     machines: Annotated[int, "Machines that there were."]
     most_machines: Annotated[int, "The most at one time."]
     most_cores: Annotated[int, "The most cores at one time."]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from updraft.sim.reports.figures import duration, money, share
+from updraft.sim.reports.metrics import IDLE
 
 NOT_KNOWN = "not known"
 Side = Mapping[str, Any]
@@ -56,7 +57,7 @@ _FIGURES: Sequence[tuple[str, str, Callable[[Side], str]]] = (
     ("longest wait", "of all jobs", _wait("longest_wait")),
     ("core-hours there", "of all machines in the pool", _hours("core_hours_there")),
     ("core-hours claimed", "of these, by jobs", _hours("core_hours_claimed")),
-    ("idle", "part of the core-hours that nobody claimed",
+    ("idle", IDLE,
      lambda side: "–" if side["idle_share"] is None else share(side["idle_share"])),
     ("machines", "that there were", _number("machines")),
     ("most cores", "at one time", _number("most_cores")),

@@ -107,7 +107,7 @@ def _tiles(run: Run) -> list[tuple[str, str, str]]:
     return [
         ("cost", money(found.cost), f"{found.core_hours_paid:,.0f} core-hours"),
         ("mean wait", duration(found.wait_mean), f"95 of 100 jobs: at most {duration(found.wait_p95)}"),
-        ("idle", share(found.idle_share), "of what was paid for"),
+        ("idle", share(found.idle_share), "of the core-hours that were paid for"),
         ("machines", f"{found.machines:,}", f"{found.per_thousand:.0f} for 1,000 jobs"),
         ("jobs killed", f"{found.killed}", "by taking machines away"),
     ]

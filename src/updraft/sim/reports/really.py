@@ -260,6 +260,7 @@ def _machine_columns(past: Past) -> MachineColumns:
         ended_at=went,
         cpus=np.array([one.cores for one in some], dtype=np.int64),
         price=np.zeros(len(some)),
+        paid=np.where(np.isnan(went), end - begin, went) - came,
         worker_class=names,
         cloud=names,
         flavor=names,

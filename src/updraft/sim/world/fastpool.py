@@ -159,7 +159,7 @@ class FastPool:
         now = self._agenda.now
         self.queue.complete(claim.job, now)
         claim.runs(False, now)
-        following = self._following(claim) if now - claim.born < self._pace.worklife else None
+        following = self._following(claim) if now - claim.born <= self._pace.worklife else None
         if following is None:
             self._release(claim)
         else:

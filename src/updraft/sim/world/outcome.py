@@ -38,8 +38,9 @@ class JobColumns:
 class MachineColumns:
     """One entry for each machine that was ever made. Times are seconds of the workload; NaN is never.
 
-    It is paid for from `asked_at` to `ended_at` (its order to end, or its own death) at `price` per hour (0
-    where no price is known). `worker_class`, `cloud`, `flavor` and `market` are names.
+    It is paid for from `asked_at` to `ended_at` (its order to end, or its own death), `paid` seconds as its
+    cloud bills them, at `price` per hour (0 where no price is known). `worker_class`, `cloud`, `flavor` and
+    `market` are names.
     """
 
     asked_at: Floats
@@ -47,6 +48,7 @@ class MachineColumns:
     ended_at: Floats
     cpus: Integers
     price: Floats
+    paid: Floats
     worker_class: tuple[str, ...]
     cloud: tuple[str, ...]
     flavor: tuple[str, ...]

@@ -80,7 +80,7 @@ class Recorder:
             calls.update(site.calls_by_name())
         return Outcome(
             jobs=self._jobs(arrivals, now),
-            machines=self._machines(),
+            machines=self._machines(now),
             series=self._series(),
             begun=0.0,
             ended=now - self._begins,
@@ -113,7 +113,7 @@ class Recorder:
             owners=tuple(owners),
         )
 
-    def _machines(self) -> MachineColumns:
+    def _machines(self, now: float) -> MachineColumns:
         made = [worker for workers in self._workers for worker in workers.values()]
         everyone = sorted(made, key=lambda worker: worker.asked_at)
 
@@ -127,11 +127,16 @@ class Recorder:
             ended_at=times([worker.stop_asked_at or worker.died_at for worker in everyone]),
             cpus=np.array([worker.bought.resources.cpus for worker in everyone], dtype=np.int64),
             price=np.array([worker.bought.price or 0.0 for worker in everyone], dtype=np.float64),
+            paid=np.array([self._paid(worker, now) for worker in everyone], dtype=np.float64),
             worker_class=tuple(worker.bought.worker_class for worker in everyone),
             cloud=tuple(worker.bought.cloud for worker in everyone),
             flavor=tuple(worker.bought.flavor for worker in everyone),
             market=tuple(worker.bought.market for worker in everyone),
         )
+
+    def _paid(self, worker: Worker, now: float) -> float:
+        ended = worker.stop_asked_at or worker.died_at or now
+        return self._policy.rule(worker.bought.cloud).billing.paid(ended - worker.asked_at)
 
     def _series(self) -> SeriesColumns:
         columns = list(zip(*self._rows, strict=True)) or [()] * 8

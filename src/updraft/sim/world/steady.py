@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from updraft.core.machines.scalein import paid_for
 from updraft.core.model import MachineRecord, Plan
 from updraft.core.settings import Policy
 from updraft.sim.world.agenda import Agenda
@@ -81,4 +82,5 @@ class Steady:
         machine = self._machines.get(record.id)
         if machine is not None and machine.busy:
             return old
-        return min(old, (record.last_claimed_at or 0.0) + worker.idle_limit)
+        due, now = (record.last_claimed_at or 0.0) + worker.idle_limit, self._agenda.now
+        return min(old, due if now < due else paid_for(record, self._policy, now) or due)
