@@ -4,6 +4,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ def where(cloud: str, **more: str) -> str:
 
 def test_they_say_when_the_credentials_of_a_cloud_end(make: Make) -> None:
     world = make({"a": SMALL, "b": SMALL})
-    world.daemon.parts.drivers["a"].credentials_end = 1_900_000_000.0  # type: ignore[attr-defined]
+    clouds = world.daemon.parts.clouds
+    traits = replace(clouds["a"].traits, credentials_end=lambda: 1_900_000_000.0)
+    clouds["a"] = replace(clouds["a"], traits=traits)  # type: ignore[index]
     world.turn(4)
     told = values(world)
     assert told['updraft_credential_expiry_timestamp_seconds{credential="cloud a"}'] == 1_900_000_000

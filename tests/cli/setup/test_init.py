@@ -365,7 +365,7 @@ def test_a_list_is_chosen_from_by_number_name_or_part(
     choices = [init_asking.Choice(f"id-{at}", (name,), (name,)) for at, name in enumerate(names, 1)]
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     asker = init_asking.Asker(person=True)
-    assert asker.one_of(init_asking.Question("--image", "Which?"), None, None, choices) == chosen
+    assert asker.one_of(init_asking.SetupQuestion("--image", "Which?"), None, None, choices) == chosen
     assert "debian-12" in capsys.readouterr().err
 
 
@@ -375,8 +375,8 @@ def test_a_question_without_an_answer_says_that_one_is_needed(
     monkeypatch.setattr("sys.stdin", io.StringIO("\na\n\nb\n"))
     asker = init_asking.Asker(person=True)
     choices = [init_asking.Choice(name, (), (name,)) for name in ("a", "b")]
-    assert asker.one_of(init_asking.Question("--one", "Which?"), None, None, choices) == "a"
-    assert asker.text(init_asking.Question("--text", "What?", "such as b"), None, None, str) == "b"
+    assert asker.one_of(init_asking.SetupQuestion("--one", "Which?"), None, None, choices) == "a"
+    assert asker.text(init_asking.SetupQuestion("--text", "What?", "such as b"), None, None, str) == "b"
     assert "a number, a name" in (said := capsys.readouterr().err)
     assert "needed, such as b" in said
 
@@ -389,7 +389,7 @@ def test_a_part_of_a_flavors_name_shows_those_that_have_it(
     monkeypatch.setattr(init_asking, "SHOWN", 2)
     monkeypatch.setattr("sys.stdin", io.StringIO("t3\n9, m5.*\n"))
     asker = init_asking.Asker(person=True)
-    chosen = asker.some_of(init_asking.Question("--flavor", "Which?"), (), None, choices)
+    chosen = asker.some_of(init_asking.SetupQuestion("--flavor", "Which?"), (), None, choices)
     said = capsys.readouterr().err
     assert chosen == ("t3.huge", "m5.*"), "the number is that of the whole list"
     assert '"t3" is in 3 names' in said

@@ -134,7 +134,7 @@ def test_a_paid_hour_is_used_before_the_machine_goes(age: float, rules: Policy, 
 
 
 def test_it_says_until_when_the_machine_is_paid_for() -> None:
-    (outlook,) = decided(pool(joined("i-1", requested_at=NOW - 1800)), billed(HOUR)).outlooks
+    (outlook,) = decided(pool(joined("i-1", requested_at=NOW - 1800)), billed(HOUR)).outlooks.values()
     assert outlook.deadline == NOW + 1800 - AHEAD
     assert moment(NOW + 1800 - AHEAD) in outlook.reason.text
 

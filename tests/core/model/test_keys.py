@@ -21,7 +21,8 @@ ROOMS = ("core", "act", "ledger", "observe")  # where machines are known by a ke
 PAIRS = {
     *("Verdicts", "pair", "__iter__"),  # a job group and a kind of slot
     *("boots", "kind", "_asker"),  # an image and a flavor; a machine and whether it runs
-    *("Person", "name", "shared", "weights", "cores", "classes", "_known"),  # users, and what they are of
+    *("Person", "name", "shared", "weights", "cores"),  # users, and what they are of
+    *("classes", "_known", "claimed"),  # users again
     *("Item", "spared"),  # what was left out: its sort and its key
     *("_resting", "groups", "named", "_name"),  # a scope and a key, and other things by sort and name
     *("sides", "names", "bones", "Bones", "skeletons"),  # the two sides of a match
