@@ -226,6 +226,21 @@ def test_a_service_runs_is_kept_and_stops(site: Site) -> None:
     assert process.run_in(site.cloud, machine, ["systemctl", "is-active", "nap"]).stdout == "inactive\n"
 
 
+@pytest.mark.parametrize(("mode", "left"), [("mixed", ""), ("control-group", ""), ("process", "1003")])
+def test_what_a_stopped_service_leaves_behind_ends_as_its_unit_says(site: Site, mode: str, left: str) -> None:
+    unit = f"[Service]\\nKillMode={mode}\\nExecStart=/bin/sh -c 'setsid sleep 1003 & exec sleep 2003'\\n"
+    user_data = (
+        f'#cloud-config\nwrite_files: [{{path: /etc/systemd/system/nap.service, content: "{unit}"}}]\n'
+        "runcmd: [[systemctl, enable, --now, nap.service]]\n"
+    )
+    machine = site.boot(user_data=user_data.encode())
+    asleep = '[ "$(tr "\\0" " " 2>/dev/null <$one/cmdline)" = "sleep 1003 " ] && echo 1003'
+    naps = f"for one in /proc/[0-9]*; do {asleep}; done; true"
+    assert site.run(machine, "sh", "-c", naps) == "1003"
+    site.run(machine, "systemctl", "stop", "nap")
+    assert site.run(machine, "sh", "-c", naps) == left
+
+
 def test_run_in_as_a_user(site: Site) -> None:
     machine = site.boot(user_data=b"#cloud-config\nusers: [{name: ada, shell: /bin/bash}]\n")
     assert site.run(machine, "sh", "-c", "id -un; pwd", user="ada") == "ada\n/home/ada"
