@@ -210,7 +210,7 @@ def test_budgets_are_told_with_what_they_come_to(trouble: Page) -> None:
     ]
     needs = json.loads(trouble.ask("/overview.json").text)["rows"]
     assert [one["what"] for one in needs if one["view"] == "cost"] == [
-        "this month's budget of the pool is spent before its end"
+        "this month's budget of the pool will be spent before its end"
     ]
 
 

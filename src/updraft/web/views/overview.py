@@ -14,7 +14,6 @@ from updraft.web.views.waiting import by_length, by_reason, group_rows
 PATIENCE = 600.0
 """How long jobs may wait for a reason that only a person can mend, in seconds, before a person is told."""
 EVENTS, EVENTS_READ = 10, 300
-MORE_MONEY = "a larger `cost_per_day` or `cost_per_month`, or fewer or cheaper machines"
 CONSOLES = "the end of their consoles, which that list has"
 CSV = ("what", "text", "remedy", "view")
 
@@ -91,11 +90,12 @@ def _budgets(look: Look) -> Iterator[Row]:
         if row["over"] or row["exceeds"]:
             what = f"this {row['period']}'s budget of {row['whose']}"
             most = f"{row['most']:,.2f}"
+            remedy = f"a larger `cost_per_{row['period']}`, or fewer or cheaper machines"
             if row["over"]:
-                yield _need(f"{what} is spent", f"all of {most}", MORE_MONEY, "cost")
+                yield _need(f"{what} is spent", f"all of {most}", remedy, "cost")
             else:
                 text = f"as it runs now, {row['projected']:,.2f} of {most}"
-                yield _need(f"{what} is spent before its end", text, MORE_MONEY, "cost")
+                yield _need(f"{what} will be spent before its end", text, remedy, "cost")
 
 
 def _failed(look: Look) -> Iterator[Row]:

@@ -42,7 +42,6 @@ def view(look: Look) -> Row:
     return {
         "looked_at": look.picture.status["daemon"]["looked_at"],
         "month": look.today.strftime("%Y-%m"),
-        "most": max((row["cores"] for row in rows), default=0),
         "budgeted": any(row["budgets"] for row in rows),
         "page": page,
         "shown": shown,
