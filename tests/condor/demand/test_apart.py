@@ -1,5 +1,7 @@
 """Odd owners' jobs are asked for apart: nobody waits long for them, and no more are planned for than wait."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -188,3 +190,17 @@ def test_whoever_asked_ends_when_there_is_nobody_to_ask_for(made: Apart, asked: 
     made.complete("s", view(), ODD)
     made.complete("s", view(0), replace(ODD, odd=frozenset()))
     assert len(asked.dropped) == 1
+
+
+@pytest.mark.parametrize(("priority", "then"), [(0, 10), (10, 10), (19, 19)])
+def test_who_reads_them_steps_back_and_never_forward(priority: int, then: int) -> None:
+    """Only root with CAP_SYS_NICE may step forward: a controller at a low priority was refused, for ever."""
+    program = f"""
+import os
+from updraft.condor.demand.apart import step_back
+os.setpriority(os.PRIO_PROCESS, 0, {priority})
+step_back()
+print(os.getpriority(os.PRIO_PROCESS, 0))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == then

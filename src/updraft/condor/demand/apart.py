@@ -54,12 +54,17 @@ class ApartView:
     searches: tuple[AdSearch, ...] = ()
 
 
+def step_back() -> None:
+    """Let other processes go first. One that has been put further back stays there: forward isn't allowed."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
 def read_apart(schedd: str, memory: ScheddMemory, last: ApartView) -> ApartView:
     """The jobs of `memory.odd` at this schedd, by what its last look has told. Runs in a child process."""
     import classad2
     import htcondor2
 
-    os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+    step_back()
     source = htcondor2.Schedd(classad2.ClassAd(memory.location))
     queue = JobQueue(source, memory.unread, memory.odd, last.searches, SearchBudget(_SEARCH))
     queue.go_on()
